@@ -6,6 +6,8 @@ import gc
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -65,6 +67,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="local",
         help="where the acceptance suite has notebooks and jobs",
     )
+
+
+@pytest.fixture
+def golden(pytestconfig: pytest.Config) -> Callable[[Path, str], None]:
+    """Hold a text to a golden file, or write the file with `--golden`."""
+
+    def held(path: Path, text: str) -> None:
+        if pytestconfig.getoption("--golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return held
 
 
 @pytest.hookimpl(tryfirst=True)

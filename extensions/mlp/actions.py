@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp import apps as app_words
-from mlp import compared, notify_words, picture, provenance, sweeping, tables, words
+from mlp import compared, notify_words, picture, provenance, reasons, sweeping, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -126,7 +126,7 @@ def offer(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show an offer."""
     wanted = {o.name for o in SHAPE}
     shape = {k: v for k, v in call.given.items() if k in wanted and v != BY_NAME[k].default}
-    return tables.offer(client.offer(shape))
+    return reasons.offer(client.offer(shape))
 
 
 def language(client: Client, call: ParsedLine) -> tables.Sentences:

@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlp import follow, picture, program, provenance, tables, words
+from mlp import follow, picture, program, provenance, reasons, tables, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.fetching import fetch
@@ -19,7 +19,7 @@ from mlp.format import memory, span
 from mlp.history import FINAL, History
 from mlp.language import say, says
 from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, Option
-from mlp.verbs import STATE
+from mlp.verboptions import STATE
 
 Json = dict[str, Any]
 SOON, LATE = 0.2, 2.0
@@ -216,7 +216,7 @@ class Job:
         found = self._client.why(self.reference, self.user)
         ended = self.refresh().data if found.get("phase") in FINAL else None
         told = [] if found.get("phase") == "queued" else self._client.decisions(self.reference, self.user)
-        return tables.why(found, ended, told)
+        return reasons.why(found, ended, told)
 
     def events(self) -> list[Json]:
         """Return its timeline."""
@@ -359,7 +359,7 @@ def submit(
 
 def dry_run(client: Client, body: Json) -> tables.Sentences:
     """Say what would be sent and what it would get, without sending it."""
-    offered = tables.offer(client.offer({o.name: body[o.name] for o in SHAPE if o.name in body}))
+    offered = reasons.offer(client.offer({o.name: body[o.name] for o in SHAPE if o.name in body}))
     lines = len(body.get("code", "").splitlines())
     what = body.get("entry") or says("a program of 1 line", "a program of {n} lines", lines)
     written = {"time_limit": span, "checkpoint_every": span, "ram": memory}
@@ -439,7 +439,7 @@ def quota() -> tables.Table:
 
 def offer(**options: Any) -> tables.Sentences:
     shape = parse(options, SHAPE, "offer")
-    return tables.offer(Client.from_env().offer({k: v for k, v in shape.items() if v != BY_NAME[k].default}))
+    return reasons.offer(Client.from_env().offer({k: v for k, v in shape.items() if v != BY_NAME[k].default}))
 
 
 def describe(function: Callable[..., Any], summary: str, table: Sequence[Option]) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlp import notifyoptions
@@ -13,173 +12,43 @@ from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, name, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
-from mlp.words import SCOPE_PREFIX, sentences
+from mlp.verboptions import (
+    ANY_FILES,
+    BY,
+    CSV,
+    ENDPOINT,
+    EXPIRES,
+    FOLLOW,
+    GRACE,
+    JSON,
+    METRIC,
+    NO_BROWSER,
+    NOTICE_EVENTS,
+    OF_DATASET,
+    OF_MODELS,
+    OF_RUNS,
+    OF_SECRET,
+    OF_SWEEPS,
+    OF_TENANT,
+    RANK,
+    REGION,
+    SCOPE,
+    SERVICE,
+    SORT,
+    STAGES,
+    STATE,
+    TAIL,
+    TENANT,
+    TENANT_SECRET,
+    TOKEN_STDIN,
+    ZONE,
+)
+from mlp.words import sentences
 
 MAGIC, COMMAND = "%mlp", "mlp"
-
-
-def _count(text: object) -> int:
-    if not str(text).isdecimal():
-        raise ValueError(say("is no whole number"))
-    return int(str(text))
-
-
-def _some(text: object) -> int:
-    if _count(text) < 1:
-        raise ValueError(say("must be at least 1"))
-    return _count(text)
-
-
-def scopes(text: object) -> tuple[str, ...]:
-    """Check what a token is to be allowed; which there are the hub says."""
-    found = tuple(text) if isinstance(text, list) else (str(text),)
-    if any(not re.fullmatch(r"[a-z]+:[a-z]+", one) for one in found):
-        raise ValueError(say("is no scope; right: jobs:read, jobs:write, tenants:read"))
-    return tuple(SCOPE_PREFIX + one for one in found)
-
-
-STATES = (
-    "creating running finished error deleting queued admitted starting suspending suspended preempting resizing finishing "
-    "failed cancelling cancelled"
-)
-"""States, then those phases that are not named like one."""
-
-
-def _state(text: object) -> str:
-    if str(text) not in STATES.split():
-        near = difflib.get_close_matches(str(text), STATES.split(), 1)
-        args = {"states": ", ".join(STATES.split()), "near": "".join(near)}
-        raise ValueError(
-            say("is no state; did you mean {near}? Right: {states}", **args)
-            if near
-            else say("is no state; right: {states}", **args)
-        )
-    return str(text)
-
-
-def _grace(text: object) -> int:
-    return 0 if str(text).strip() in ("0", "0s") else duration(text)
-
-
-STATE = Option(
-    "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
-)
-TENANT = Option("tenant", lambda: say("only those of this tenant"), name, None, "NAME", "-t", "tenants")
-RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
-TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
-FOLLOW = Option("follow", lambda: say("go on until the job ends"), None, False, short="-f")
-JSON = Option("json", lambda: say("print JSON"), None, False)
-TOKEN_STDIN = Option("token_stdin", lambda: say("read the token from standard input"), None, False)
-NO_BROWSER = Option("no_browser", lambda: say("show the address, and take the code typed in"), None, False)
-EXPIRES = Option(
-    "expires", lambda: say("how long the token holds"), duration, None, "7d|90d", shown_default=lambda: "30d"
-)
-ANY_FILES = Option(
-    "any_files", lambda: say("keep the files though they are no model that is known (register)"), None, False
-)
-OF_MODELS = Option(
-    "tenant",
-    lambda: say("of this tenant: those that are listed, or the one that is registered"),
-    name,
-    None,
-    "NAME",
-    "-t",
-    "tenants",
-)
-OF_DATASET = Option(
-    "tenant",
-    lambda: say("whose storage a new dataset takes (push, add)"),
-    name,
-    None,
-    "NAME",
-    "-t",
-    "tenants",
-)
-ENDPOINT = Option(
-    "endpoint", lambda: say("where the object store is (add)"), None, None, "URL",
-    shown_default=lambda: say("Amazon's"),
-)  # fmt: skip
-REGION = Option("region", lambda: say("the region of the object store (add)"), None, None, "NAME")
-OF_SECRET = Option(
-    "secret",
-    lambda: say("the secret that opens it, yours or your tenant's (add)"),
-    name,
-    None,
-    "NAME",
-    shown_default=lambda: say("it is open to everybody"),
-)
-TENANT_SECRET = Option(
-    "tenant",
-    lambda: say("for all members of this tenant, which you administer"),
-    name,
-    None,
-    "NAME",
-    "-t",
-    "tenants",
-)
-OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this tenant (ls)"))
-NOTICE_EVENTS = Option(
-    "events",
-    lambda: say("of what it tells: {events} (set)", events=",".join(notifyoptions.EVENTS)),
-    notifyoptions.events,
-    None,
-    "A,B",
-    shown_default=lambda: ",".join(notifyoptions.USUAL),
-)
-ZONE = Option("timezone", lambda: say("where you live, as Europe/Berlin (quiet)"), None, None, "ZONE")
-STAGES = ("none", "staging", "production", "archived")
-SERVICE = Option(
-    "service",
-    lambda: say("of a program of a tenant's, as a nightly build, and not of yours"),
-    name,
-    None,
-    "NAME",
-)
-OF_TENANT = Option(
-    "tenant", lambda: say("whose programs' tokens are meant"), name, None, "NAME", "-t", "tenants"
-)
-GRACE = Option(
-    "grace", lambda: say("how long the tokens before it hold still (rotate)"), _grace, None, "0|1h|7d",
-    shown_default=lambda: "1d",
-)  # fmt: skip
-SCOPE = Option(
-    "scope",
-    lambda: say("what the token may, as jobs:read; may be repeated"),
-    scopes,
-    None,
-    "SCOPE",
-    many=True,
-    shown_default=lambda: say("what your own token may"),
-)
-
-
-def _by(text: object) -> str:
-    if text not in {"step", "epoch", "time"}:
-        raise ValueError(say("is no axis; right: {choices}", choices="step, epoch, time"))
-    return str(text)
-
-
-SORT = Option(
-    "sort", lambda: say("the column to sort by, - before it for the highest first"), str, None, "COLUMN",
-    shown_default=lambda: "-submitted",
-)  # fmt: skip
-CSV = Option("csv", lambda: say("write them as CSV"), None, False)
-OF_RUNS = Option(
-    "tenant",
-    lambda: say("all members' runs, of a tenant that you administer"),
-    name,
-    None,
-    "NAME",
-    "-t",
-    "tenants",
-)
-BY = Option("by", lambda: say("what the curves run along"), _by, "step", "AXIS", choices="step epoch time")
-METRIC = Option(
-    "metric", lambda: say("only this metric"), str, None, "NAME", shown_default=lambda: say("all")
-)
 
 
 @dataclass(frozen=True, slots=True)

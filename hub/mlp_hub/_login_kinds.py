@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -18,9 +18,12 @@ class LoginKind:
     scopes: tuple[str, ...] = ()
     name_claim: str = ""
     groups_claim: str = ""
+    """Empty: groups are no claim; the class of the provider asks for them."""
+    codes_at: str = ""
+    """Where codes are exchanged, below its address; empty: it speaks OpenID Connect and announces that."""
 
 
-AUTHENTICATORS: Mapping[str, LoginKind] = {
+LOGIN_KINDS: Mapping[str, LoginKind] = {
     "accounts": LoginKind("accounts of this hub, which an administrator approves"),
     "keycloak": LoginKind(
         "a realm of Keycloak",
@@ -42,5 +45,14 @@ AUTHENTICATORS: Mapping[str, LoginKind] = {
         "https://github.com",
         scopes=("read:org", "user:email"),
         name_claim="login",
+        codes_at="/login/oauth/access_token",
     ),
 }
+
+
+def by_default(read: Callable[[LoginKind], str]) -> str:
+    """Write what is taken by default: what the first provider has, then who has something else."""
+    told = {name: read(kind) for name, kind in LOGIN_KINDS.items() if kind.title and read(kind)}
+    usual = next(iter(told.values()))
+    others = [f"of {name} `{value}`" for name, value in told.items() if value != usual]
+    return ", ".join([f"`{usual}`", *others])

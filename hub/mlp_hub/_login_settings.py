@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from mlp_hub._login_kinds import AUTHENTICATORS, LoginKind
+from mlp_hub._login_kinds import LOGIN_KINDS, LoginKind, by_default
 from mlp_hub._setting_values import SettingsError, setting
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ class LoginSettings:
     login: str = setting(
         "accounts",
         "How people log in: "
-        + "; ".join(f"{name} ({about.words})" for name, about in AUTHENTICATORS.items())
+        + "; ".join(f"{name} ({about.words})" for name, about in LOGIN_KINDS.items())
         + ".",
         kind="str",
-        choices=tuple(AUTHENTICATORS),
+        choices=tuple(LOGIN_KINDS),
     )
     login_title: str = setting(
         "",
@@ -60,16 +60,18 @@ class LoginSettings:
     )
     login_scopes: tuple[str, ...] = setting(
         (),
-        "Scopes that the provider is asked for; empty: what the hub needs (`openid,profile,email`; of GitHub `read:org,user:email`).",
+        f"Scopes that the provider is asked for; empty: what the hub needs, {by_default(lambda kind: ','.join(kind.scopes))}.",
         kind="list",
     )
     login_name_claim: str = setting(
         "",
-        "The claim that a new person's user name is made of; empty: `preferred_username`, of GitHub `login`.",
+        f"The claim that a new person's user name is made of; empty: {by_default(lambda kind: kind.name_claim)}.",
         kind="str",
     )
     login_groups_claim: str = setting(
-        "", "The claim that lists a person's groups; empty: `groups`.", kind="str"
+        "",
+        f"The claim that lists a person's groups; empty: {by_default(lambda kind: kind.groups_claim)}.",
+        kind="str",
     )
     login_admin_groups: tuple[str, ...] = setting(
         (),
@@ -136,7 +138,7 @@ class LoginSettings:
     @property
     def login_kind(self) -> LoginKind:
         """What depends on which way to log in it is."""
-        return AUTHENTICATORS[self.login]
+        return LOGIN_KINDS[self.login]
 
     @property
     def login_provider(self) -> str:

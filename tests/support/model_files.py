@@ -65,6 +65,7 @@ FORMATS: Mapping[str, Mapping[str, bytes]] = {
     "keras": {"net.keras": archive("metadata.json", "config.json", "model.weights.h5")},
     "safetensors": {"model.safetensors": WEIGHTS, "config.json": b"{}"},
     "onnx": {"net.onnx": field(1, 8) + field(2, b"torch") + field(7, b"graph")},
+    "skops": {"net.skops": archive("schema.json", "1.npy")},
     "torch": {"net.pt": archive("net/data.pkl", "net/data/0")},
     "hdf5": {"net.h5": b"\x89HDF\r\n\x1a\n" + bytes(100)},
     "pickle": {"net.joblib": pickle.dumps(Boom())},
@@ -72,6 +73,7 @@ FORMATS: Mapping[str, Mapping[str, bytes]] = {
 PICKLED = {"mlflow", "torch", "pickle"}
 NO_MODELS: Mapping[str, Mapping[str, bytes]] = {
     "text": {"notes.txt": b"no model"},
+    "an archive that is no model of skops": {"a.skops": archive("1.npy")},
     "a header that is longer than the file": {"a.safetensors": struct.pack("<Q", 2**62) + b"{}"},
     "a header that is no JSON": {"a.safetensors": struct.pack("<Q", 4) + b"nope"},
     "a header that is a list": {"a.safetensors": struct.pack("<Q", 2) + b"[]"},

@@ -17,7 +17,7 @@ import numpy as np
 from mlp.serving.errors import BadRequest, NoModel
 from mlp.serving.tensors import Named, datatype_of
 
-KNOWN = "MLmodel, saved_model.pb, .keras, .h5, .onnx, .pt or .pth (TorchScript), .joblib, .pkl, .skops"
+KNOWN = "MLmodel, saved_model.pb, .keras, .h5, .onnx, .pt or .pth (TorchScript), .skops, .joblib, .pkl"
 _MLFLOW_KEYS = ("pickled_model", "data", "model_data", "saved_model_dir", "model_path")
 
 
@@ -240,19 +240,20 @@ def _onnx_file(path: Path) -> LoadedModel:
     return Onnx(_needed("onnxruntime", "a model of ONNX").InferenceSession(str(path)))
 
 
-_BY_ENDING: dict[str, Callable[[Path], LoadedModel]] = {
+BY_ENDING: dict[str, Callable[[Path], LoadedModel]] = {
     ".keras": _keras,
-    ".h5": _keras,
-    ".hdf5": _keras,
     ".onnx": _onnx_file,
+    ".skops": _skops,
     ".pt": _torch,
     ".pth": _torch,
+    ".h5": _keras,
+    ".hdf5": _keras,
     ".joblib": _pickled,
     ".pkl": _pickled,
     ".pickle": _pickled,
-    ".skops": _skops,
 }
-_ORDER = tuple(_BY_ENDING)
+"""The first that there is is served, in the order in which a model's format is told."""
+_ORDER = tuple(BY_ENDING)
 
 
 def load(directory: str | Path) -> LoadedModel:
@@ -265,7 +266,7 @@ def load(directory: str | Path) -> LoadedModel:
             f"no model that can be served is in it, but {', '.join(names[:5]) or 'nothing'}; known are {KNOWN}; "
             "anything else is served by a command of your own"
         )
-    loader = _saved_model if path.is_dir() else _BY_ENDING[path.suffix.lower()]
+    loader = _saved_model if path.is_dir() else BY_ENDING[path.suffix.lower()]
     try:
         return loader(path)
     except NoModel:
@@ -280,7 +281,7 @@ def _main(top: Path, names: list[str]) -> Path | None:
         return _of_mlflow(top)
     if "saved_model.pb" in names:
         return top
-    files = [name for name in names if Path(name).suffix.lower() in _BY_ENDING and (top / name).is_file()]
+    files = [name for name in names if Path(name).suffix.lower() in BY_ENDING and (top / name).is_file()]
     files.sort(key=lambda name: _ORDER.index(Path(name).suffix.lower()))
     if not files:
         return None
@@ -301,14 +302,14 @@ def _of_mlflow(top: Path) -> Path | None:
         if path.is_dir():
             found = sorted(path.iterdir())
             known = [
-                each for each in found if each.name == "saved_model.pb" or each.suffix.lower() in _BY_ENDING
+                each for each in found if each.name == "saved_model.pb" or each.suffix.lower() in BY_ENDING
             ]
             inner = next(iter(known), None) or next(
                 (one for one in found if one.is_dir() and (one / "saved_model.pb").exists()), None
             )
             if inner is not None:
                 return inner.parent if inner.name == "saved_model.pb" else inner
-        elif path.suffix.lower() in _BY_ENDING:
+        elif path.suffix.lower() in BY_ENDING:
             return path
     return None
 

@@ -37,6 +37,7 @@ from mlp_hub.service.lifecycle.departures import Departures
 from mlp_hub.service.lifecycle.images_used import ImagesUsed
 from mlp_hub.service.lifecycle.reconciler import Reconciler
 from mlp_hub.service.lifecycle.retention import Retention
+from mlp_hub.service.lifecycle.stored import StoredMeans
 from mlp_hub.service.lifecycle.tenant_places import TenantPlaces
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
@@ -235,11 +236,12 @@ class Platform:
             place_s=policy.grace_s + PLACE_S,
         )
         self.storage = StorageLedger(clock, executor.nodes)
+        stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,
             executor,
             self.storage,
-            ModelWorker(self.queue, db, executor, self.lease, self.storage, changed=self._room_changed),
+            ModelWorker(stored),
             clock,
             changed=self._room_changed,
         )
@@ -251,17 +253,7 @@ class Platform:
         self.datasets = DatasetService(
             db,
             self.storage,
-            DatasetWorker(
-                self.queue,
-                db,
-                executor,
-                self.lease,
-                self.storage,
-                clock=clock,
-                sources=sources,
-                first_uid=policy.first_uid,
-                changed=self._room_changed,
-            ),
+            DatasetWorker(stored, clock=clock, sources=sources, first_uid=policy.first_uid),
             clock,
             sources=sources,
             first_uid=policy.first_uid,

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mlp.serving import loaders
 from mlp_hub.executors.mounted import model_formats
 from mlp_hub.executors.mounted.model_formats import KNOWN_FORMATS, recognise
 from model_files import FORMATS, NO_MODELS, PICKLED, WEIGHTS, safetensors
+
+EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
+"""An ending of each format."""
 
 
 def put(top: Path, files: Mapping[str, bytes]) -> Path:
@@ -18,6 +22,12 @@ def put(top: Path, files: Mapping[str, bytes]) -> Path:
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_bytes(data)
     return top
+
+
+def format_of(ending: str) -> str:
+    """Name the format that files with an ending are told as."""
+    look = model_formats.BY_ENDING[ending.removeprefix(".")]
+    return next(name for name in model_formats.PREFERRED if look is model_formats.BY_ENDING[EXAMPLES[name]])
 
 
 def test_there_is_an_example_of_each_format() -> None:
@@ -29,6 +39,11 @@ def test_each_format_is_told_and_whether_loading_it_runs_code(name: str, tmp_pat
     found = recognise(put(tmp_path, FORMATS[name]))
     assert (found.name, found.pickled) == (name, name in PICKLED)
     assert found.main in FORMATS[name]
+
+
+def test_of_several_formats_the_one_that_is_told_is_the_one_that_is_served() -> None:
+    told = [model_formats.PREFERRED.index(format_of(ending)) for ending in loaders.BY_ENDING]
+    assert told == sorted(told)
 
 
 @pytest.mark.parametrize("name", NO_MODELS)

@@ -1,13 +1,12 @@
 """Objects of a cluster for each way and runtime, as the API gets them (`golden/*.yaml`), and what is refused.
 
-A changed object changes its file: `UPDATE_GOLDEN=1 pytest tests/unit/executors/test_gang_objects.py` writes them anew.
+A changed object changes its file: `pytest --golden` writes them anew.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -112,16 +111,13 @@ def test_a_rank_without_gpus_gets_none_by_its_images_variable(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_objects_are_as_written_down(case: str, tmp_path: Path) -> None:
+def test_objects_are_as_written_down(case: str, tmp_path: Path, golden: Callable[[Path, str], None]) -> None:
     gang = described(*CASES[case], tmp_path)
     plan = json.loads(gang.files["plan.json"])
     text = yaml.safe_dump_all(
         [*(each for _, each in gang.beside), gang.main[1], {"plan": plan}], sort_keys=True, width=120
     )
-    file = GOLDEN / f"{case}.yaml"
-    if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(text)
-    assert text == file.read_text()
+    golden(GOLDEN / f"{case}.yaml", text)
 
 
 @pytest.mark.parametrize(("case", "kind"), [

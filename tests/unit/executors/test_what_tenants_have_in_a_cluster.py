@@ -1,8 +1,8 @@
-"""All that stands in a cluster for a tenant and for all of them, whole (`golden/`; GOLDEN=write writes it anew)."""
+"""All that stands in a cluster for a tenant and for all of them, whole (`golden/`; `pytest --golden` writes it anew)."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from pathlib import Path
 
 import yaml
@@ -22,21 +22,17 @@ AT = installation(dns=("10.99.0.1/32",), identities=("system:serviceaccount:mlp-
 PLACE = TenantPlace("red", Quota(cpu=4500, gpu=2500, ram=8192), ("bob", "ann"))
 
 
-def the_same(name: str, objects: list[dict]) -> None:
-    text = yaml.safe_dump_all(objects, sort_keys=False, width=120, allow_unicode=True)
-    golden = GOLDEN / name
-    if os.environ.get("GOLDEN") == "write":
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(text)
-    assert golden.read_text() == text
+def written(objects: list[dict]) -> str:
+    return yaml.safe_dump_all(objects, sort_keys=False, width=120, allow_unicode=True)
 
 
-def test_a_tenants_objects() -> None:
-    the_same("tenant.yaml", [each for _, each in for_tenant(AT, PLACE, ["203.0.113.7/32"], volcano=True)])
+def test_a_tenants_objects(golden: Callable[[Path, str], None]) -> None:
+    objects = for_tenant(AT, PLACE, ["203.0.113.7/32"], volcano=True)
+    golden(GOLDEN / "tenant.yaml", written([each for _, each in objects]))
 
 
-def test_the_objects_of_all_tenants() -> None:
-    the_same("all-tenants.yaml", [each for _, each in for_all(AT, "admin")])
+def test_the_objects_of_all_tenants(golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / "all-tenants.yaml", written([each for _, each in for_all(AT, "admin")]))
 
 
 def test_what_one_policy_leaves_to_another_is_looked_at_there() -> None:

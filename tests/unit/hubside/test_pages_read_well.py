@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -96,13 +97,8 @@ def _read(name: str, tag: str) -> str:
 
 
 @pytest.mark.parametrize("tag", LANGUAGES)
-def test_every_page_reads_as_it_did(tag: str, pytestconfig: pytest.Config) -> None:
-    path = GOLDEN / f"pages.{tag}.txt"
-    text = "".join(f"{name}: {_read(name, tag)}\n" for name in PAGES)
-    if pytestconfig.getoption("--golden"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+def test_every_page_reads_as_it_did(tag: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"pages.{tag}.txt", "".join(f"{name}: {_read(name, tag)}\n" for name in PAGES))
 
 
 def test_who_gives_a_terminal_a_token_reads_all_that_it_may() -> None:
@@ -112,7 +108,7 @@ def test_who_gives_a_terminal_a_token_reads_all_that_it_may() -> None:
         "models": "models",
         "apps": "apps",
         "tenants": "your tenants",
-        "notices": "told of your jobs",
+        "notices": "notified of",
     }
     words["users"] = "your tokens"
     kinds = {scope.removeprefix("custom:mlp:").partition(":")[0] for scope in PERSON_SCOPES}

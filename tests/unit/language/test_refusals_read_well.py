@@ -93,9 +93,5 @@ def _text(reader: Reader) -> str:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_every_refusal_reads_as_it_did(language: str, pytestconfig: pytest.Config) -> None:
-    path = GOLDEN / f"refusals.{language}.txt"
-    text = _text(Reader(language, BERLIN))
-    if pytestconfig.getoption("--golden"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+def test_every_refusal_reads_as_it_did(language: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"refusals.{language}.txt", _text(Reader(language, BERLIN)))

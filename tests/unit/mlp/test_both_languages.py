@@ -1,15 +1,14 @@
-"""What the magics, the command and the pictures say, whole, in each language (`golden/`; GOLDEN=write writes it anew)."""
+"""What the magics, the command and the pictures say, whole, in each language (`golden/`; `pytest --golden` writes it anew)."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from mlp import actions, picture, tables, words
+from mlp import actions, picture, reasons, tables, words
 from mlp.client import Client
 from mlp.errors import MLPError, Refused, UsageError
 from mlp.handle import Job
@@ -105,10 +104,10 @@ def told() -> Iterator[str]:
     yield tables.jobs([failed])._repr_html_()
     yield repr(tables.jobs([]))
     yield repr(tables.quota([QUOTA]))
-    yield repr(tables.offer(OFFER))
-    yield repr(tables.offer({"reasons": [{"reason": "ExceedsMaxQuota", "message": "bob"}]}))
-    yield repr(tables.why(WHY, None, [DECISION]))
-    yield repr(tables.why({"job": "digits", "run": 1, "phase": "failed"}, failed))
+    yield repr(reasons.offer(OFFER))
+    yield repr(reasons.offer({"reasons": [{"reason": "ExceedsMaxQuota", "message": "bob"}]}))
+    yield repr(reasons.why(WHY, None, [DECISION]))
+    yield repr(reasons.why({"job": "digits", "run": 1, "phase": "failed"}, failed))
     for job in (failed, finished, queued):
         yield picture.text({"job": job})
         yield picture.html({"job": job, "saved_at": BEFORE, "why": WHY if job is queued else None})
@@ -127,12 +126,8 @@ def told() -> Iterator[str]:
     yield "\n".join(Refused("WaitingForQuota", "bob")._render_traceback_())
 
 
-def test_all_that_is_told_is_as_it_was_read(language: str) -> None:
-    file = GOLDEN / f"{language}.txt"
-    text = "\n\n----\n\n".join(told()) + "\n"
-    if os.environ.get("GOLDEN") == "write":
-        file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8")
+def test_all_that_is_told_is_as_it_was_read(language: str, golden: Callable[[Path, str], None]) -> None:
+    golden(GOLDEN / f"{language}.txt", "\n\n----\n\n".join(told()) + "\n")
 
 
 def test_a_request_says_for_whom_its_answer_is_made(language: str) -> None:

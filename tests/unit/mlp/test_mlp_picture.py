@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp import picture, stages, svg, tables
+from mlp import picture, reasons, stages, svg, tables
 from mlp_stand_in import FAILED, RUNNING, job_record, ranks
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;"
@@ -263,8 +263,8 @@ def test_a_long_cell_does_not_break_a_terminals_table():
 
 def test_who_is_alone_in_the_queue_is_next():
     found = {"job": "digits", "phase": "queued", "position": 1, "queue_length": 1}
-    assert "Next in the queue." in tables.why(found).lines
-    assert "Place 2 of 3 in the queue." in tables.why({**found, "position": 2, "queue_length": 3}).lines
+    assert "Next in the queue." in reasons.why(found).lines
+    assert "Place 2 of 3 in the queue." in reasons.why({**found, "position": 2, "queue_length": 3}).lines
 
 
 def test_a_terminal_gets_nothing_that_steers_it_or_turns_the_writing():

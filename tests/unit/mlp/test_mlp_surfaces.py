@@ -13,7 +13,8 @@ import mlp
 from mlp.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
-from mlp.verbs import COMMAND, MAGIC, STATES, VERBS, find, options_of, overview, parse, usage
+from mlp.verboptions import STATES
+from mlp.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain import runtime as service_runtimes
 from mlp_hub.domain.job import Phase, State

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp import picture, tables, words
+from mlp import picture, reasons, tables, words
 from mlp.format import amount, clock_time, memory, starts
 from mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
 
@@ -63,26 +63,26 @@ def test_no_amount_is_no_limit():
 def test_why_of_a_failed_job_names_rank_and_exception():
     failure = {"cause": "program-error", "rank": 1, "exit_code": 1, "message": "ValueError: boom", "tail": ""}
     job = job_record(**{**FAILED, "failure": failure})
-    lines = tables.why({"job": "digits", "phase": "failed", "reasons": []}, job).lines
+    lines = reasons.why({"job": "digits", "phase": "failed", "reasons": []}, job).lines
     assert lines[0].startswith("digits failed at ")
     assert lines[1] == "The program ended with an error (rank 1, exit code 1): ValueError: boom."
     assert lines[2] == "All that it wrote: mlp logs digits --rank 1"
 
 
 def test_why_of_a_finished_job_says_when_and_how_long():
-    (line,) = tables.why({"job": "digits", "phase": "finished"}, job_record(**FINISHED)).lines
+    (line,) = reasons.why({"job": "digits", "phase": "finished"}, job_record(**FINISHED)).lines
     assert line.startswith("digits finished at ")
     assert " after " in line
 
 
 def test_why_of_a_suspended_job_says_how_it_goes_on():
     found = {"job": "digits", "phase": "suspended", "reasons": []}
-    assert tables.why(found).lines[-1] == "To go on: mlp resume digits"
+    assert reasons.why(found).lines[-1] == "To go on: mlp resume digits"
 
 
 def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
     waiting = job_record("l2", phase="queued", state="creating", message="")
-    for text in (repr(tables.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
+    for text in (repr(reasons.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
         assert UNKNOWN in text
         assert "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
     assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
@@ -190,9 +190,9 @@ def test_a_command_is_named_as_one_would_type_it_here(monkeypatch, shell, cancel
 def test_why_says_how_sure_a_start_is() -> None:
     told = {**QUEUED, "expected_start": "2026-11-21T13:00:00Z", "expected_because": "job a ends"}
     sure = {"how_sure": "sure", "sure_because": "every job ahead has a time limit"}
-    text = str(tables.why({**told, **sure}))
+    text = str(reasons.why({**told, **sure}))
     assert "How sure: sure, every job ahead has a time limit." in text
-    assert "How sure" not in str(tables.why(told))
+    assert "How sure" not in str(reasons.why(told))
 
 
 STOPPED = {
@@ -206,7 +206,7 @@ STOPPED = {
 
 def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     told = {**QUEUED, "stopped": STOPPED, "cut_short": "with 900 jobs waiting no smaller request was tried"}
-    lines = tables.why(told).lines
+    lines = reasons.why(told).lines
     at = clock_time(STOPPED["time"])
     assert lines[1:4] == [
         f"Its last attempt ended {at}: {STOPPED['message']}.",
@@ -234,12 +234,12 @@ OFFER = {
 
 
 def test_an_offer_that_stops_others_does_not_say_that_it_starts_now() -> None:
-    assert tables.offer(OFFER).lines[0] == "Would start now: 2 ranks on n1."
+    assert reasons.offer(OFFER).lines[0] == "Would start now: 2 ranks on n1."
     gives_way = [
         "job low of ann is stopped for it and goes back into the queue",
         "a job of tenant blue gives up 1 worker for it",
     ]
-    assert tables.offer({**OFFER, "gives_way": gives_way, "grace": 30.0}).lines == [
+    assert reasons.offer({**OFFER, "gives_way": gives_way, "grace": 30.0}).lines == [
         "Would start as soon as others have made room, in 30 s at most: 2 ranks on n1.",
         "Job low of ann is stopped for it and goes back into the queue.",
         "A job of tenant blue gives up 1 worker for it.",
@@ -260,7 +260,7 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
         "spared": ["2 jobs have no lower priority"],
     }
     found = {"job": "l2", "phase": "running", "reasons": [], "expected_because": "running on n-1"}
-    text = str(tables.why(found, None, [decision]))
+    text = str(reasons.why(found, None, [decision]))
     for part in (
         "stopped to make room for a job of another tenant.",
         "Until then it waited: Needs 1 cpu, 0 free.\n",
@@ -336,7 +336,8 @@ def test_a_start_that_is_soon_is_told_by_how_long_it_is_until_then() -> None:
     }
     due |= {"expected_start": (datetime.now(UTC) - timedelta(seconds=5)).isoformat()}
     assert (
-        "Expected to start any moment now (job a of bob ends by then at the latest)." in tables.why(due).lines
+        "Expected to start any moment now (job a of bob ends by then at the latest)."
+        in reasons.why(due).lines
     )
     assert words.state(due) == "queued: expected to start any moment now"
 
@@ -352,9 +353,9 @@ def test_an_offer_says_where_its_expected_start_comes_from() -> None:
         "expected_start": at,
         "expected_because": window,
     }
-    assert tables.offer(found).lines[0] == f"Would wait; expected to start {clock_time(at)} ({window})."
+    assert reasons.offer(found).lines[0] == f"Would wait; expected to start {clock_time(at)} ({window})."
     unknown = found | {"expected_start": None, "expected_because": "long of bob has no time limit"}
-    assert tables.offer(unknown).lines[0] == (
+    assert reasons.offer(unknown).lines[0] == (
         "Would wait; when it would start is not known. No time can be told: long of bob has no time limit."
     )
 
@@ -370,7 +371,7 @@ def test_why_shows_the_facts_behind_a_reason_as_a_small_table() -> None:
         {"label": "借出", "value": "1 cpu", "who": "tenant blue"},
     ]
     reason = {"reason": "WaitingForQuota", "message": "Needs 2 cpu, 0 free.", "facts": facts}
-    lines = tables.why({**QUEUED, "reasons": [reason]}).lines
+    lines = reasons.why({**QUEUED, "reasons": [reason]}).lines
     at = next(i for i, line in enumerate(lines) if line.endswith("Needs 2 cpu, 0 free."))
     assert lines[at + 1 : at + 4] == [
         "  asked   2 cpu",

@@ -1,14 +1,13 @@
 """Headlines of all reasons: a dozen words at most, each sentence of them once as English reads it (`golden/en.txt`).
 
-A changed wording changes the file: `UPDATE_GOLDEN=1 pytest tests/unit/scheduler/test_headlines.py` writes it anew.
+A changed wording changes the file: `pytest --golden` writes it anew.
 """
 
 from __future__ import annotations
 
 import ast
-import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -139,13 +138,10 @@ def parts(message: Message) -> Iterator[str]:
             yield from parts(value)
 
 
-def test_every_headline_reads_as_it_is_written_down() -> None:
+def test_every_headline_reads_as_it_is_written_down(golden: Callable[[Path, str], None]) -> None:
     found = sorted({f"{v.reason.value}: {render(v.headline, ENGLISH)}" for v in scenes()})
     facts = sorted(f"fact {key}: {render(label, ENGLISH)}" for key, label in LABELS.items())
-    text = "\n".join([*found, "", *facts, ""])
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text(text)
-    assert GOLDEN.read_text() == text
+    golden(GOLDEN, "\n".join([*found, "", *facts, ""]))
 
 
 def test_every_headline_has_twelve_words_at_most() -> None:

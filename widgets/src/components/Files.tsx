@@ -5,7 +5,7 @@ import { paths, type Client } from "../core/api";
 import { bytes, clock } from "../core/format";
 import { t } from "../core/language";
 import type { FileEntry } from "../core/wire";
-import { Empty, ErrorBox, Heading, Loading, Table, type Column } from "./basics";
+import { Empty, ErrorBox, Heading, Loading, ShowMore, Table, type Column } from "./basics";
 import { useLoad, useNow } from "./hooks";
 
 const PAGE = 100;
@@ -91,13 +91,7 @@ function Directory({ client, of, every = 0 }: FilesProps): JSX.Element {
       ) : (
         <>
           <Table stack caption={directory ? t("Files in {directory}", { directory }) : t("Files")} columns={columns} rows={items} rowKey={(e) => e.name} />
-          {files.data.next && limit < MOST ? (
-            <p class="mlp-more">
-              <button type="button" class="mlp-button" onClick={() => setLimit((shown) => Math.min(MOST, shown + PAGE))}>
-                {t("Show more")}
-              </button>
-            </p>
-          ) : null}
+          {files.data.next && limit < MOST ? <ShowMore more={() => setLimit((shown) => Math.min(MOST, shown + PAGE))} /> : null}
         </>
       )}
     </>

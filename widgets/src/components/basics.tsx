@@ -175,6 +175,17 @@ export function Loading({ lines = 4, what }: { lines?: number; what: string }): 
   );
 }
 
+/** Below a table whose list goes on. */
+export function ShowMore({ more }: { more: () => void }): JSX.Element {
+  return (
+    <p class="mlp-more">
+      <button type="button" class="mlp-button" onClick={more}>
+        {t("Show more")}
+      </button>
+    </p>
+  );
+}
+
 export interface Column<T> {
   title: string;
   /** The title is only spoken. */

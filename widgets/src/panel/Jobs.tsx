@@ -1,7 +1,7 @@
 /** My jobs, and the page of one job. */
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Empty, ErrorBox, HeadingLevel, Loading, StateBadge, Table, type Column } from "../components/basics";
+import { Empty, ErrorBox, HeadingLevel, Loading, ShowMore, StateBadge, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
@@ -79,13 +79,7 @@ export function JobsPage(): JSX.Element {
       ) : (
         <>
           <Table stack caption={t("My jobs, newest first")} columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
-          {jobs.data.next && limit < MOST ? (
-            <p class="mlp-more">
-              <button type="button" class="mlp-button" onClick={() => setLimit((shown) => Math.min(MOST, shown + PAGE))}>
-                {t("Show more")}
-              </button>
-            </p>
-          ) : null}
+          {jobs.data.next && limit < MOST ? <ShowMore more={() => setLimit((shown) => Math.min(MOST, shown + PAGE))} /> : null}
           {keepingWords(session.keeping) ? <p class="mlp-dim mlp-kept">{keepingWords(session.keeping)}</p> : null}
           {jobs.data.next && limit >= MOST ? <p class="mlp-dim mlp-more">{t("The {n} newest; choose a state to see older ones.", { n: MOST })}</p> : null}
         </>

@@ -47,7 +47,7 @@ def recognise(path: Path) -> ModelFormat:
         seen = [one for name in files if (one := _file(top, name)) is not None]
     if not seen:
         return ModelFormat(seen=tuple(names[:SHOWN]))
-    best = min(seen, key=lambda one: _ORDER.index(one.name))
+    best = min(seen, key=lambda one: PREFERRED.index(one.name))
     parts = sum(one.name == best.name for one in seen)
     return (
         best
@@ -96,7 +96,7 @@ def _saved_model(top: Folder, names: list[str]) -> ModelFormat | None:
 
 
 def _file(top: Folder, name: str) -> ModelFormat | None:
-    look = _BY_ENDING.get(name.rpartition(".")[2].lower())
+    look = BY_ENDING.get(name.rpartition(".")[2].lower())
     if look is None:
         return None
     try:
@@ -160,6 +160,10 @@ def _keras(file: BufferedReader, name: str) -> ModelFormat | None:
     return ModelFormat("keras", name) if there else None
 
 
+def _skops(file: BufferedReader, name: str) -> ModelFormat | None:
+    return ModelFormat("skops", name) if "schema.json" in _members(file) else None
+
+
 def _torch(file: BufferedReader, name: str) -> ModelFormat | None:
     begin = file.read(4)
     if begin == b"PK\x03\x04":
@@ -216,13 +220,15 @@ def _varint(file: BufferedReader, at: int) -> tuple[int, int]:
     raise ValueError("no varint")
 
 
-_ORDER = ("keras", "safetensors", "onnx", "torch", "hdf5", "pickle")
-_BY_ENDING: Mapping[str, Callable[[BufferedReader, str], ModelFormat | None]] = {
+PREFERRED = ("keras", "safetensors", "onnx", "skops", "torch", "hdf5", "pickle")
+"""Of several in one directory the first is told, and served (`mlp/serving/loaders.py`)."""
+BY_ENDING: Mapping[str, Callable[[BufferedReader, str], ModelFormat | None]] = {
     "safetensors": _safetensors,
     "keras": _keras,
     "onnx": _onnx,
+    "skops": _skops,
     **dict.fromkeys(("pt", "pth", "ckpt", "bin"), _torch),
     **dict.fromkeys(("h5", "hdf5"), _hdf5),
     **dict.fromkeys(("pkl", "pickle", "joblib"), _pickle),
 }
-KNOWN_FORMATS = ("mlflow", "tensorflow-savedmodel", *_ORDER)
+KNOWN_FORMATS = ("mlflow", "tensorflow-savedmodel", *PREFERRED)

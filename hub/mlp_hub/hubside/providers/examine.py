@@ -59,8 +59,9 @@ class Examination:
 
     async def findings(self) -> list[Finding]:
         """Return all that was found; what cannot be asked after a failure is left out."""
-        if not self._settings.login_kind.scopes or "openid" not in self._settings.login_kind.scopes:
-            return [*self._secret(), await self._client_known(self._github_token_url(), basic=False)]
+        if path := self._settings.login_kind.codes_at:
+            url = f"{self._settings.login_provider}{path}"
+            return [*self._secret(), await self._client_known(url, basic=False)]
         discovery = Discovery(self._settings.login_provider, self._title, self._asker)
         try:
             document = await discovery.document()
@@ -204,9 +205,6 @@ class Examination:
             )
             return Finding("warn", text, self._register)
         return Finding("ok", self._register)
-
-    def _github_token_url(self) -> str:
-        return f"{self._settings.login_provider}/login/oauth/access_token"
 
 
 async def _status(url: str) -> int:

@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.storage import StoredItem
 from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.executors.base import Executor, Superseded
+from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Unfinished
 from mlp_hub.service.datasets.copies import SourceCopies
 from mlp_hub.service.datasets.sources import DataSources
-from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
-from mlp_hub.service.lifecycle.workqueue import WorkQueue
-from mlp_hub.service.state.leadership import Leadership, LeaseLost
-from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
-from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Span, msg
 
@@ -60,20 +57,15 @@ class DatasetWorker(StoredWorker):
 
     def __init__(
         self,
-        queue: WorkQueue,
-        db: Database,
-        executor: Executor,
-        lease: Leadership,
-        storage: StorageLedger,
+        means: StoredMeans,
         *,
         clock: Callable[[], float],
         sources: DataSources,
         first_uid: int | None,
-        changed: Callable[[], None],
     ) -> None:
-        super().__init__(queue, db, executor, lease, storage, changed=changed)
+        super().__init__(means)
         self._clock = clock
-        self._copies = SourceCopies(db, storage, self._acts, sources, first_uid, changed)
+        self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
 
     async def start(self) -> None:
         """Look at all that are not at rest."""

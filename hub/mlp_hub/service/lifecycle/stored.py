@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mlp_hub.domain.storage import StoredItem
 from mlp_hub.executors.base import Executor
@@ -16,26 +17,29 @@ from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
 
+@dataclass(frozen=True, slots=True)
+class StoredMeans:
+    """What workers of all kinds act with. `changed` is told what may have made or taken room."""
+
+    queue: WorkQueue
+    db: Database
+    executor: Executor
+    lease: Leadership
+    storage: StorageLedger
+    changed: Callable[[], None]
+
+
 class StoredWorker:
-    """Acts on files of a kind of things, only while this service decides. `changed` is told what may have made or taken room."""
+    """Acts on files of a kind of things, only while this service decides."""
 
     kind: str
 
-    def __init__(
-        self,
-        queue: WorkQueue,
-        db: Database,
-        executor: Executor,
-        lease: Leadership,
-        storage: StorageLedger,
-        *,
-        changed: Callable[[], None],
-    ) -> None:
-        self._queue, self._db, self._workspace = queue, db, executor.workspace
-        self._acts = Acts(executor, lease)
-        self._storage = storage
-        self._changed = changed
-        queue.serve(self.kind, self._work)
+    def __init__(self, means: StoredMeans) -> None:
+        self._queue, self._db, self._workspace = means.queue, means.db, means.executor.workspace
+        self._acts = Acts(means.executor, means.lease)
+        self._storage = means.storage
+        self._changed = means.changed
+        self._queue.serve(self.kind, self._work)
 
     async def _work(self, uid: str) -> bool:
         raise NotImplementedError

@@ -127,8 +127,8 @@ class ModelWorker(StoredWorker):
 def no_model(kind: ModelFormat) -> Message:
     """Say that files are of no format that is known."""
     return msg(
-        "no model was found in it, but {names}; right: MLflow (MLmodel), TensorFlow SavedModel, .keras, .safetensors, .onnx, .pt, .h5, "
-        ".pkl or .joblib; to keep it whatever it is, register it with any files",
+        "no model was found in it, but {names}; right: MLflow (MLmodel), TensorFlow SavedModel, .keras, .safetensors, .onnx, .skops, .pt, "
+        ".h5, .pkl or .joblib; to keep it whatever it is, register it with any files",
         names=", ".join(kind.seen),
     )
 
