@@ -56,6 +56,17 @@ export function usual(columns: RunColumn[]): string[] {
     .map((c) => c.key);
 }
 
+/** Notes have a line of their own on a card; all else shares one with another. */
+export const isWide = (column: RunColumn): boolean => column.key === "note";
+const CARD = { head: 41, line: 24 };
+
+/** How high the card of a run is, in pixels: by its columns and so the same for all, as what is drawn is found by it. */
+export function cardHeight(columns: RunColumn[]): number {
+  const wide = columns.filter(isWide).length;
+  const submitted = 1;
+  return CARD.head + CARD.line * (wide + Math.ceil((columns.length - wide + submitted) / 2));
+}
+
 /** Which rows are drawn: those in view and some around them. */
 export function windowOf(top: number, height: number, row: number, total: number, around = 10): { from: number; to: number } {
   const from = Math.max(0, Math.floor(top / row) - around);

@@ -18,6 +18,7 @@ import { useHub } from "./context";
 import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
 import { RunDetails } from "./RunDetails";
+import { FirstSteps } from "./FirstSteps";
 import { go, href, Link } from "./address";
 import { n, t } from "../core/language";
 
@@ -66,6 +67,7 @@ export function JobsPage(): JSX.Element {
         />
       </PageHead>
       {jobs.error ? <ErrorBox error={jobs.error} retry={() => void jobs.reload()} /> : null}
+      {jobs.data && !state ? <FirstSteps hasJobs={items.length > 0} /> : null}
       {!jobs.data ? (
         jobs.error ? null : <Loading what={t("Loading jobs")} lines={6} />
       ) : items.length === 0 ? (

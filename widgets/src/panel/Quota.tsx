@@ -1,10 +1,12 @@
 /** What my tenants may use and who uses it; and a token for scripts. */
 import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { QuotaBars } from "../components/QuotaBars";
 import { paths } from "../core/api";
 import { ago, bytes, cores, ram } from "../core/format";
+import { remember } from "../core/firststeps";
 import { pinned } from "../core/runs";
 import type { Holding, Usage } from "../core/wire";
 import { useHub } from "./context";
@@ -38,6 +40,7 @@ export function QuotaPage(): JSX.Element {
   const { client, session } = useHub();
   const usage = useLoad("quota", () => client.list<Usage>(paths.quota(session.username)), 5000);
   const items = usage.data?.items ?? [];
+  useEffect(() => remember(session.username, { quota: true }), [session.username]);
   return (
     <>
       <PageHead title={t("Quota")} sub={t("What your tenants may use, and who uses it now")} />
