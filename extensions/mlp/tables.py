@@ -169,7 +169,7 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
         say("run"),
         say("state"),
         say("progress"),
-        say("tenant"),
+        say("team"),
         say("runtime"),
         say("ranks"),
         say("time"),
@@ -214,7 +214,7 @@ def models(found: Sequence[Json]) -> Table:
         say("stage"),
         say("format"),
         say("size"),
-        say("tenant"),
+        say("team"),
         say("from"),
     )
     command = words.command("models register NAME jobs/JOB/ckpt")
@@ -395,8 +395,8 @@ def _who(part: Json) -> str:
     if part.get("job"):
         return say("{job} of {user}", job=str(part["job"]), user=str(part.get("user") or ""))
     if part.get("tenant"):
-        return says("a job of tenant {tenant}", "{n} jobs of tenant {tenant}", 1, tenant=str(part["tenant"]))
-    return says("a job of another tenant", "{n} jobs of other tenants", 1)
+        return says("a job of team {tenant}", "{n} jobs of team {tenant}", 1, tenant=str(part["tenant"]))
+    return says("a job of another team", "{n} jobs of other teams", 1)
 
 
 def _victim(victim: Json) -> str:
@@ -518,7 +518,7 @@ def runtimes(found: Sequence[Any]) -> Table:
         for r in found
         if r.get("state", "approved") == "approved"
     ]
-    columns = (say("name"), say("tenant"), say("title"), say("starts"), say("what it is"))
+    columns = (say("name"), say("team"), say("title"), say("starts"), say("what it is"))
     return Table(columns, rows, found, empty=say("There are no runtimes"))
 
 
@@ -623,9 +623,9 @@ def quota(found: Any) -> Table:
         if said := words.isolation(tenant):
             notes.append(said)
     return Table(
-        (say("tenant"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
+        (say("team"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
         [[name, kind, *(standing[p] for p in parts), users] for name, kind, standing, users in rows],
         found,
-        empty=say("You are in no tenant yet. Ask an admin to add you to one"),
+        empty=say("You are in no team yet. Ask an admin to add you to one"),
         notes=notes,
     )

@@ -105,7 +105,7 @@ ENDPOINT = Option(
 REGION = Option("region", lambda: say("the region of the object store (add)"), None, None, "NAME")
 OF_SECRET = Option(
     "secret",
-    lambda: say("the secret that opens it, yours or your tenant's (add)"),
+    lambda: say("the secret that opens it, yours or your team's (add)"),
     name,
     None,
     "NAME",
@@ -237,7 +237,7 @@ VERBS: tuple[Verb, ...] = (
         (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
     ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
-    Verb("quota", lambda: say("what your tenants may use, and who uses it")),
+    Verb("quota", lambda: say("what your teams may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
     Verb("language", lambda: say("show or choose the language of all that you are told"), "language"),

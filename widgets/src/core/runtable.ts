@@ -25,7 +25,7 @@ const FIXED: RunColumn[] = [
   { key: "cpu_peak", title: () => t("Peak cores"), text: (r) => (r.cpu_peak === null ? "" : cores(r.cpu_peak)), numeric: true, sorts: true },
   { key: "tags", title: () => t("Tags"), text: (r) => r.tags.join(" "), numeric: false, sorts: false },
   { key: "note", title: () => t("Note"), text: (r) => r.note, numeric: false, sorts: true },
-  { key: "tenant", title: () => t("Tenant"), text: (r) => r.tenant, numeric: false, sorts: true },
+  { key: "tenant", title: () => t("Team"), text: (r) => r.tenant, numeric: false, sorts: true },
   { key: "sweep", title: () => t("Sweep"), text: (r) => r.sweep ?? "", numeric: false, sorts: false },
   { key: "commit", title: () => t("Commit"), text: (r) => (r.commit ? `${r.commit.slice(0, 10)}${r.dirty ? "+" : ""}` : ""), numeric: false, sorts: false },
 ];

@@ -45,7 +45,7 @@ export function AppsPage(): JSX.Element {
     { title: t("Replicas"), kind: "tight", cell: (a) => <span title={answers(a)}>{`${a.ready}/${a.wanted}`}</span> },
     { title: t("Under way"), kind: "low", cell: (a) => (a.under_way === null ? "" : <span title={t("Requests at once, lately")}>{a.under_way}</span>) },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (a) => <span class="mlp-clip" title={a.message}>{a.message || what(a)}</span> },
-    { title: t("Tenant"), kind: "low", cell: (a) => a.tenant },
+    { title: t("Team"), kind: "low", cell: (a) => a.tenant },
     { title: t("Address"), kind: "tight", cell: (a) => <a href={address(a)}>{t("Open")}</a> },
     { title: t("Deployed"), kind: "num", cell: (a) => clock(a.created_at, now) },
   ];
