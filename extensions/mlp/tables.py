@@ -64,10 +64,7 @@ class Table:
         if not self.rows:
             return f"<p>{escape(self.empty)}</p>"
         head = "".join(f'<th style="text-align:left">{escape(c)}</th>' for c in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f'<td style="text-align:left">{escape(c)}</td>' for c in row) + "</tr>"
-            for row in self.rows
-        )
+        body = "".join("<tr>" + "".join(map(_html_cell, row)) + "</tr>" for row in self.rows)
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
@@ -98,10 +95,17 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 def _clip(cell: str) -> str:
-    """Keep a line of a terminal readable; the HTML and `data` have all of it."""
+    """Keep a line of a table readable; the HTML's title and `data` have all of it."""
     if width(cell) <= WIDEST:
         return cell
     return f"{_start(cell, WIDEST - 3)}..."
+
+
+def _html_cell(cell: str) -> str:
+    """Write a cell; a sentence is cut, what one copies, as an address, is not."""
+    shown = _clip(cell) if " " in cell else cell
+    title = "" if shown == cell else f' title="{escape(cell)}"'
+    return f'<td style="text-align:left"{title}>{escape(shown)}</td>'
 
 
 def width(text: str) -> int:

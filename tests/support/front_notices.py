@@ -39,7 +39,10 @@ class FrontNotices:
             return 200, {"taken": body["channel"] == "mail", "trouble": "it answers 404 Not Found"}
         if method == "PUT":
             if any(one.get("address", "https").startswith("ftp") for one in body["channels"]):
-                return 403, {"reason": "Invalid", "msg": "an address begins with mailto:, https:// or http://"}
+                return 403, {
+                    "reason": "Invalid",
+                    "msg": "an address begins with mailto:, https:// or http://",
+                }
             known = {one["name"]: one for one in self.chosen["channels"]}
             self.chosen |= body
             self.chosen["channels"] = [

@@ -246,3 +246,21 @@ def test_a_provider_changes_who_logs_people_in_and_nothing_of_hubs_without_one(c
 def test_without_a_provider_people_log_in_with_accounts_of_the_hub(config):
     assert config.JupyterHub.authenticator_class.endswith("hubside.authenticator.NativeAccounts")
     assert "CompanyAccounts" not in config
+
+
+@pytest.mark.parametrize(
+    ("admin", "active", "seen", "where"),
+    [
+        (False, False, None, "/services/mlp/"),
+        (False, False, 1, ""),
+        (False, True, 1, ""),
+        (True, False, None, "/services/mlp/admin"),
+        (True, True, 1, ""),
+    ],
+    ids=["new", "had a server", "has one", "admin", "admin with a server"],
+)
+def test_who_never_had_a_server_arrives_at_the_first_steps(admin, active, seen, where):
+    servers = {"": SimpleNamespace(last_activity=seen)}  # the hub makes its record before there is any server
+    user = SimpleNamespace(admin=admin, active=active, orm_spawners=servers)
+    assert module.landing("/services/mlp/", SimpleNamespace(current_user=user)) == where
+    assert module.landing("/services/mlp/", SimpleNamespace(current_user=None)) == ""

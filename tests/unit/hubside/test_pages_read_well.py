@@ -112,6 +112,7 @@ def test_who_gives_a_terminal_a_token_reads_all_that_it_may() -> None:
         "models": "models",
         "apps": "apps",
         "tenants": "your tenants",
+        "notices": "what you are told of your jobs",
     }
     words["users"] = "your tokens"
     kinds = {scope.removeprefix("custom:mlp:").partition(":")[0] for scope in PERSON_SCOPES}

@@ -259,6 +259,10 @@ def test_a_long_cell_does_not_break_a_terminals_table():
     table = tables.Table(("name", "failure"), [("digits", "x" * 500)], [])
     assert max(len(line) for line in repr(table).splitlines()) < 80
     assert "x" * 500 in table._repr_html_()
+    sentence = tables.Table(("name", "why"), [("digits", 'waits for "red" ' * 20)], [])._repr_html_()
+    assert 'title="waits for &quot;red&quot; ' in sentence
+    assert ">waits for" in sentence
+    assert "&quot;red&quot; waits for...</td>" in sentence
 
 
 def test_who_is_alone_in_the_queue_is_next():

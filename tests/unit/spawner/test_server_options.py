@@ -97,9 +97,7 @@ def test_what_others_borrowed_is_told_as_what_may_be_taken_back_with_the_tenants
     assert "work of theirs is stopped, and the start waits until that has ended" in page
     two = Room(cpu=4, cpu_free=0, cpu_back=3, back_from=("blue", "<b>"))
     several = form(DEFAULTS, account("red", "teal", red=two, teal=Room()), {})
-    assert (
-        "; 3 cpu more of its own, lent to teams blue and &lt;b&gt;, may be taken back</option>" in several
-    )
+    assert "; 3 cpu more of its own, lent to teams blue and &lt;b&gt;, may be taken back</option>" in several
     assert "mlp-back" in several
     assert "mlp-back" not in form(DEFAULTS, account("red", red=Room(cpu=2, cpu_free=1)), {})
 

@@ -56,7 +56,7 @@ export function usual(columns: RunColumn[]): string[] {
     .map((c) => c.key);
 }
 
-/** Notes have a line of their own on a card; all else shares one with another. */
+/** Notes have a line of their own on a card, and so has the time of submission; all else shares one with another. */
 export const isWide = (column: RunColumn): boolean => column.key === "note";
 const CARD = { head: 41, line: 24 };
 
@@ -64,7 +64,7 @@ const CARD = { head: 41, line: 24 };
 export function cardHeight(columns: RunColumn[]): number {
   const wide = columns.filter(isWide).length;
   const submitted = 1;
-  return CARD.head + CARD.line * (wide + Math.ceil((columns.length - wide + submitted) / 2));
+  return CARD.head + CARD.line * (wide + submitted + Math.ceil((columns.length - wide) / 2));
 }
 
 /** Which rows are drawn: those in view and some around them. */

@@ -74,7 +74,7 @@ function Replicas({ of }: { of: Application }): JSX.Element | null {
     { title: t("Replica"), kind: "num tight", cell: (r) => r.replica },
     { title: t("State"), kind: "tight", cell: (r) => <StateBadge phase={r.phase} /> },
     { title: t("Answers"), kind: "tight", cell: (r) => (r.ready ? t("yes") : t("not yet")) },
-    { title: t("Why it waits"), kind: "grow", cell: (r) => (r.phase === "queued" ? r.message : "") },
+    { title: t("Why it waits"), kind: "grow", cell: (r) => (r.phase === "queued" ? <span class="mlp-clip" title={r.message}>{r.message}</span> : null) },
     { title: t("Node"), kind: "low", cell: (r) => r.node ?? "–" },
     { title: t("Started"), kind: "num", cell: (r) => (r.started_at ? clock(r.started_at, now) : "–") },
   ];

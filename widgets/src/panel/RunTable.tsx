@@ -112,7 +112,7 @@ export function RunTable({ of, columns, total, rowAt, need, sort, onSort, select
                     {c.key === "state" ? <StateBadge phase={run.phase} /> : c.text(run) ? <span>{c.text(run)}</span> : null}
                   </td>
                 ))}
-                <td class="mlp-col-num" data-title={t("Submitted")}><span>{new Date(run.submitted_at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}</span></td>
+                <td class="mlp-col-num mlp-run-wide" data-title={t("Submitted")}><span>{new Date(run.submitted_at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}</span></td>
               </tr>
             );
           })}
