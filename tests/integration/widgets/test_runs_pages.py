@@ -163,7 +163,7 @@ def test_a_card_on_a_phone_shows_all_of_many_parameters_and_those_below_stay_in_
     page = pages.panel("runs", width=420)
     page.get_by_text("Columns", exact=True).click()
     for name in names:
-        page.get_by_role("checkbox", name=name).check()
+        page.get_by_role("checkbox", name=name, exact=True).check()
     page.get_by_text("Columns", exact=True).click()
     card = page.locator(".mlp-run-row").first
     cut = """card => [...card.querySelectorAll("td")].filter(td => td.offsetTop + td.offsetHeight > card.offsetTop + card.offsetHeight)"""

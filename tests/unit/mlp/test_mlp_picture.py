@@ -211,7 +211,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
         "holdings": [{"holder": "digits", "user": "bob", "cpu": 3.0, "gpu": 0, "ram": 2048}],
     }
     table = tables.quota([usage])
-    assert table.columns == ("tenant", "", "quota", "used", "free", "borrowed", "may borrow", "who uses it")
+    assert table.columns == ("team", "", "quota", "used", "free", "borrowed", "may borrow", "who uses it")
     assert table.rows == [
         ["red", "cpu", "2", "2", "0", "1", "0.5", "bob: digits (3 cpu, 2 GiB)"],
         ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
@@ -223,7 +223,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
     ]
     usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}, "queue_order": "priority"}
     table = tables.quota([usage])
-    assert table.columns == ("tenant", "", "quota", "used", "lent", "free", "who uses it")
+    assert table.columns == ("team", "", "quota", "used", "lent", "free", "who uses it")
     assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
     assert table.notes == [
         "quota = used + lent + free. lent: others have it until your own jobs need it.",

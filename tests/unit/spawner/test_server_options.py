@@ -72,7 +72,7 @@ def test_the_tenant_is_asked_for_only_where_there_are_several():
 def test_what_is_free_of_the_quota_is_shown():
     red = Room(cpu=2, cpu_free=0.4, ram=4096, ram_free=1536)
     page = form(DEFAULTS, account("red", red=red), {})
-    assert "Tenant <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
+    assert "Team <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
     several = form(DEFAULTS, account("red", "blue", red=red, blue=Room()), {})
     assert ">red: 0.4 of 2 cpu and 1536 of 4096 MiB memory free</option>" in several
     assert ">blue: no limit of its own, only the machine&#x27;s</option>" in several
@@ -82,7 +82,7 @@ def test_what_may_be_borrowed_is_told_apart_from_what_is_the_tenants_own():
     red = Room(cpu=3, cpu_free=3, ram=4096, ram_free=1024, cpu_borrow=3, ram_borrow=512)
     page = form(DEFAULTS, account("red", red=red), {})
     assert (
-        "Tenant <strong>red</strong>: 3 of 3 cpu and 1024 of 4096 MiB memory free, 3 cpu and 512 MiB memory more to "
+        "Team <strong>red</strong>: 3 of 3 cpu and 1024 of 4096 MiB memory free, 3 cpu and 512 MiB memory more to "
         "borrow." in page
     )
 
