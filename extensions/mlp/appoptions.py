@@ -91,7 +91,7 @@ DEPLOY: tuple[Option, ...] = (
     replace(BY_NAME["tenant"], help=lambda: say("whose quota it uses, or of which those are that are listed")),
     Option("command", lambda: say("what runs in place of the platform's server; it finds the model at /model and listens on PORT"), _line, None, "LINE"),
     Option("port", lambda: say("at which the command listens"), _port, 8080, "N", wire=False),
-    Option("runtime", lambda: say("plain, or one of your tenant's with one process"), name, None, "NAME", "-r", "runtimes", shown_default=lambda: "plain"),
+    Option("runtime", lambda: say("plain, or one of your team's with one process"), name, None, "NAME", "-r", "runtimes", shown_default=lambda: "plain"),
     BY_NAME["priority"],
     Option("access", lambda: say("who may ask it besides you and its keys"), _access, "tenant", "WHO", choices=" ".join(ACCESS)),
     BY_NAME["env"],

@@ -123,7 +123,7 @@ def table(found: Sequence[Json]) -> Table:
         say("ready"),
         say("under way"),
         say("what"),
-        say("tenant"),
+        say("team"),
         say("address"),
         say("note"),
     )

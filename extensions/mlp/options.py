@@ -307,7 +307,7 @@ class Option:
 
 
 SUBMIT: tuple[Option, ...] = (
-    Option("runtime", lambda: say("{runtimes}, or one of your tenant's (see the verb runtimes)", runtimes=", ".join(RUNTIMES)), name, None, "NAME", "-r", "runtimes",
+    Option("runtime", lambda: say("{runtimes}, or one of your team's (see the verb runtimes)", runtimes=", ".join(RUNTIMES)), name, None, "NAME", "-r", "runtimes",
            shown_default=lambda: say("mpi with --workers > 1, else plain")),
     Option("workers", lambda: say("ranks; a range starts with as many as fit"), workers, 1, "N|MIN:MAX", "-w"),
     Option("cpu", lambda: say("cores per rank"), number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),

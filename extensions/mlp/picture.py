@@ -66,7 +66,7 @@ def facts(job: Json) -> list[str]:
         shape.append(say("{amount} gpu", amount=amount(job["gpu"])))
     restarts = say("restarts: {n}", n=words.restarts(job)) if words.restarts(job) else ""
     found = [
-        say("tenant {tenant}", tenant=str(job.get("tenant"))),
+        say("team {tenant}", tenant=str(job.get("tenant"))),
         str(job.get("runtime")),
         words.workers(job),
         say(", ").join(shape),

@@ -107,8 +107,8 @@ def _who(part: Json) -> str:
     if part.get("job"):
         return say("{job} of {user}", job=str(part["job"]), user=str(part.get("user") or ""))
     if part.get("tenant"):
-        return says("a job of tenant {tenant}", "{n} jobs of tenant {tenant}", 1, tenant=str(part["tenant"]))
-    return says("a job of another tenant", "{n} jobs of other tenants", 1)
+        return says("a job of team {tenant}", "{n} jobs of team {tenant}", 1, tenant=str(part["tenant"]))
+    return says("a job of another team", "{n} jobs of other teams", 1)
 
 
 def _victim(victim: Json) -> str:

@@ -264,7 +264,7 @@ def listed(found: Sequence[Json]) -> Table:
         for s in found
     ]
     columns = (
-        say("name"), say("state"), say("trials"), say("best"), say("core-hours"), say("tenant"), say("started"), say("note"),
+        say("name"), say("state"), say("trials"), say("best"), say("core-hours"), say("team"), say("started"), say("note"),
     )  # fmt: skip
     command = words.command("sweep FILE --grid lr=0.1,0.01")
     return Table(

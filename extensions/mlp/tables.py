@@ -64,10 +64,7 @@ class Table:
         if not self.rows:
             return f"<p>{escape(self.empty)}</p>"
         head = "".join(f'<th style="text-align:left">{escape(c)}</th>' for c in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f'<td style="text-align:left">{escape(c)}</td>' for c in row) + "</tr>"
-            for row in self.rows
-        )
+        body = "".join("<tr>" + "".join(map(_html_cell, row)) + "</tr>" for row in self.rows)
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
@@ -98,10 +95,17 @@ def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 
 def _clip(cell: str) -> str:
-    """Keep a line of a terminal readable; the HTML and `data` have all of it."""
+    """Keep a line of a table readable; the HTML's title and `data` have all of it."""
     if width(cell) <= WIDEST:
         return cell
     return f"{_start(cell, WIDEST - 3)}..."
+
+
+def _html_cell(cell: str) -> str:
+    """Write a cell; a sentence is cut, what one copies, as an address, is not."""
+    shown = _clip(cell) if " " in cell else cell
+    title = "" if shown == cell else f' title="{escape(cell)}"'
+    return f'<td style="text-align:left"{title}>{escape(shown)}</td>'
 
 
 def width(text: str) -> int:
@@ -169,7 +173,7 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
         say("run"),
         say("state"),
         say("progress"),
-        say("tenant"),
+        say("team"),
         say("runtime"),
         say("ranks"),
         say("time"),
@@ -214,7 +218,7 @@ def models(found: Sequence[Json]) -> Table:
         say("stage"),
         say("format"),
         say("size"),
-        say("tenant"),
+        say("team"),
         say("from"),
     )
     command = words.command("models register NAME jobs/JOB/ckpt")
@@ -364,7 +368,7 @@ def runtimes(found: Sequence[Any]) -> Table:
         for r in found
         if r.get("state", "approved") == "approved"
     ]
-    columns = (say("name"), say("tenant"), say("title"), say("starts"), say("what it is"))
+    columns = (say("name"), say("team"), say("title"), say("starts"), say("what it is"))
     return Table(columns, rows, found, empty=say("There are no runtimes"))
 
 
@@ -469,9 +473,9 @@ def quota(found: Any) -> Table:
         if said := words.isolation(tenant):
             notes.append(said)
     return Table(
-        (say("tenant"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
+        (say("team"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
         [[name, kind, *(standing[p] for p in parts), users] for name, kind, standing, users in rows],
         found,
-        empty=say("You are in no tenant yet. Ask an admin to add you to one"),
+        empty=say("You are in no team yet. Ask an admin to add you to one"),
         notes=notes,
     )

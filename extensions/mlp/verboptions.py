@@ -96,7 +96,7 @@ ENDPOINT = Option(
 REGION = Option("region", lambda: say("the region of the object store (add)"), None, None, "NAME")
 OF_SECRET = Option(
     "secret",
-    lambda: say("the secret that opens it, yours or your tenant's (add)"),
+    lambda: say("the secret that opens it, yours or your team's (add)"),
     name,
     None,
     "NAME",

@@ -106,7 +106,7 @@ VERBS: tuple[Verb, ...] = (
         (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
     ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
-    Verb("quota", lambda: say("what your tenants may use, and who uses it")),
+    Verb("quota", lambda: say("what your teams may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
     Verb("language", lambda: say("show or choose the language of all that you are told"), "language"),

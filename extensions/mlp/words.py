@@ -225,9 +225,9 @@ def network(of: Mapping[str, Any]) -> str:
     if not tenant or not has:
         return ""
     if has == "outbound":
-        return say("Jobs of tenant {tenant} may reach other machines.", tenant=str(tenant))
+        return say("Jobs of team {tenant} may reach other machines.", tenant=str(tenant))
     return say(
-        "Jobs of tenant {tenant} have no network; an administrator of the hub can allow it.",
+        "Jobs of team {tenant} have no network; an administrator of the hub can allow it.",
         tenant=str(tenant),
     )
 

@@ -96,7 +96,7 @@ def _arg(value: Arg, reader: Reader) -> str:  # noqa: C901, PLR0911 - one for ea
         case JobRef():
             return render(_job(value), reader)
         case TenantRef(name):
-            return name if name is not None else render(msg("another tenant"), reader)
+            return name if name is not None else render(msg("another team"), reader)
         case tuple():
             return _list(value, reader)
 
@@ -112,16 +112,16 @@ def _job(ref: JobRef) -> Message:
 def _hidden(ref: JobRef, n: int) -> Message:
     if ref.tenant is None:
         if ref.kind == "server":
-            return msgs("a notebook server of another tenant", "{n} notebook servers of other tenants", n=n)
-        return msgs("a job of another tenant", "{n} jobs of other tenants", n=n)
+            return msgs("a notebook server of another team", "{n} notebook servers of other teams", n=n)
+        return msgs("a job of another team", "{n} jobs of other teams", n=n)
     if ref.kind == "server":
         return msgs(
-            "a notebook server of tenant {tenant}",
-            "{n} notebook servers of tenant {tenant}",
+            "a notebook server of team {tenant}",
+            "{n} notebook servers of team {tenant}",
             n=n,
             tenant=ref.tenant,
         )
-    return msgs("a job of tenant {tenant}", "{n} jobs of tenant {tenant}", n=n, tenant=ref.tenant)
+    return msgs("a job of team {tenant}", "{n} jobs of team {tenant}", n=n, tenant=ref.tenant)
 
 
 def _list(items: tuple[Arg, ...], reader: Reader) -> str:

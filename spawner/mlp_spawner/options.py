@@ -82,14 +82,14 @@ def form(
             for t in tenants
         )
         parts.append(
-            f'<div class="mb-3"><label class="form-label" for="mlp-tenant">{say(msg("Tenant"))}</label>'
+            f'<div class="mb-3"><label class="form-label" for="mlp-tenant">{say(msg("Team"))}</label>'
             f'<select class="form-select" id="mlp-tenant" name="tenant" aria-describedby="mlp-tenant-help">{options}'
             f'</select><div class="form-text" id="mlp-tenant-help">{say(msg("Whose quota the server takes from."))}</div>'
             "</div>"
         )
     else:
         tenant = account.default_tenant
-        line = say(msg("Tenant {name}: {room}.", name="\0", room=_room(account.room.get(tenant))))
+        line = say(msg("Team {name}: {room}.", name="\0", room=_room(account.room.get(tenant))))
         bold = f"<strong>{escape(tenant)}</strong>"
         parts.append(f'<p id="mlp-tenant">{line.replace(chr(0), bold)}</p>')
     if any(_back(account.room.get(t)) for t in tenants):
@@ -145,8 +145,8 @@ def _room(room: Room | None) -> Message:
         parts = msg("{room}, {amounts} more to borrow", room=parts, amounts=more)
     if room is not None and (back := _back(room)):
         parts = msgs(
-            "{room}; {amounts} more of its own, lent to tenant {tenants}, may be taken back",
-            "{room}; {amounts} more of its own, lent to tenants {tenants}, may be taken back",
+            "{room}; {amounts} more of its own, lent to team {tenants}, may be taken back",
+            "{room}; {amounts} more of its own, lent to teams {tenants}, may be taken back",
             n=len(room.back_from),
             room=parts,
             amounts=back,
@@ -174,8 +174,8 @@ def _networks(account: Account, default: str) -> Message:
     if jobs:
         said.append(
             msgs(
-                "Jobs of tenant {names} have no network",
-                "Jobs of tenants {names} have no network",
+                "Jobs of team {names} have no network",
+                "Jobs of teams {names} have no network",
                 n=len(jobs),
                 names=jobs,
             )
@@ -183,8 +183,8 @@ def _networks(account: Account, default: str) -> Message:
     if notebooks:
         said.append(
             msgs(
-                "Notebooks of tenant {names} have no network",
-                "Notebooks of tenants {names} have no network",
+                "Notebooks of team {names} have no network",
+                "Notebooks of teams {names} have no network",
                 n=len(notebooks),
                 names=notebooks,
             )

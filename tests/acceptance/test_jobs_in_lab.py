@@ -36,7 +36,7 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_a_script_is_submitt
     panel = page.locator("#mlp-hub-jobs")
     row = panel.get_by_role("list", name="My jobs, newest first").get_by_role("button")
     expect(row).to_contain_text("watched")
-    expect(panel.get_by_role("region", name="Tenant default")).to_contain_text("CPU")
+    expect(panel.get_by_role("region", name="Team default")).to_contain_text("CPU")
     row.click()
     tab = page.locator(".mlp-lab-tab .mlp-monitor")
     expect(tab).to_have_attribute("data-phase", "running")

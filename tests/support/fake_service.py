@@ -153,7 +153,7 @@ class Ledger(Base):
             if s.reclaiming.get(body["user"], 0) > 0:
                 s.reclaiming[body["user"]] -= 1
                 self.set_header("Retry-After", "5")
-                self.refuse("Waits for the end of a job of tenant red.", "WaitingForPreempted")
+                self.refuse("Waits for the end of a job of team red.", "WaitingForPreempted")
                 return
             limit = s.limits.get(body["tenant"], 10**9)
             used = sum(r["ram"] for r in s.rows.values() if r["tenant"] == body["tenant"])

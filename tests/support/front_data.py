@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from front_files import FrontFiles
+from front_notices import FrontNotices
 from front_programs import services
 from front_runs import FrontRuns
 from front_shapes import (
@@ -74,6 +75,7 @@ class Data:
         why = "no model was found in it, but notes.txt"
         self.datasets = FrontFiles()
         self.runs = FrontRuns()
+        self.notices = FrontNotices()
         self.models: list[Json] = [
             model("big", state="creating", format="", files=9000, size=7 << 30),
             model("digits", 2, stage="production"),
@@ -423,6 +425,8 @@ class Data:
                 return 200, [j for (user, _), j in self.jobs.items() if user == name]
             case _, ["users", user, "jobs", name], _:
                 return self._job(method, user, name, verb)
+            case _, ["users", _, ("notifications" | "notices") as what], _:
+                return self.notices.answer(method, what, verb, body)
             case "GET", ["users", _, "tokens"], "":
                 return 200, self.tokens
             case "GET", ["users", name, "leaving"], "":

@@ -32,6 +32,7 @@ class FrontRuns:
     def __init__(self) -> None:
         self.rows = self.some(4)
         self.rows[1] |= {"note": '<b>odd</b> & "quoted"', "tags": ["best", "paper"]}
+        self.params = ["lr", "opt"]
         self.points = 200
         self.acts: list[Json] = []
         self.again: list[Json] = []
@@ -79,7 +80,7 @@ class FrontRuns:
 
     def _page(self, rows: list[Json], total: int | None = None) -> Json:
         return {
-            "runs": rows, "total": len(rows) if total is None else total, "params": ["lr", "opt"], "metrics": ["accuracy", "loss"], "next": None,
+            "runs": rows, "total": len(rows) if total is None else total, "params": self.params, "metrics": ["accuracy", "loss"], "next": None,
         }  # fmt: skip
 
     def _fits(self, row: Json, word: str) -> bool:

@@ -11,7 +11,7 @@ test("the numbers of a reason have names and units that people read", () => {
   assert.equal(shown("cpu_inuse", 2.2), "cpu in use: 2.2");
   assert.equal(shown("gpu:a100_limit", 0.125), "gpu:a100 limit: 0.13");
   assert.equal(shown("ram_asked", 2048), "ram asked: 2 GiB");
-  assert.equal(shown("rom_free", 3 * 1024 ** 3), "rom free: 3 GiB");
+  assert.equal(shown("rom_free", 3 * 1024 ** 3), "storage free: 3 GiB");
   assert.equal(shown("opens_in", 3725), "opens in: 1 h 2 min");
   assert.equal(shown("window", 7200), "window: 2 h");
   assert.equal(shown("ranks", 4), "ranks: 4");

@@ -107,7 +107,7 @@ class Push:
         there = self._client.dataset(name)
         if self._tenant not in (None, there["tenant"]):
             raise UsageError(
-                say("{name} is a dataset of tenant {tenant}", name=name, tenant=str(there["tenant"]))
+                say("{name} is a dataset of team {tenant}", name=name, tenant=str(there["tenant"]))
             )
         return self._say("creating", 0)
 

@@ -40,7 +40,7 @@ def dataset_table(found: Sequence[Mapping[str, Any]]) -> Table:
         ]
         for d in found
     ]
-    columns = (say("name"), say("state"), say("size"), say("tenant"), say("made"), say("why"))
+    columns = (say("name"), say("state"), say("size"), say("team"), say("made"), say("why"))
     empty = say(
         "You have no datasets. Upload one: {command}", command=words.command("data push DIRECTORY NAME")
     )

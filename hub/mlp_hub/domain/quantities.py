@@ -6,7 +6,7 @@ from mlp_hub.domain.resources import MILLI, Resources
 from mlp_language.message import Arg, Quantity, msg
 
 _SCALE = {"cpu": MILLI, "gpu": MILLI, "ram": 1, "rom": 2**30}
-_UNIT = {"cpu": "cpu", "gpu": "gpu", "ram": "MiB ram", "rom": "GiB storage (rom)"}
+_UNIT = {"cpu": "cpu", "gpu": "gpu", "ram": "MiB ram", "rom": "GiB storage"}
 
 
 def quantity(dimension: str, value: int) -> Quantity:

@@ -39,12 +39,17 @@ def socket_url(path: Path) -> str:
 
 
 def landing(prefix: str, handler: Any) -> str:
-    """Say where a person arrives who names no page: an administrator without a notebook server at the panel, below `prefix`.
+    """Say where a person arrives who names no page: without a notebook server an administrator at the panel, below `prefix`.
 
-    Empty: where JupyterHub sends people, to their notebook server or to its options.
+    Whoever never had a server arrives there too, at the first steps. Empty: where JupyterHub sends people, to their
+    notebook server or to its options.
     """
     user = handler.current_user
-    return f"{prefix}admin" if user is not None and user.admin and not user.active else ""
+    if user is None or user.active:
+        return ""
+    if user.admin:
+        return f"{prefix}admin"
+    return "" if any(server.last_activity for server in user.orm_spawners.values()) else prefix
 
 
 def configure(c: Any, settings: Settings) -> None:

@@ -64,7 +64,7 @@ def test_no_answer_and_no_stream_names_another_tenants_people_and_jobs(
     everything = told(rig, user, rig.root_user, look)
     if cohort is not None:  # what is hidden from one is there for another
         assert "hidden-work" in everything["jobs_events lent"]
-        assert f"a job of tenant {vault}" in told(rig, user, looker, look)["jobs_events lent"]
+        assert f"a job of team {vault}" in told(rig, user, looker, look)["jobs_events lent"]
     for name in ("hidden-work", "lent", "more", "last"):
         owner, token = (other, mallory) if name == "hidden-work" else (user, looker)
         assert rig.ask("PUT", f"/users/{owner}/jobs/{name}:cancel", token=token).status == 200

@@ -155,6 +155,6 @@ def test_who_is_stopped_for_another_tenant_is_not_told_for_whose_job(rig: ApiRig
         assert not [s for s in SECRETS if s.encode() in answer.body], answer.body
     events = rig.ask("GET", "/users/bob/jobs/lent/events", token=rig.bob).json
     stopped = next(e["message"] for e in events if e["kind"] == "preempted")
-    assert stopped.startswith("Stopped for a job of tenant patron: patron takes back what guest borrowed.")
+    assert stopped.startswith("Stopped for a job of team patron: patron takes back what guest borrowed.")
     waits = rig.ask("GET", "/users/mallory/jobs/hidden-too/events", token=mallory).json
     assert not [e for e in waits if "job lent" in e["message"] or "bob" in e["message"]]

@@ -49,11 +49,11 @@ def test_a_server_is_told_when_to_ask_again_until_it_has_its_tenants_own(rig: Ap
         assert rig.ask("PUT", f"/resource_request:{verb}", KEY, token=rig.spawner).status == 200
     events = rig.ask("GET", "/users/tia/jobs/lent/events", token=tia).json
     told = [e["message"] for e in events if e["kind"] == "preempted"]
-    assert told[0].startswith("Stopped for a notebook server of tenant lender: lender takes back")
+    assert told[0].startswith("Stopped for a notebook server of team lender: lender takes back")
     assert "lou" not in str(rig.ask("GET", "/users/tia/jobs/lent/why", token=tia).json)
     decisions = rig.ask("GET", "/users/tia/jobs/lent/decisions", token=tia)
     assert b"lou" not in decisions.body
-    assert b"a notebook server of tenant lender" in decisions.body
+    assert b"a notebook server of team lender" in decisions.body
 
 
 def test_who_waits_for_a_server_is_told_of_others_work_what_they_may_see(rig: ApiRig) -> None:

@@ -38,7 +38,7 @@ def test_lent_quota_is_taken_back_with_grace_and_borrowed_again(hub: LiveHub) ->
     wait_for(lambda: "restart 1 found True" in hub.log("ann", stopped))
     events = hub.ok("GET", f"/users/ann/jobs/{stopped}/events", "ann")
     assert [e["message"] for e in events if e["kind"] == "preempted"] == [
-        "Stopped for a job of tenant cold: cold takes back what warm borrowed."
+        "Stopped for a job of team cold: cold takes back what warm borrowed."
     ]
     assert hub.ok("GET", f"/users/ann/jobs/{other}", "ann")["restarts"] == 0
 

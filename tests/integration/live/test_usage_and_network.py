@@ -14,7 +14,7 @@ from waiting import PATIENCE_S
 LOOKS_OUT = "import urllib.request\nurllib.request.urlopen('http://example.org')"
 EATS = "held = b'1' * (200 << 20)\nimport time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass\n"
 INTERFACES = "import socket; print(sorted(name for _, name in socket.if_nameindex()))"
-NOBODY_CAN = "jobs of tenant default have no network; an administrator of the hub can allow it"
+NOBODY_CAN = "jobs of team default have no network; an administrator of the hub can allow it"
 
 
 def command(hub: LiveHub, user: str, *words: str) -> str:

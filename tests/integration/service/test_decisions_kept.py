@@ -135,7 +135,7 @@ def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> 
         eyes = await rig.platform.sights.of("ann")
         (own,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine", eyes)
         told = answers.encode([own], eyes=eyes).decode()
-        assert "a job of another tenant ended" in told
+        assert "a job of another team ended" in told
         for word in ("secret", "bob", "crimson"):
             assert word not in told
 

@@ -41,7 +41,7 @@ def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit:
         shown.append(await rig.platform.jobs.get(SYSTEM, "ann", "mine"))
         eyes = await rig.platform.sights.of("ann")
         texts = [answers.encode(each, eyes=eyes).decode() for each in shown]
-        assert any("a job of another tenant" in text for text in texts), texts
+        assert any("a job of another team" in text for text in texts), texts
         for text in texts:
             assert not [s for s in SECRETS if s in text], text
 
@@ -107,7 +107,7 @@ def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_p
         assert (offer.fits_now, offer.placement, offer.reasons) == (True, {"n1": 2}, [])
         assert offer.grace == rig.policy.grace_s
         assert [seen(m, "red", knows=("blue",)) for m in offer.gives_way] == [
-            "a job of tenant blue is stopped for it and goes back into the queue"
+            "a job of team blue is stopped for it and goes back into the queue"
         ]
         assert (await rig.platform.jobs.get(SYSTEM, "zelda", "hidden")).phase == "running"
 

@@ -63,7 +63,7 @@ def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with
             "back in the queue with its age kept: what it held goes to whom it was stopped for"
         ]
         (started,) = await rig.platform.decisions.of(SYSTEM, "bob", "own")
-        assert read(started.summary, "blue").endswith("; room was made by the end of a job of another tenant")
+        assert read(started.summary, "blue").endswith("; room was made by the end of a job of another team")
         assert [str(m) for m in started.changed] == ["it was submitted"]
         waits = await told(rig, "bob", "own", "waiting")
         assert waits[0] == ("first in its queue: Waits for the end of job cheap of ann, stopped for it.")

@@ -89,7 +89,7 @@ def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path)
         why = await rig.platform.jobs.why(SYSTEM, "ann", "lent")
         assert why.stopped is not None
         told = answers.encode(why, eyes=await rig.platform.sights.of("ann")).decode()
-        assert "a job of tenant blue" in told
+        assert "a job of team blue" in told
         assert "zoe" not in told
         assert "secret-work" not in told
 

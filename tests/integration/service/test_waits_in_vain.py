@@ -146,7 +146,7 @@ def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_c
         # its 60 min count from its admission, whenever its ranks came up and whenever it is asked
         assert lent.submitted_at <= why.expected_start - timedelta(hours=1) <= lent.started_at
         assert seen(why.expected_because, "blue", knows=("red",)) == (
-            "the scheduler stops a job of tenant red for it then; nothing is stopped before it has run for 60 min"
+            "the scheduler stops a job of team red for it then; nothing is stopped before it has run for 60 min"
         )
 
     play(tmp_path, story, node("n1", 4), policy=PATIENT)

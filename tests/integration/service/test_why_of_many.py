@@ -111,6 +111,6 @@ def test_a_list_names_no_job_of_another_tenant(tmp_path: Path) -> None:
             ]
             return found[0] if found else ""
 
-        assert await until(told) == "a job of another tenant ends by then at the latest"
+        assert await until(told) == "a job of another team ends by then at the latest"
 
     play(tmp_path, story)

@@ -247,7 +247,7 @@ def test_a_start_waits_for_room_that_is_being_made_and_its_page_says_so(stack):
     token = user_token(stack, "ila", "servers!user", "read:users!user")
     assert stack.api("POST", "/users/ila/server", token, json={}).status_code == 202
     told = stack.api("GET", "/users/ila/server/progress", token, timeout=PATIENCE_S).text
-    assert "Waits for the end of a job of tenant red." in told
+    assert "Waits for the end of a job of team red." in told
     wait_for(lambda: rows(stack).get("ila/") == "confirmed")
     stop_server(stack, "ila", token)
     assert "ila/" not in rows(stack)

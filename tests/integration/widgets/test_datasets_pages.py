@@ -93,7 +93,7 @@ def test_a_refused_file_is_told_with_the_words_of_the_service(
     pages: Pages, front: FrontService, tmp_path: Path
 ) -> None:
     (tmp_path / "f").write_text("x")
-    front.data.datasets.refused = (507, {"msg": "red may use 64 GiB storage (rom); all of it is in use"})
+    front.data.datasets.refused = (507, {"msg": "red may use 64 GiB storage; all of it is in use"})
     page = pages.panel("datasets/ann/pets")
     page.get_by_label("Files to upload").set_input_files(tmp_path / "f")
     expect(page.get_by_role("alert")).to_contain_text("red may use 64 GiB storage")

@@ -74,7 +74,7 @@ def test_a_failed_job_names_rank_cause_and_last_lines(pages: Pages, front: Front
 def test_an_ended_job_says_what_it_used_and_what_stands_behind_its_failure(
     pages: Pages, front: FrontService
 ) -> None:
-    remedy = "jobs of tenant red have no network; an administrator of the hub can allow it"
+    remedy = "jobs of team red have no network; an administrator of the hub can allow it"
     failure = {
         "cause": "program-error", "rank": 0, "exit_code": 1, "signal": None, "message": "rank 0: gaierror", "tail": "",
         "hint": "no-network", "remedy": remedy,

@@ -26,7 +26,7 @@ def test_a_page_shows_its_data_in_every_look(pages: Pages, front: FrontService, 
 
 EMPTY = {
     "": "No jobs yet",
-    "quota": "You are in no tenant yet",
+    "quota": "You are in no team yet",
     "admin/queue": "Nothing runs and nothing waits",
     "admin/audit": "Nothing was changed yet",
 }
@@ -80,9 +80,9 @@ def test_who_is_no_admin_sees_only_their_own(pages: Pages, front: FrontService) 
     expect(page.locator("main")).to_contain_text("not for you")
     nav = page.get_by_role("navigation", name="Pages")
     expect(nav.get_by_role("link")).to_have_text(
-        ["Jobs", "Runs", "Sweeps", "Datasets", "Models", "Apps", "Quota", "My account", "Tenant red"]
+        ["Jobs", "Runs", "Sweeps", "Datasets", "Models", "Apps", "Quota", "My account", "Team red"]
     )
-    nav.get_by_role("link", name="Tenant red").click()
+    nav.get_by_role("link", name="Team red").click()
     expect(page.get_by_role("region", name="Members")).to_contain_text("bob")
     expect(page.get_by_role("button", name="Edit quota")).to_have_count(0)
     page.get_by_role("link", name="Hub home").click()

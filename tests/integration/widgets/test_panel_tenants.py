@@ -133,7 +133,7 @@ def test_whom_a_tenant_shares_with_is_set_by_keyboard_and_faults_unfold_the_sect
 def test_the_network_of_a_tenant_is_shown_and_set(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/tenants/red")
     expect(
-        page.get_by_text("Jobs of tenant red have no network; an administrator of the hub can allow it.")
+        page.get_by_text("Jobs of team red have no network; an administrator of the hub can allow it.")
     ).to_be_visible()
     page.get_by_role("button", name="Edit quota").click()
     choice = page.get_by_label("Network of its jobs and notebooks")

@@ -152,3 +152,25 @@ def test_a_run_runs_again_with_another_parameter(pages: Pages, front: FrontServi
     expect(page.locator(".mlp-toast").last).to_contain_text("Submitted again")
     assert json.loads(json.dumps(front.data.runs.again))[0] == {"params": {"lr": 0.2}}
     assert front.data.runs.again[-1] == {"exactly": True}
+
+
+def test_a_card_on_a_phone_shows_all_of_many_parameters_and_those_below_stay_in_step(
+    pages: Pages, front: FrontService
+) -> None:
+    names = [f"parameter_{n}" for n in range(12)]
+    front.data.runs.rows = [run | {"params": dict.fromkeys(names, 0.5)} for run in front.data.runs.some(300)]
+    front.data.runs.params = names
+    page = pages.panel("runs", width=420)
+    page.get_by_text("Columns", exact=True).click()
+    for name in names:
+        page.get_by_role("checkbox", name=name, exact=True).check()
+    page.get_by_text("Columns", exact=True).click()
+    card = page.locator(".mlp-run-row").first
+    cut = """card => [...card.querySelectorAll("td")].filter(td => td.offsetTop + td.offsetHeight > card.offsetTop + card.offsetHeight)"""
+    expect(card.locator("td[data-title=parameter_11]")).to_be_visible()
+    assert card.evaluate(f"card => ({cut})(card).length") == 0
+    page.locator(".mlp-runs-box").evaluate("box => { box.scrollTop = box.scrollHeight }")
+    last = page.locator(".mlp-run-row .mlp-col-name", has_text=re.compile(r"run 1$"))
+    expect(last).to_be_in_viewport()
+    shot(page, "panel-runs-many-narrow")
+    assert fits(page)

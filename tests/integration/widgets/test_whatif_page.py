@@ -177,7 +177,7 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
     for text in (
         "job digits-3 of bob ended",
         "node-2",
-        "a job of another tenant",
+        "a job of another team",
         "2 jobs have no lower",
         "12.5 core-seconds",
         "low",

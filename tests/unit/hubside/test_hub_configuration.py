@@ -124,16 +124,23 @@ def test_a_hub_that_ends_leaves_servers_and_proxy_alone(config):
 
 
 @pytest.mark.parametrize(
-    ("user", "goes_to"),
+    ("admin", "active", "seen", "goes_to"),
     [
-        (None, ""),
-        (SimpleNamespace(admin=False, active=False), ""),
-        (SimpleNamespace(admin=True, active=True), ""),
-        (SimpleNamespace(admin=True, active=False), "/services/mlp/admin"),
+        (False, False, None, "/services/mlp/"),
+        (False, False, 1, ""),
+        (False, True, 1, ""),
+        (True, False, None, "/services/mlp/admin"),
+        (True, True, 1, ""),
     ],
+    ids=["new", "had a server", "has one", "admin", "admin with a server"],
 )
-def test_an_administrator_without_a_server_arrives_at_the_panel(config, user, goes_to):
+def test_who_never_had_a_server_arrives_at_the_first_steps_and_an_administrator_at_the_panel(
+    config, admin, active, seen, goes_to
+):
+    servers = {"": SimpleNamespace(last_activity=seen)}  # the hub makes its record before there is any server
+    user = SimpleNamespace(admin=admin, active=active, orm_spawners=servers)
     assert config.JupyterHub.default_url(SimpleNamespace(current_user=user)) == goes_to
+    assert config.JupyterHub.default_url(SimpleNamespace(current_user=None)) == ""
 
 
 def test_nobody_can_sign_up_as_the_administrator(config):

@@ -56,10 +56,10 @@ def test_what_a_person_wrote_is_never_a_template() -> None:
         (Eyes(), "starts when job digits of ann, job words of bob and job faces of cy end"),
         (
             Eyes(frozenset({"red"}), frozenset({"blue"})),
-            "starts when job digits of ann and 2 jobs of tenant blue end",
+            "starts when job digits of ann and 2 jobs of team blue end",
         ),
-        (Eyes(frozenset({"red"})), "starts when job digits of ann and 2 jobs of other tenants end"),
-        (Eyes(frozenset()), "starts when 3 jobs of other tenants end"),
+        (Eyes(frozenset({"red"})), "starts when job digits of ann and 2 jobs of other teams end"),
+        (Eyes(frozenset()), "starts when 3 jobs of other teams end"),
     ],
 )
 def test_jobs_that_a_reader_may_not_see_are_counted_and_not_named(eyes: Eyes, text: str) -> None:

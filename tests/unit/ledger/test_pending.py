@@ -175,8 +175,8 @@ def test_others_learn_of_a_pending_server_that_there_is_one_and_not_whose() -> N
         "blue": Eyes(frozenset({"blue"})),
     }
     assert {whose: str(eyes.hidden(said)) for whose, eyes in shown.items()} == {
-        "red, which shares with it": "Stopped for a notebook server of tenant blue: so.",
-        "red": "Stopped for a notebook server of another tenant: so.",
+        "red, which shares with it": "Stopped for a notebook server of team blue: so.",
+        "red": "Stopped for a notebook server of another team: so.",
         "blue": "Stopped for the notebook server of bob: so.",
     }
 

@@ -30,8 +30,8 @@ def test_what_can_never_fit_is_told_with_the_limit(bench) -> None:
 def test_storage_is_told_in_gib_and_by_its_name(bench) -> None:
     bench.tenant("green", rom=252 * 2**30)
     assert bench.refusal("x", tenant="green", rom=300 * 2**30) == (
-        "ExceedsMaxQuota: green may use 252 GiB storage (rom); this asks for 300 GiB storage (rom), which can never "
-        "start. Ask for 252 GiB storage (rom) at most, or have the quota of green raised"
+        "ExceedsMaxQuota: green may use 252 GiB storage; this asks for 300 GiB storage, which can never "
+        "start. Ask for 252 GiB storage at most, or have the quota of green raised"
     )
 
 

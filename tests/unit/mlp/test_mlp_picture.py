@@ -211,7 +211,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
         "holdings": [{"holder": "digits", "user": "bob", "cpu": 3.0, "gpu": 0, "ram": 2048}],
     }
     table = tables.quota([usage])
-    assert table.columns == ("tenant", "", "quota", "used", "free", "borrowed", "may borrow", "who uses it")
+    assert table.columns == ("team", "", "quota", "used", "free", "borrowed", "may borrow", "who uses it")
     assert table.rows == [
         ["red", "cpu", "2", "2", "0", "1", "0.5", "bob: digits (3 cpu, 2 GiB)"],
         ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
@@ -223,7 +223,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
     ]
     usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}, "queue_order": "priority"}
     table = tables.quota([usage])
-    assert table.columns == ("tenant", "", "quota", "used", "lent", "free", "who uses it")
+    assert table.columns == ("team", "", "quota", "used", "lent", "free", "who uses it")
     assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
     assert table.notes == [
         "quota = used + lent + free. lent: others have it until your own jobs need it.",
@@ -259,6 +259,10 @@ def test_a_long_cell_does_not_break_a_terminals_table():
     table = tables.Table(("name", "failure"), [("digits", "x" * 500)], [])
     assert max(len(line) for line in repr(table).splitlines()) < 80
     assert "x" * 500 in table._repr_html_()
+    sentence = tables.Table(("name", "why"), [("digits", 'waits for "red" ' * 20)], [])._repr_html_()
+    assert 'title="waits for &quot;red&quot; ' in sentence
+    assert ">waits for" in sentence
+    assert "&quot;red&quot; waits for...</td>" in sentence
 
 
 def test_who_is_alone_in_the_queue_is_next():

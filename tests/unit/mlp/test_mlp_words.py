@@ -198,7 +198,7 @@ def test_why_says_how_sure_a_start_is() -> None:
 STOPPED = {
     "kind": "preempted",
     "time": "2026-11-21T12:00:00Z",
-    "message": "stopped to make room for a job of tenant blue: blue takes back what red had borrowed",
+    "message": "stopped to make room for a job of team blue: blue takes back what red had borrowed",
     "kept": "its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again",
     "checkpoint_at": "2026-11-21T11:59:25Z",
 }
@@ -215,7 +215,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     ]
     assert lines[-1] == "With 900 jobs waiting no smaller request was tried."
     drawn = picture.text({"job": job_record(phase="queued"), "why": told})
-    assert "stopped to make room for a job of tenant blue" in drawn
+    assert "stopped to make room for a job of team blue" in drawn
     assert words.stopped({}) == words.stopped({"stopped": None}) == []
 
 
@@ -237,12 +237,12 @@ def test_an_offer_that_stops_others_does_not_say_that_it_starts_now() -> None:
     assert reasons.offer(OFFER).lines[0] == "Would start now: 2 ranks on n1."
     gives_way = [
         "job low of ann is stopped for it and goes back into the queue",
-        "a job of tenant blue gives up 1 worker for it",
+        "a job of team blue gives up 1 worker for it",
     ]
     assert reasons.offer({**OFFER, "gives_way": gives_way, "grace": 30.0}).lines == [
         "Would start as soon as others have made room, in 30 s at most: 2 ranks on n1.",
         "Job low of ann is stopped for it and goes back into the queue.",
-        "A job of tenant blue gives up 1 worker for it.",
+        "A job of team blue gives up 1 worker for it.",
         "Takes of the quota: 2 cpu, 0 gpu, 2 GiB.",
     ]
 
@@ -250,7 +250,7 @@ def test_an_offer_that_stops_others_does_not_say_that_it_starts_now() -> None:
 def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     decision = {
         "time": "2026-11-21T12:00:00Z",
-        "summary": "stopped to make room for a job of another tenant",
+        "summary": "stopped to make room for a job of another team",
         "waited_for": "Needs 1 cpu, 0 free.",
         "changed": ["job a of bob ended"],
         "nodes": [{"node": "n-1", "chosen": True}, {"node": "n-2", "chosen": False}],
@@ -262,11 +262,11 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     found = {"job": "l2", "phase": "running", "reasons": [], "expected_because": "running on n-1"}
     text = str(reasons.why(found, None, [decision]))
     for part in (
-        "stopped to make room for a job of another tenant.",
+        "stopped to make room for a job of another team.",
         "Until then it waited: Needs 1 cpu, 0 free.\n",
         "What had changed: job a of bob ended.",
         "Next best: n-2.",
-        "a job of another tenant, priority low: stopped, the least work is lost.",
+        "a job of another team, priority low: stopped, the least work is lost.",
         "Not touched: 2 jobs have no lower priority.",
     ):
         assert part in text

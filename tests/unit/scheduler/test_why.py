@@ -242,7 +242,7 @@ def test_an_open_window_of_another_makes_no_job_one_that_can_never_start() -> No
     ("used", "blue", "beside"),
     [
         (200, 0, (5, "ann's notebook")),
-        (0, 200, (5, "notebooks of other tenants")),
+        (0, 200, (5, "notebooks of other teams")),
         (6000, 0, (0, "ann's notebook")),
         (0, 0, None),
     ],

@@ -72,7 +72,7 @@ def test_the_tenant_is_asked_for_only_where_there_are_several():
 def test_what_is_free_of_the_quota_is_shown():
     red = Room(cpu=2, cpu_free=0.4, ram=4096, ram_free=1536)
     page = form(DEFAULTS, account("red", red=red), {})
-    assert "Tenant <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
+    assert "Team <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
     several = form(DEFAULTS, account("red", "blue", red=red, blue=Room()), {})
     assert ">red: 0.4 of 2 cpu and 1536 of 4096 MiB memory free</option>" in several
     assert ">blue: no limit of its own, only the machine&#x27;s</option>" in several
@@ -82,7 +82,7 @@ def test_what_may_be_borrowed_is_told_apart_from_what_is_the_tenants_own():
     red = Room(cpu=3, cpu_free=3, ram=4096, ram_free=1024, cpu_borrow=3, ram_borrow=512)
     page = form(DEFAULTS, account("red", red=red), {})
     assert (
-        "Tenant <strong>red</strong>: 3 of 3 cpu and 1024 of 4096 MiB memory free, 3 cpu and 512 MiB memory more to "
+        "Team <strong>red</strong>: 3 of 3 cpu and 1024 of 4096 MiB memory free, 3 cpu and 512 MiB memory more to "
         "borrow." in page
     )
 
@@ -91,15 +91,13 @@ def test_what_others_borrowed_is_told_as_what_may_be_taken_back_with_the_tenants
     red = Room(cpu=4, cpu_free=0, ram=4096, ram_free=1024, cpu_back=3, ram_back=2048, back_from=("blue",))
     page = form(DEFAULTS, account("red", red=red), {})
     assert (
-        "0 of 4 cpu and 1024 of 4096 MiB memory free; 3 cpu and 2048 MiB memory more of its own, lent to tenant blue, "
+        "0 of 4 cpu and 1024 of 4096 MiB memory free; 3 cpu and 2048 MiB memory more of its own, lent to team blue, "
         "may be taken back." in page
     )
     assert "work of theirs is stopped, and the start waits until that has ended" in page
     two = Room(cpu=4, cpu_free=0, cpu_back=3, back_from=("blue", "<b>"))
     several = form(DEFAULTS, account("red", "teal", red=two, teal=Room()), {})
-    assert (
-        "; 3 cpu more of its own, lent to tenants blue and &lt;b&gt;, may be taken back</option>" in several
-    )
+    assert "; 3 cpu more of its own, lent to teams blue and &lt;b&gt;, may be taken back</option>" in several
     assert "mlp-back" in several
     assert "mlp-back" not in form(DEFAULTS, account("red", red=Room(cpu=2, cpu_free=1)), {})
 
@@ -145,9 +143,9 @@ def test_the_form_says_of_which_tenants_jobs_and_notebooks_have_no_network():
     red, blue = Room(), Room(network="outbound", job_network="outbound")
     assert "mlp-network" not in form(DEFAULTS, account("blue", blue=blue), {}, network="none")
     said = form(DEFAULTS, account("red", "blue", red=red, blue=blue), {})
-    assert "Jobs of tenant red have no network; an administrator of the hub can allow it." in said
+    assert "Jobs of team red have no network; an administrator of the hub can allow it." in said
     said = form(DEFAULTS, account("red", "<b>", red=red), {}, network="none")
-    assert "Notebooks of tenants red and &lt;b&gt; have no network; an administrator" in said
+    assert "Notebooks of teams red and &lt;b&gt; have no network; an administrator" in said
 
 
 def test_gpus_are_chosen_where_servers_can_have_some():

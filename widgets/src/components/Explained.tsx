@@ -93,7 +93,7 @@ export function Story({ d }: { d: Decision }): JSX.Element {
                 <td>{jobName(v)}{v.chosen ? <span class="mlp-dim">{" "}{v.gives ? n("gives up 1 worker", "gives up {n} workers", v.gives) : t("stopped")}</span> : null}</td>
                 <td>{priorityName(v.priority)}</td>
                 <td>{lostWork(v)}</td>
-                <td>{v.over_nominal ? t("{why}; its tenant holds more than its own quota", { why: v.why }) : v.why}</td>
+                <td>{v.over_nominal ? t("{why}; its team holds more than its own quota", { why: v.why }) : v.why}</td>
               </tr>
             ))}
           </tbody>
@@ -106,7 +106,7 @@ export function Story({ d }: { d: Decision }): JSX.Element {
           d.order !== null ? t("its queue goes by {order}", { order: orderWords(d.order) }) : "",
           d.position !== null ? t("place {n} in its queue", { n: d.position }) : "",
           d.rule !== null ? t("nodes by {rule}", { rule: d.rule }) : "",
-          d.share !== null ? t("its tenant held {percent} % of the cluster", { percent: trim(d.share * 100, 1) }) : "",
+          d.share !== null ? t("its team held {percent} % of the cluster", { percent: trim(d.share * 100, 1) }) : "",
         ].filter(Boolean).join(" · ")}
       </p>
     </>

@@ -108,7 +108,7 @@ function Facts({ job, now }: { job: Job; now: number }): JSX.Element {
           : t("started {ago}", { ago: ago(started, now) })
         : timing(job, now);
   const facts = [
-    [t("Tenant"), job.tenant], [t("Runtime"), job.runtime], [t("Workers"), t("{workers}, {size} each", { workers: workersWords(job), size: sizeWords(job) })],
+    [t("Team"), job.tenant], [t("Runtime"), job.runtime], [t("Workers"), t("{workers}, {size} each", { workers: workersWords(job), size: sizeWords(job) })],
     ...(job.priority !== "normal" ? [[t("Priority"), priorityName(job.priority)]] : []),
     ...(job.time_limit ? [[t("Time limit"), duration(job.time_limit)]] : []),
     ...(restarts(job) ? [[t("Restarts"), String(restarts(job))]] : []),

@@ -69,7 +69,7 @@ export function SweepMonitor({ client, user, name, page, saved, job, onDeleted }
 function SweepFacts({ sweep, now }: { sweep: Sweep; now: number }): JSX.Element {
   const stop = { none: "", asha: "ASHA", median: t("median") }[sweep.stop];
   const facts = [
-    [t("Tenant"), sweep.tenant],
+    [t("Team"), sweep.tenant],
     ...(sweep.metric ? [[t("Goal"), sweep.goal === "max" ? t("most {metric}", { metric: sweep.metric }) : t("least {metric}", { metric: sweep.metric })]] : []),
     ...(stop ? [[t("Stops early by"), stop]] : []),
     [t("Spent"), spentWords(sweep)],

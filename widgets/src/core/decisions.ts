@@ -32,7 +32,7 @@ export function decisionOf(event: JobEvent, decisions: Decision[], timeline: Job
 /** "digits of ann", or whose tenant's it is. */
 export function jobName(v: { job: string | null; user: string | null; tenant: string | null }): string {
   if (v.job !== null) return t("{job} of {user}", { job: v.job, user: v.user ?? "" });
-  return v.tenant !== null ? t("a job of tenant {tenant}", { tenant: v.tenant }) : t("a job of another tenant");
+  return v.tenant !== null ? t("a job of team {tenant}", { tenant: v.tenant }) : t("a job of another team");
 }
 
 const PRIORITIES: Record<number, string> = { 200: "high", 100: "normal", 50: "low" };

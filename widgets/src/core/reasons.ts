@@ -10,7 +10,7 @@ export const reasonWords = (reason: string): string => (Object.hasOwn(REASONS, r
 const SECONDS = new Set(["opens_in", "window"]);
 
 /** "cpu_inuse" as people read it: "cpu in use". */
-export const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use");
+export const numberName = (key: string): string => key.replaceAll("_", " ").replace("inuse", "in use").replace(/^rom\b/, "storage");
 
 /** A number of a reason in its unit, which its name tells. */
 export function numberText(key: string, value: number): string {

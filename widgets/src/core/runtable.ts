@@ -25,7 +25,7 @@ const FIXED: RunColumn[] = [
   { key: "cpu_peak", title: () => t("Peak cores"), text: (r) => (r.cpu_peak === null ? "" : cores(r.cpu_peak)), numeric: true, sorts: true },
   { key: "tags", title: () => t("Tags"), text: (r) => r.tags.join(" "), numeric: false, sorts: false },
   { key: "note", title: () => t("Note"), text: (r) => r.note, numeric: false, sorts: true },
-  { key: "tenant", title: () => t("Tenant"), text: (r) => r.tenant, numeric: false, sorts: true },
+  { key: "tenant", title: () => t("Team"), text: (r) => r.tenant, numeric: false, sorts: true },
   { key: "sweep", title: () => t("Sweep"), text: (r) => r.sweep ?? "", numeric: false, sorts: false },
   { key: "commit", title: () => t("Commit"), text: (r) => (r.commit ? `${r.commit.slice(0, 10)}${r.dirty ? "+" : ""}` : ""), numeric: false, sorts: false },
 ];
@@ -54,6 +54,17 @@ export function usual(columns: RunColumn[]): string[] {
   return columns
     .filter(({ key }) => (key.startsWith("param.") ? (params -= 1) >= 0 : key.startsWith("best.") ? (metrics -= 1) >= 0 : USUAL.has(key)))
     .map((c) => c.key);
+}
+
+/** Notes have a line of their own on a card, and so has the time of submission; all else shares one with another. */
+export const isWide = (column: RunColumn): boolean => column.key === "note";
+const CARD = { head: 41, line: 24 };
+
+/** How high the card of a run is, in pixels: by its columns and so the same for all, as what is drawn is found by it. */
+export function cardHeight(columns: RunColumn[]): number {
+  const wide = columns.filter(isWide).length;
+  const submitted = 1;
+  return CARD.head + CARD.line * (wide + submitted + Math.ceil((columns.length - wide) / 2));
 }
 
 /** Which rows are drawn: those in view and some around them. */

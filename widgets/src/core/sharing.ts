@@ -43,8 +43,8 @@ export function sharingWords(tenant: TenantSettings): string {
 /** Whether its jobs reach other machines, and who can change that; `mlp.words` says the same. */
 export const networkWords = (tenant: Pick<Tenant, "name" | "job_network">): string =>
   tenant.job_network === "outbound"
-    ? t("Jobs of tenant {tenant} may reach other machines.", { tenant: tenant.name })
-    : t("Jobs of tenant {tenant} have no network; an administrator of the hub can allow it.", { tenant: tenant.name });
+    ? t("Jobs of team {tenant} may reach other machines.", { tenant: tenant.name })
+    : t("Jobs of team {tenant} have no network; an administrator of the hub can allow it.", { tenant: tenant.name });
 
 const KEPT: Record<string, () => string> = {
   shared: () => t("in the tree of all"), encrypted: () => t("encrypted with a key of its own"), dedicated: () => t("in a root of its own"),

@@ -225,7 +225,7 @@ const plain = (value: number): string => trim(value, 2);
 const NEVER: Figure = { title: () => t("Never started"), hint: () => t("Jobs that found no place, those refused included"), of: (r) => r.never_started + r.refused, show: String, wish: -1 };
 export const WORK: Figure[] = [
   { title: () => t("Average wait"), hint: () => t("All the time that a job is in the queue, of the jobs that had yet to start"), of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
-  { title: () => t("Half wait at most"), hint: () => t("The median wait"), of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
+  { title: () => t("Median wait"), hint: () => t("Half of the jobs wait no longer than this"), of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
   { title: () => t("99 % wait at most"), hint: () => t("The wait of the unlucky"), of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
   { title: () => t("Worst unfairness"), hint: () => t("Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone"), of: (r) => r.ftf_worst, show: plain, wish: -1 },
   { title: () => t("Preemptions"), hint: () => t("Times that running jobs were stopped for others"), of: (r) => r.preemptions, show: String, wish: -1 },

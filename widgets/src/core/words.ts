@@ -23,7 +23,7 @@ const FIELDS: Record<string, () => string> = {
   lending_limit: () => t("lending limit"), reserved: () => t("reserved"), queue_order: () => t("queue order"), isolation: () => t("isolation"), data_root: () => t("root of its own"),
   network: () => t("network"), leavers: () => t("jobs of leavers"), datasets: () => t("datasets that jobs may read"), description: () => t("description"), gpu_kinds: () => t("gpu kinds"), role: () => t("role"), amount: () => t("amount"),
   start: () => t("start"), end: () => t("end"), why: () => t("why"), jobs: () => t("jobs"), more: () => t("more"), default: () => t("default"),
-  was: () => t("was"), user: () => t("user"), tenant: () => t("tenant"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
+  was: () => t("was"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 /** A field of what the audit log keeps. */
 export const fieldWord = (key: string): string => (Object.hasOwn(FIELDS, key) ? lookup(FIELDS, key) : key.replaceAll("_", " "));

@@ -135,7 +135,7 @@ export function Panel({ client, watch, visible, open, pages }: PanelProps): JSX.
         </Empty>
       )}
       {quota.data?.map(({ tenant }) => (
-        <section key={tenant.name} class="mlp-lab-quota" aria-label={t("Tenant {name}", { name: tenant.name })}>
+        <section key={tenant.name} class="mlp-lab-quota" aria-label={t("Team {name}", { name: tenant.name })}>
           <div class="mlp-lab-head">
             <h3>{t("Quota of {tenant}", { tenant: tenant.name })}</h3>
             <span class="mlp-dim">{n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })}</span>

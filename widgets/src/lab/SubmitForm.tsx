@@ -90,7 +90,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
           {field("ram", t("Memory"), t("of each, as in 2 GiB"))}
           {field("gpu", t("GPU"), t("devices of each"))}
           <Select
-            label={t("Tenant")}
+            label={t("Team")}
             name="tenant"
             value={texts.tenant}
             onChange={(tenant) => setTexts((old) => ({ ...old, tenant }))}

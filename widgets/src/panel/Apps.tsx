@@ -45,7 +45,7 @@ export function AppsPage(): JSX.Element {
     { title: t("Replicas"), kind: "tight", cell: (a) => <span title={answers(a)}>{`${a.ready}/${a.wanted}`}</span> },
     { title: t("Under way"), kind: "low", cell: (a) => (a.under_way === null ? "" : <span title={t("Requests at once, lately")}>{a.under_way}</span>) },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (a) => <span class="mlp-clip" title={a.message}>{a.message || what(a)}</span> },
-    { title: t("Tenant"), kind: "low", cell: (a) => a.tenant },
+    { title: t("Team"), kind: "low", cell: (a) => a.tenant },
     { title: t("Address"), kind: "tight", cell: (a) => <a href={address(a)}>{t("Open")}</a> },
     { title: t("Deployed"), kind: "num", cell: (a) => clock(a.created_at, now) },
   ];
@@ -74,7 +74,7 @@ function Replicas({ of }: { of: Application }): JSX.Element | null {
     { title: t("Replica"), kind: "num tight", cell: (r) => r.replica },
     { title: t("State"), kind: "tight", cell: (r) => <StateBadge phase={r.phase} /> },
     { title: t("Answers"), kind: "tight", cell: (r) => (r.ready ? t("yes") : t("not yet")) },
-    { title: t("Why it waits"), kind: "grow", cell: (r) => (r.phase === "queued" ? r.message : "") },
+    { title: t("Why it waits"), kind: "grow", cell: (r) => (r.phase === "queued" ? <span class="mlp-clip" title={r.message}>{r.message}</span> : null) },
     { title: t("Node"), kind: "low", cell: (r) => r.node ?? "–" },
     { title: t("Started"), kind: "num", cell: (r) => (r.started_at ? clock(r.started_at, now) : "–") },
   ];

@@ -68,7 +68,7 @@ export function DatasetsPage(): JSX.Element {
     { title: t("Name"), kind: "name", cell: (d) => (d.state === "deleting" ? d.name : <Link to={href("datasets", d.user, d.name)}>{d.name}</Link>) },
     { title: t("State"), kind: "tight", cell: (d) => <State of={d} /> },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (d) => <span class="mlp-clip" title={d.message}>{d.message}</span> },
-    { title: t("Tenant"), kind: "low", cell: (d) => d.tenant },
+    { title: t("Team"), kind: "low", cell: (d) => d.tenant },
     { title: t("Size"), kind: "num", cell: (d) => bytes(d.used) },
     { title: t("Made"), kind: "num", cell: (d) => clock(d.made_at, now) },
     {
@@ -151,7 +151,7 @@ function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken:
       <p>{n("1 file, {size}", "{n} files, {size}", uploads.length, { size: bytes(size) })}</p>
       {error ? <ErrorBox error={error} /> : null}
       <Field label={t("Name")} name="name" value={name} onInput={setName} error={wrong} autofocus />
-      {session.tenants.length > 1 ? <Select label={t("Tenant")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
+      {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
       <p class="mlp-tools">
         <button type="button" class="mlp-button mlp-primary" disabled={wrong !== null} onClick={() => void start()}>
           {t("Upload")}
@@ -189,7 +189,7 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
       <Field label={t("Source, as s3://BUCKET/PREFIX")} name="url" value={url} onInput={setUrl} />
       <Field label={t("Endpoint; none: Amazon's")} name="endpoint" value={endpoint} onInput={setEndpoint} />
       <Field label={t("Secret that opens it, made by mlp secret set; none: open to everybody")} name="secret" value={secret} onInput={setSecret} />
-      {session.tenants.length > 1 ? <Select label={t("Tenant")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
+      {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
       <p class="mlp-tools">
         <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, t("{name} is being copied", { name }))}>
           {t("Copy")}

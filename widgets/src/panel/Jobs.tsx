@@ -18,6 +18,7 @@ import { useHub } from "./context";
 import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
 import { RunDetails } from "./RunDetails";
+import { FirstSteps } from "./FirstSteps";
 import { go, href, Link } from "./address";
 import { n, t } from "../core/language";
 
@@ -47,7 +48,7 @@ export function JobsPage(): JSX.Element {
     { title: t("Name"), cell: (j) => <Named job={j} />, kind: "name" },
     { title: t("State"), cell: (j) => <StateBadge phase={j.phase} />, kind: "tight" },
     { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={noteOf(j, now)}>{noteOf(j, now)}</span>, kind: "grow" },
-    { title: t("Tenant"), cell: (j) => j.tenant, kind: "low" },
+    { title: t("Team"), cell: (j) => j.tenant, kind: "low" },
     { title: t("Shape"), cell: (j) => [j.runtime, workersWords(j), sizeWords(j)].join(t(", ")), kind: "low" },
     { title: t("Time"), cell: (j) => timing(j, now), kind: "num" },
   ];
@@ -66,6 +67,7 @@ export function JobsPage(): JSX.Element {
         />
       </PageHead>
       {jobs.error ? <ErrorBox error={jobs.error} retry={() => void jobs.reload()} /> : null}
+      {jobs.data && !state ? <FirstSteps hasJobs={items.length > 0} /> : null}
       {!jobs.data ? (
         jobs.error ? null : <Loading what={t("Loading jobs")} lines={6} />
       ) : items.length === 0 ? (

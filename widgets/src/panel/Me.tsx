@@ -20,9 +20,9 @@ export function MePage(): JSX.Element {
   return (
     <>
       <PageHead title={session.username} sub={session.admin ? t("Administrator of the platform") : undefined} />
-      <section class="mlp-card" aria-label={t("Tenants")}>
+      <section class="mlp-card" aria-label={t("Teams")}>
         <div class="mlp-card-head">
-          <h2>{t("Tenants")}</h2>
+          <h2>{t("Teams")}</h2>
         </div>
         <ul class="mlp-lines">
           {session.tenants.map((name) => (

@@ -2,11 +2,12 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ErrorBox, Loading } from "../components/basics";
+import { Confirm } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
-import { paths } from "../core/api";
+import { paths, words } from "../core/api";
 import { t } from "../core/language";
 import { asSet, EVENTS, eventWord, toggled, unseen, type NoticeEvent } from "../core/notices";
-import type { ChannelTested, Notice, Notifications as Chosen, NotificationsSet } from "../core/wire";
+import type { ChannelSet, ChannelTested, Notice, NoticeChannel, Notifications as Chosen, NotificationsSet } from "../core/wire";
 import { useHub } from "./context";
 import { Field } from "./form";
 
@@ -17,12 +18,7 @@ export function Notifications(): JSX.Element {
   const { session, client } = useHub();
   const user = session.username;
   const found = useLoad(`notifications ${user}`, () => client.get<Chosen>(paths.notifications(user)));
-  const [name, setName] = useState("");
-  const [address, setAddress] = useState("");
-  const [begin, setBegin] = useState<string | null>(null);
-  const [until, setUntil] = useState<string | null>(null);
-  const [said, setSaid] = useState("");
-  const [wrong, setWrong] = useState<string | null>(null);
+  const [wrong, setWrong] = useState<unknown>(null);
   const now = found.data;
 
   const keep = async (change: Partial<NotificationsSet>): Promise<boolean> => {
@@ -33,33 +29,10 @@ export function Notifications(): JSX.Element {
       await found.reload();
       return true;
     } catch (error) {
-      setWrong(String((error as Error).message));
+      setWrong(error);
       return false;
     }
   };
-  const test = async (channel: string): Promise<void> => {
-    setSaid(t("Trying {name}", { name: channel }));
-    try {
-      const how = await client.post<ChannelTested>(`${paths.notifications(user)}:test`, { channel });
-      setSaid(how.taken ? t("{name} took it", { name: channel }) : t("{name} did not take it: {why}", { name: channel, why: how.trouble ?? "" }));
-    } catch (error) {
-      setSaid(String((error as Error).message));
-    }
-  };
-  const add = async (): Promise<void> => {
-    if (!now) return;
-    const channel = { name, address, events: ["finished", "failed"] as NoticeEvent[] };
-    if (await keep({ channels: [...asSet(now).channels.filter((one) => one.name !== name), channel] })) {
-      setName("");
-      setAddress("");
-    }
-  };
-  const browser = async (event: NoticeEvent, on: boolean): Promise<void> => {
-    if (!now) return;
-    if (on && "Notification" in window && Notification.permission === "default") await Notification.requestPermission();
-    await keep({ browser: toggled(now.browser, event, on) });
-  };
-  const set = now ? asSet(now) : null;
   return (
     <section class="mlp-card" aria-label={t("Notifications")}>
       <div class="mlp-card-head">
@@ -67,58 +40,141 @@ export function Notifications(): JSX.Element {
         <span class="mlp-dim">{t("What you are told of your jobs, and where. Addresses are sealed and not shown again.")}</span>
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
-      {!now || !set ? (
+      {!now ? (
         found.error ? null : <Loading what={t("Loading notifications")} lines={3} />
       ) : (
         <>
-          <Events label={t("In this browser")} chosen={now.browser} change={(event, on) => void browser(event, on)} />
+          <InBrowser now={now} keep={keep} />
           {now.channels.map((one) => (
-            <div key={one.name}>
-              <Events
-                label={`${one.name} (${one.shown})`}
-                chosen={one.events}
-                change={(event, on) =>
-                  void keep({ channels: set.channels.map((c) => (c.name === one.name ? { ...c, events: toggled(c.events, event, on) } : c)) })
-                }
-              />
-              {one.trouble ? <p class="mlp-field-error">{one.trouble}</p> : null}
-              <button type="button" class="mlp-button" onClick={() => void test(one.name)}>
-                {t("Test {name}", { name: one.name })}
-              </button>{" "}
-              <button type="button" class="mlp-button" onClick={() => void keep({ channels: set.channels.filter((c) => c.name !== one.name) })}>
-                {t("Remove {name}", { name: one.name })}
-              </button>
-            </div>
+            <Channel key={one.name} one={one} channels={asSet(now).channels} keep={keep} />
           ))}
-          <p role="status">{said}</p>
-          {wrong ? <p class="mlp-field-error" role="alert">{wrong}</p> : null}
-          <Field label={t("Name of a new channel")} name="channel" value={name} onInput={setName} hint={t("As you call it: team, mail")} />
-          <Field
-            label={t("Its address")}
-            name="address"
-            value={address}
-            onInput={setAddress}
-            hint={now.mail ? "mailto:ann@example.org, https://..." : "https://..."}
-          />
-          <button type="button" class="mlp-button" disabled={!name || !address} onClick={() => void add()}>
-            {t("Add")}
-          </button>
-          <Field label={t("Quiet from")} name="begin" value={begin ?? now.quiet?.begin ?? ""} onInput={setBegin} placeholder="22:00" />
-          <Field label={t("Quiet until")} name="until" value={until ?? now.quiet?.until ?? ""} onInput={setUntil} placeholder="07:00" />
-          <button
-            type="button"
-            class="mlp-button"
-            onClick={() => {
-              const [from, to] = [begin ?? now.quiet?.begin ?? "", until ?? now.quiet?.until ?? ""];
-              const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-              void keep({ quiet: from && to ? { begin: from, until: to } : null, timezone });
-            }}
-          >
-            {t("Keep quiet hours")}
-          </button>
+          {wrong ? <ErrorBox error={wrong} /> : null}
+          <NewChannel now={now} keep={keep} />
+          <Quiet now={now} keep={keep} />
         </>
       )}
     </section>
+  );
+}
+
+type Keep = (change: Partial<NotificationsSet>) => Promise<boolean>;
+
+function InBrowser({ now, keep }: { now: Chosen; keep: Keep }): JSX.Element {
+  const [may, setMay] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
+  const change = async (event: NoticeEvent, on: boolean): Promise<void> => {
+    if (on && may === "default") setMay(await Notification.requestPermission());
+    await keep({ browser: toggled(now.browser, event, on) });
+  };
+  return (
+    <div class="mlp-channel">
+      <Events label={t("In your browser")} chosen={now.browser} change={(event, on) => void change(event, on)} />
+      {now.browser.length && may !== "granted" ? (
+        <p class="mlp-dim">{t("This browser shows nothing until you allow notifications of this site in its settings.")}</p>
+      ) : null}
+    </div>
+  );
+}
+
+function Channel({ one, channels, keep }: { one: NoticeChannel; channels: ChannelSet[]; keep: Keep }): JSX.Element {
+  const { session, client } = useHub();
+  const [said, setSaid] = useState("");
+  const [removing, setRemoving] = useState(false);
+  const { name } = one;
+  const test = async (): Promise<void> => {
+    setSaid(t("Trying {name}", { name }));
+    try {
+      const how = await client.post<ChannelTested>(`${paths.notifications(session.username)}:test`, { channel: name });
+      setSaid(how.taken ? t("{name} took it", { name }) : t("{name} did not take it: {why}", { name, why: how.trouble ?? "" }));
+    } catch (error) {
+      setSaid(words(error));
+    }
+  };
+  const change = (event: NoticeEvent, on: boolean): void =>
+    void keep({ channels: channels.map((c) => (c.name === name ? { ...c, events: toggled(one.events, event, on) } : c)) });
+  return (
+    <div class="mlp-channel">
+      <Events label={`${name} (${one.shown})`} chosen={one.events} change={change} />
+      {one.trouble ? <p class="mlp-field-error">{one.trouble}</p> : null}
+      <div class="mlp-row">
+        <button type="button" class="mlp-button mlp-small" onClick={() => void test()}>
+          {t("Test {name}", { name })}
+        </button>
+        <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setRemoving(true)}>
+          {t("Remove {name}", { name })}
+        </button>
+        <span class="mlp-dim" role="status">{said}</span>
+      </div>
+      {removing ? (
+        <Confirm
+          title={t("Remove {name}?", { name })}
+          text={<p>{t("Nothing more is sent there, and its address is forgotten.")}</p>}
+          yes={t("Remove")}
+          busy={false}
+          error={null}
+          onYes={() => void keep({ channels: channels.filter((c) => c.name !== name) }).then(() => setRemoving(false))}
+          onNo={() => setRemoving(false)}
+        />
+      ) : null}
+    </div>
+  );
+}
+
+function NewChannel({ now, keep }: { now: Chosen; keep: Keep }): JSX.Element {
+  const [name, setName] = useState("");
+  const [address, setAddress] = useState("");
+  const add = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    const channel = { name, address, events: ["finished", "failed"] as NoticeEvent[] };
+    if (await keep({ channels: [...asSet(now).channels.filter((one) => one.name !== name), channel] })) {
+      setName("");
+      setAddress("");
+    }
+  };
+  return (
+    <form class="mlp-form mlp-notices-form" aria-label={t("New channel")} onSubmit={(e) => void add(e)}>
+      <div class="mlp-form-grid">
+        <Field label={t("Name of a new channel")} name="channel" value={name} onInput={setName} hint={t("As you call it: team, mail")} />
+        <Field label={t("Its address")} name="address" value={address} onInput={setAddress} hint={now.mail ? "mailto:ann@example.org, https://..." : "https://..."} />
+      </div>
+      <div class="mlp-form-buttons">
+        <button type="submit" class="mlp-button" disabled={!name || !address}>
+          {t("Add")}
+        </button>
+      </div>
+    </form>
+  );
+}
+
+function Quiet({ now, keep }: { now: Chosen; keep: Keep }): JSX.Element {
+  const [begin, setBegin] = useState(now.quiet?.begin ?? "");
+  const [until, setUntil] = useState(now.quiet?.until ?? "");
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+    void keep({ quiet: begin && until ? { begin, until } : null, timezone });
+  };
+  const off = (): void => {
+    setBegin("");
+    setUntil("");
+    void keep({ quiet: null });
+  };
+  return (
+    <form class="mlp-form mlp-notices-form" aria-label={t("Quiet hours")} onSubmit={submit}>
+      <div class="mlp-form-grid">
+        <Field type="time" label={t("Quiet from")} name="begin" value={begin} onInput={setBegin} hint={t("Nothing is sent then; what there was comes together afterwards.")} />
+        <Field type="time" label={t("Quiet until")} name="until" value={until} onInput={setUntil} hint={now.quiet ? t("Times of {zone}", { zone: now.timezone }) : ""} />
+      </div>
+      <div class="mlp-form-buttons">
+        <button type="submit" class="mlp-button" disabled={!begin || !until}>
+          {t("Keep quiet hours")}
+        </button>
+        {now.quiet ? (
+          <button type="button" class="mlp-button" onClick={off}>
+            {t("No quiet hours")}
+          </button>
+        ) : null}
+      </div>
+    </form>
   );
 }
 
@@ -128,11 +184,11 @@ function Events({ label, chosen, change }: {
   change: (event: NoticeEvent, on: boolean) => void;
 }): JSX.Element {
   return (
-    <fieldset class="mlp-field">
+    <fieldset class="mlp-events">
       <legend>{label}</legend>
       {EVENTS.map((event) => (
         <label key={event}>
-          <input type="checkbox" checked={chosen.includes(event)} onChange={(e) => change(event, e.currentTarget.checked)} /> {eventWord(event)}{" "}
+          <input type="checkbox" checked={chosen.includes(event)} onChange={(e) => change(event, e.currentTarget.checked)} /> {eventWord(event)}
         </label>
       ))}
     </fieldset>

@@ -72,10 +72,11 @@ export function useQueueHints(client: Client, changed: () => void, on = true): b
 
 /** Why it waits, and where its start is not known why that is so; the facts behind it on demand. */
 function Waits({ e }: { e: QueueEntry }): JSX.Element {
+  const why = e.message || capital(reasonWords(e.reason ?? ""));
   const unknown = e.phase === "queued" && ms(e.expected_start) === null && e.expected_because;
   return (
     <>
-      <span title={e.reason ?? undefined}>{e.message || capital(reasonWords(e.reason ?? ""))}</span>
+      <span class="mlp-clip mlp-waits" title={why}>{why}</span>
       {unknown ? <span class="mlp-dim mlp-unknown">{unknownStart(e.expected_because)}</span> : null}
       {e.phase === "queued" ? <Behind e={e} /> : null}
     </>

@@ -1,10 +1,12 @@
 /** What my tenants may use and who uses it; and a token for scripts. */
 import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { QuotaBars } from "../components/QuotaBars";
 import { paths } from "../core/api";
 import { ago, bytes, cores, ram } from "../core/format";
+import { remember } from "../core/firststeps";
 import { pinned } from "../core/runs";
 import type { Holding, Usage } from "../core/wire";
 import { useHub } from "./context";
@@ -38,14 +40,15 @@ export function QuotaPage(): JSX.Element {
   const { client, session } = useHub();
   const usage = useLoad("quota", () => client.list<Usage>(paths.quota(session.username)), 5000);
   const items = usage.data?.items ?? [];
+  useEffect(() => remember(session.username, { quota: true }), [session.username]);
   return (
     <>
-      <PageHead title={t("Quota")} sub={t("What your tenants may use, and who uses it now")} />
+      <PageHead title={t("Quota")} sub={t("What your teams may use, and who uses it now")} />
       {usage.error ? <ErrorBox error={usage.error} retry={() => void usage.reload()} /> : null}
       {!usage.data && !usage.error ? <Loading what={t("Loading your quota")} lines={5} /> : null}
-      {usage.data && !items.length ? <Empty title={t("You are in no tenant yet")}><p>{t("Ask an admin to add you to one.")}</p></Empty> : null}
+      {usage.data && !items.length ? <Empty title={t("You are in no team yet")}><p>{t("Ask an admin to add you to one.")}</p></Empty> : null}
       {items.map((u) => (
-        <section key={u.tenant.name} class="mlp-card" aria-label={t("Tenant {name}", { name: u.tenant.name })}>
+        <section key={u.tenant.name} class="mlp-card" aria-label={t("Team {name}", { name: u.tenant.name })}>
           <div class="mlp-card-head">
             <h2>{u.tenant.name}</h2>
             {session.tenant_admin.includes(u.tenant.name) ? <Chip>{t("you are its admin")}</Chip> : null}

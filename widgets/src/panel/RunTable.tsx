@@ -4,13 +4,12 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { StateBadge } from "../components/basics";
 import { t } from "../core/language";
 import { reference, title } from "../core/runs";
-import { windowOf, type RunColumn } from "../core/runtable";
+import { cardHeight, isWide, windowOf, type RunColumn } from "../core/runtable";
 import type { ListedRun } from "../core/wire";
 import { Named } from "./Jobs";
 
 const ROW = 38;
-/** Where it is narrow a row is a card. */
-const CARD = 132;
+/** Where it is narrow a row is a card, as high as its columns need. */
 const NARROW = "(max-width: 640px)";
 
 function useNarrow(): boolean {
@@ -41,7 +40,8 @@ export function RunTable({ of, columns, total, rowAt, need, sort, onSort, select
 }): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const narrow = useNarrow();
-  const row = narrow ? CARD : ROW;
+  const row = narrow ? cardHeight(columns) : ROW;
+  const high = narrow ? { height: `${row}px` } : {};
   const [view, setView] = useState({ top: 0, height: 600 });
   useLayoutEffect(() => {
     const host = box.current;
@@ -101,16 +101,18 @@ export function RunTable({ of, columns, total, rowAt, need, sort, onSort, select
           {rows.map((at) => {
             const run = rowAt(at);
             if (!run) {
-              return <tr key={at} data-at={at} aria-rowindex={at + 2} class="mlp-run-row"><td colSpan={columns.length + 3}><span class={`mlp-skeleton mlp-skeleton-${at % 3}`} /></td></tr>;
+              return <tr key={at} data-at={at} aria-rowindex={at + 2} class="mlp-run-row" style={high}><td colSpan={columns.length + 3}><span class={`mlp-skeleton mlp-skeleton-${at % 3}`} /></td></tr>;
             }
             return (
-              <tr key={at} data-at={at} aria-rowindex={at + 2} class={selected.has(reference(run)) ? "mlp-run-row mlp-selected" : "mlp-run-row"}>
+              <tr key={at} data-at={at} aria-rowindex={at + 2} class={selected.has(reference(run)) ? "mlp-run-row mlp-selected" : "mlp-run-row"} style={high}>
                 <td class="mlp-col-tight"><input type="checkbox" checked={selected.has(reference(run))} aria-label={t("Select {run}", { run: title(run) })} onChange={(e) => onSelect(run, e.currentTarget.checked)} /></td>
                 <td class="mlp-col-name"><Named job={run} /></td>
                 {columns.map((c) => (
-                  <td key={c.key} class={c.numeric ? "mlp-col-num" : ""} data-title={c.title()} title={c.text(run)}>{c.key === "state" ? <StateBadge phase={run.phase} /> : c.text(run)}</td>
+                  <td key={c.key} class={c.numeric ? "mlp-col-num" : isWide(c) ? "mlp-run-wide" : ""} data-title={c.title()} title={t("{name}: {value}", { name: c.title(), value: c.text(run) })}>
+                    {c.key === "state" ? <StateBadge phase={run.phase} /> : c.text(run) ? <span>{c.text(run)}</span> : null}
+                  </td>
                 ))}
-                <td class="mlp-col-num" data-title={t("Submitted")}>{new Date(run.submitted_at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}</td>
+                <td class="mlp-col-num mlp-run-wide" data-title={t("Submitted")}><span>{new Date(run.submitted_at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}</span></td>
               </tr>
             );
           })}

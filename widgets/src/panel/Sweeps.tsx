@@ -35,7 +35,7 @@ export function SweepsPage(): JSX.Element {
     { title: t("Best"), kind: "tight", cell: (s) => (s.best && s.metric ? `${s.metric} ${show(s.best.value)}` : "–") },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (s) => <span class="mlp-clip" title={s.message}>{s.message}</span> },
     { title: t("Core-hours"), kind: "num low", cell: (s) => show(s.core_hours) },
-    { title: t("Tenant"), kind: "low", cell: (s) => s.tenant },
+    { title: t("Team"), kind: "low", cell: (s) => s.tenant },
     { title: t("Started"), kind: "num", cell: (s) => clock(s.submitted_at, now) },
   ];
   const items = sweeps.data?.items ?? [];

@@ -75,7 +75,7 @@ const PAGES: Page[] = [
     path: "tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />,
     sees: (session, name = "") => session.admin || session.tenants.includes(name),
     entries: (session) => (session.admin ? [] : session.tenant_admin.map((name) => [name])),
-    entry: (name = "") => t("Tenant {name}", { name }),
+    entry: (name = "") => t("Team {name}", { name }),
   },
   { path: "admin", title: () => t("Tenants"), page: () => <TenantsPage />, under: () => "admin/tenants" },
   { path: "admin/tenants", title: () => t("Tenants"), page: () => <TenantsPage />, entries: one },

@@ -65,7 +65,7 @@ class Possible:
         if beside >= fitting:
             return ()
         mine = self.tenants[job.tenant]
-        who = some(mine.others) if mine.used != ZERO else (msg("notebooks of other tenants"),)
+        who = some(mine.others) if mine.used != ZERO else (msg("notebooks of other teams"),)
         return (Fact("beside", beside, who=who),)
 
     def _no_flavor(self, job: PendingWorkload) -> Verdict | None:

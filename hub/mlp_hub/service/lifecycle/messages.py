@@ -51,12 +51,12 @@ def remedy(hint: Hint, tenant: str) -> Message:
     match hint:
         case Hint.NO_NETWORK:
             return msg(
-                "jobs of tenant {tenant} have no network; an administrator of the hub can allow it",
+                "jobs of team {tenant} have no network; an administrator of the hub can allow it",
                 tenant=tenant,
             )
         case Hint.NETWORK_MISSING:
             return msg(
-                "jobs of tenant {tenant} may use the network, but this machine cannot give them one; `mlp-hub doctor` "
+                "jobs of team {tenant} may use the network, but this machine cannot give them one; `mlp-hub doctor` "
                 "tells an administrator of the hub what is missing",
                 tenant=tenant,
             )

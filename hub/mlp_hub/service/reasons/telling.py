@@ -189,7 +189,7 @@ class Full:
             return [msg("it was submitted, and there was room at once")]
         said = self._since_before()
         if not said and g.news.complete:
-            said.append(msg("what notebooks or other tenants hold, or who is next, has changed"))
+            said.append(msg("what notebooks or other teams hold, or who is next, has changed"))
         return said
 
     def _since_before(self) -> list[Message]:
@@ -230,7 +230,7 @@ def _size(workers: Workers) -> Message:
         case Limit.MOST:
             return msgs("with {n} worker, its most", "with {n} workers, its most", n=n)
         case Limit.QUOTA:
-            why = msg("its tenant has no quota for one more")
+            why = msg("its team has no quota for one more")
         case Limit.NODES:
             why = msg("the nodes have no room for one more")
         case Limit.KEPT:
@@ -312,8 +312,8 @@ def _spared(rule: Spared, n: int) -> Message:
             return msgs("{n} job may not be preempted", "{n} jobs may not be preempted", n=n)
         case Spared.INSIDE_QUOTA:
             return msgs(
-                "{n} job is inside the quota of its tenant",
-                "{n} jobs are inside the quota of their tenants",
+                "{n} job is inside the quota of its team",
+                "{n} jobs are inside the quota of their teams",
                 n=n,
             )
         case Spared.NOT_EXAMINED:
@@ -322,7 +322,7 @@ def _spared(rule: Spared, n: int) -> Message:
             return msgs("{n} job has no lower priority", "{n} jobs have no lower priority", n=n)
         case Spared.ORDER:
             return msgs(
-                "{n} job stands before the job by its age or its tenant's share",
-                "{n} jobs stand before the job by their age or their tenants' shares",
+                "{n} job stands before the job by its age or its team's share",
+                "{n} jobs stand before the job by their age or their teams' shares",
                 n=n,
             )

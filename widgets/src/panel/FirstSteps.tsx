@@ -1,0 +1,76 @@
+/** What somebody new here does first; it goes when all is done, or when it is dismissed. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Icon } from "../components/basics";
+import { useLoad } from "../components/hooks";
+import { rich } from "../components/language";
+import { paths } from "../core/api";
+import { hasServer, kept, remember, steps } from "../core/firststeps";
+import { t } from "../core/language";
+import type { Usage } from "../core/wire";
+import { href, hubPage, Link } from "./address";
+import { useHub } from "./context";
+
+const EVERY = 10_000;
+/** A sample in the home of whoever looks; the hub starts their server first where none runs. */
+const sample = (name: string): string => hubPage(`user-redirect/lab/tree/${name}.ipynb`);
+
+export function FirstSteps({ hasJobs }: { hasJobs: boolean }): JSX.Element | null {
+  const { session } = useHub();
+  const [, drawn] = useState(0);
+  const found = kept(session.username);
+  const dismiss = (): void => {
+    remember(session.username, { dismissed: true });
+    drawn((n) => n + 1);
+  };
+  if (!steps(found, hasJobs, false)) return null;
+  return <Card hasJobs={hasJobs} dismiss={dismiss} />;
+}
+
+function Card({ hasJobs, dismiss }: { hasJobs: boolean; dismiss: () => void }): JSX.Element | null {
+  const { client, session } = useHub();
+  const user = session.username;
+  const usage = useLoad("quota", () => client.list<Usage>(paths.quota(user)), EVERY);
+  const server = hasServer(user, usage.data?.items ?? []);
+  useEffect(() => remember(user, { begun: true, ...(server ? { server } : {}) }), [user, server]);
+  const done = steps({ ...kept(user), begun: true }, hasJobs, server);
+  if (!done) return null;
+  return (
+    <section class="mlp-card" aria-label={t("First steps")}>
+      <div class="mlp-card-head">
+        <h2>{t("First steps")}</h2>
+        <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={dismiss}>{t("Dismiss")}</button>
+      </div>
+      <ol class="mlp-first">
+        <Step done={done.server} about={t("Choose its size, or take what is suggested.")}>
+          <a class="mlp-link" href={hubPage("spawn")}>{t("Start a notebook")}</a>
+        </Step>
+        <Step done={done.job} about={t("It waits in your home directory: two ranks learn to read digits in half a minute.")}>
+          <a class="mlp-link" href={sample("01-digits-mpi")}>{t("Run the sample")}</a>
+        </Step>
+        <Step done={done.quota} about={t("What your team may use, and who uses it now.")}>
+          <Link to={href("quota")}>{t("See your quota")}</Link>
+        </Step>
+      </ol>
+      <p class="mlp-dim mlp-first-next">
+        {rich(t("The next samples: {sweep}, and {keras}."), {
+          sweep: <a class="mlp-link" href={sample("04-digits-sweep")}>{t("a sweep over its parameters")}</a>,
+          keras: <a class="mlp-link" href={sample("05-digits-keras")}>{t("Keras with its callback")}</a>,
+        })}
+      </p>
+    </section>
+  );
+}
+
+function Step({ done, about, children }: { done: boolean; about: string; children: ComponentChildren }): JSX.Element {
+  return (
+    <li class={done ? "mlp-first-done" : ""}>
+      <span class="mlp-first-mark">{done ? <Icon name="good" /> : null}</span>
+      <span>
+        {children}
+        {done ? <span class="mlp-hidden">{" "}{t("(done)")}</span> : null}
+        <span class="mlp-dim mlp-under">{about}</span>
+      </span>
+    </li>
+  );
+}
