@@ -92,19 +92,23 @@ export function Notifications(): JSX.Element {
           ))}
           <p role="status">{said}</p>
           {wrong ? <p class="mlp-field-error" role="alert">{wrong}</p> : null}
-          <Field label={t("Name of a new channel")} name="channel" value={name} onInput={setName} hint={t("As you call it: team, mail")} />
-          <Field
-            label={t("Its address")}
-            name="address"
-            value={address}
-            onInput={setAddress}
-            hint={now.mail ? "mailto:ann@example.org, https://..." : "https://..."}
-          />
+          <div class="mlp-form-grid">
+            <Field label={t("Name of a new channel")} name="channel" value={name} onInput={setName} hint={t("As you call it: team, mail")} />
+            <Field
+              label={t("Its address")}
+              name="address"
+              value={address}
+              onInput={setAddress}
+              hint={now.mail ? "mailto:ann@example.org, https://..." : "https://..."}
+            />
+          </div>
           <button type="button" class="mlp-button" disabled={!name || !address} onClick={() => void add()}>
             {t("Add")}
           </button>
-          <Field label={t("Quiet from")} name="begin" value={begin ?? now.quiet?.begin ?? ""} onInput={setBegin} placeholder="22:00" />
-          <Field label={t("Quiet until")} name="until" value={until ?? now.quiet?.until ?? ""} onInput={setUntil} placeholder="07:00" />
+          <div class="mlp-form-grid mlp-quiet">
+            <Field label={t("Quiet from")} name="begin" value={begin ?? now.quiet?.begin ?? ""} onInput={setBegin} placeholder="22:00" />
+            <Field label={t("Quiet until")} name="until" value={until ?? now.quiet?.until ?? ""} onInput={setUntil} placeholder="07:00" />
+          </div>
           <button
             type="button"
             class="mlp-button"
@@ -128,11 +132,11 @@ function Events({ label, chosen, change }: {
   change: (event: NoticeEvent, on: boolean) => void;
 }): JSX.Element {
   return (
-    <fieldset class="mlp-field">
+    <fieldset class="mlp-fields mlp-choices">
       <legend>{label}</legend>
       {EVENTS.map((event) => (
         <label key={event}>
-          <input type="checkbox" checked={chosen.includes(event)} onChange={(e) => change(event, e.currentTarget.checked)} /> {eventWord(event)}{" "}
+          <input type="checkbox" checked={chosen.includes(event)} onChange={(e) => change(event, e.currentTarget.checked)} /> {eventWord(event)}
         </label>
       ))}
     </fieldset>
