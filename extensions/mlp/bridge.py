@@ -8,6 +8,8 @@ under another host name. What passes is listed here; what the server's token may
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
 from typing import Any
 
@@ -229,8 +231,16 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
     return [{"module": "mlp.bridge"}]
 
 
+def _guard_cookies(app: Any) -> None:
+    """Have `_xsrf` of a server's pages travel over TLS alone where the hub's cookies do: JupyterHub says so of its own only."""
+    options = json.loads(os.environ.get("JUPYTERHUB_COOKIE_OPTIONS") or "{}")
+    if options.get("secure"):
+        app.web_app.settings.setdefault("xsrf_cookie_kwargs", {"path": app.base_url})["secure"] = True
+
+
 def _load_jupyter_server_extension(app: Any) -> None:
     kerneldeaths.watch(app)
+    _guard_cookies(app)
     try:
         service = _Service()
     except MLPError as error:

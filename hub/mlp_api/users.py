@@ -76,6 +76,14 @@ class TokenMade(Request):
     expires: Annotated[str, Meta(max_length=64, pattern=LINE_PATTERN)]
 
 
+class TokenEnded(Request):
+    """A token that was ended at the hub itself, for the audit log: by whom, and which: its note and the hub's id."""
+
+    actor: UserName
+    note: Annotated[str, Meta(max_length=255, pattern=LINE_PATTERN)]
+    token: Annotated[str, Meta(max_length=64, pattern=LINE_PATTERN)]
+
+
 class TokenUse(Response):
     """From where a token was used last, by the hub's id, and since when from there: seconds since 1970."""
 

@@ -123,6 +123,10 @@ class ServiceClient:
         """Say that the hub gave the user a token: `actor`, `note`, `scopes`, `expires`."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:token_made", told)
 
+    async def token_ended(self, user: str, **told: str) -> None:
+        """Say that a token of the user's was ended: `actor`, `note`, `token`."""
+        await self._call("PUT", f"/users/{quote(user, safe='')}:token_ended", told)
+
     async def token_uses(self, user: str) -> dict[str, tuple[str, float]] | None:
         """Ask from which address each of a user's tokens was used last and since when; None where that is not told at once."""
         try:

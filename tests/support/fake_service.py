@@ -119,6 +119,16 @@ class TokenMade(Base):
             self.write("null")
 
 
+class TokenEnded(Base):
+    def put(self, user: str) -> None:
+        if self.from_spawner():
+            if self.state.limits.get("tokens") == 0:
+                self.refuse("not now", "Unavailable")
+                return
+            self.state.calls.append(f"ended {user} {self.request.body.decode()}")
+            self.write("null")
+
+
 class TokenUses(Base):
     def get(self, user: str) -> None:
         if self.from_spawner():
@@ -257,6 +267,7 @@ async def main() -> None:
             (prefix + r"/api/v1/users/([^/]+):stopped", Stopped),
             (prefix + r"/api/v1/users/([^/]+)/preferences", Preferences),
             (prefix + r"/api/v1/users/([^/]+):token_made", TokenMade),
+            (prefix + r"/api/v1/users/([^/]+):token_ended", TokenEnded),
             (prefix + r"/api/v1/users/([^/]+):token_uses", TokenUses),
             (prefix + r"/api/v1/users/([^/]+):standing", HowPeopleStand),
             (prefix + r"/api/v1/login:standing", HowPeopleStand),

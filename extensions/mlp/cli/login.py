@@ -47,7 +47,9 @@ def login(call: ParsedLine) -> int:
     elif kept and not given.get("expires") and _holds(kept):
         made = kept
     elif pasted:
-        made = _pasted(url, token, asked=False)
+        # a provider's code needs nobody to type here, as by `ssh HOST mlp login --no-browser`
+        by_code = _by_device(url, given) if given.get("no_browser") else None
+        made = by_code or _pasted(url, token, asked=False)
     else:
         made = _by_device(url, given) or _by_browser(url, given)
     path = settings.write_login(made)

@@ -64,6 +64,7 @@ DECIDES = {
     "DELETE /users/{user}/token": ("user", "notebook", "service account"),
     "POST /users/{user}/token": (),
     "PUT /users/{user}:token_made": ("spawner",),
+    "PUT /users/{user}:token_ended": ("spawner",),
     "PUT /users/{user}:standing": ("spawner",),
     "GET /users:working": ("spawner",),
     "GET /users/{user}:token_uses": ("spawner",),

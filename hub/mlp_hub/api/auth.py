@@ -86,7 +86,7 @@ class Authenticator:
         *,
         seen: Seen | None = None,
         allow_lookup: Callable[[str], int] | None = None,
-        used: Callable[[Principal, str], None] = lambda _, __: None,
+        used: Callable[[Principal, bytes, str], None] = lambda _, __, ___: None,
         stands: Stands | None = None,
     ) -> None:
         self._hub = hub
@@ -165,7 +165,7 @@ class Authenticator:
         # one caller who goes away must not cancel the answer of the others
         principal = await asyncio.shield(task)
         if principal is not None and told:
-            self._used(principal, address)
+            self._used(principal, key, address)
         return principal
 
     async def _look_up(self, token: str, key: bytes) -> Principal | None:

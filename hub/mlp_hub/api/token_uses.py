@@ -30,23 +30,26 @@ class TokenUses:
         self._db = db
         self._clock = clock
         self._monotonic = monotonic
-        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
         self._writing: set[asyncio.Task[None]] = set()
 
-    def note(self, principal: Principal, address: str) -> None:
-        """Note that a token was used from an address; nobody waits for it."""
+    def note(self, principal: Principal, key: bytes, address: str) -> None:
+        """Note that a token was used from an address; nobody waits for it.
+
+        `key` stands for the token itself: the hub gives the id of one that ended to another.
+        """
         token = principal.token_id
         if principal.kind is not CallerKind.USER or not token or not address:
             return
         address = address[:ADDRESS_MAX]
-        known, until = self._known.get(token, ("", 0.0))
+        known, until = self._known.get(key, ("", 0.0))
         if known == address or self._monotonic() < until:
             return
-        self._known[token] = (address, self._monotonic() + EVERY_S)
-        self._known.move_to_end(token)
+        self._known[key] = (address, self._monotonic() + EVERY_S)
+        self._known.move_to_end(key)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        task = asyncio.ensure_future(self._write(token, principal.name, address))
+        task = asyncio.ensure_future(self._write(key, token, principal.name, address))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
@@ -54,10 +57,10 @@ class TokenUses:
         """Return for a user's tokens, or these of them, from where they were used last, and since when from there."""
         return await self._db.read(lambda tx: tx.token_uses.of(user, tokens))
 
-    async def _write(self, token: str, user: str, address: str) -> None:
+    async def _write(self, key: bytes, token: str, user: str, address: str) -> None:
         now = self._clock()
         try:
             await self._db.write(lambda tx: tx.token_uses.set(token, user, address, now))
         except Exception as error:  # noqa: BLE001 - nothing depends on it, and the next use tries again
             log.warning("from where a token is used could not be stored: %s", error)
-            self._known.pop(token, None)
+            self._known.pop(key, None)

@@ -5,6 +5,7 @@ JupyterHub compares a new token with its owner only: one that may make tokens, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from datetime import UTC
@@ -12,7 +13,7 @@ from functools import wraps
 from typing import Any
 
 from jupyterhub import orm
-from jupyterhub.apihandlers.users import UserTokenListAPIHandler
+from jupyterhub.apihandlers.users import UserTokenAPIHandler, UserTokenListAPIHandler
 from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
 from jupyterhub.utils import isoformat
 from tornado import web
@@ -66,6 +67,33 @@ def install(settings: Settings) -> None:
             ) from error
 
     UserTokenListAPIHandler.post = told
+    delete = UserTokenAPIHandler.delete
+
+    @wraps(delete)
+    async def ended(self: Any, user_name: str, token_id: str) -> None:
+        user, asked = self.find_user(user_name), self.current_user
+        note = _note(self, user, token_id) if user is not None else ""
+        delete(self, user_name, token_id)
+        if (asked.kind, asked.name) == ("service", SERVICE):
+            return  # as above
+        try:
+            await service.token_ended(user_name, actor=asked.name, note=note, token=token_id)
+        except (ServiceUnreachable, ServiceRefused) as error:
+            # it is ended all the same: who revokes one does not wait for the log
+            self.log.warning(
+                "That %s ended %s of %s is not written down: %s", asked.name, token_id, user_name, error
+            )
+
+    UserTokenAPIHandler.delete = ended
+
+
+def _note(handler: Any, user: Any, token_id: str) -> str:
+    """Return what a token is for, as its maker wrote it or its application is called."""
+    with contextlib.suppress(web.HTTPError):
+        token = handler.find_token_by_id(user, token_id)
+        client = getattr(token.oauth_client, "description", "") if token.client_id != "jupyterhub" else ""
+        return _line(token.note or client or "", 255)
+    return ""
 
 
 def _bound(handler: Any) -> None:

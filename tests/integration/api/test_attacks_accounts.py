@@ -209,6 +209,15 @@ def test_the_hub_says_which_tokens_it_gave_and_nobody_else_may(rig: ApiRig) -> N
     assert changes(rig, "bob")[-1] == ("bob", "user.token", detail)
 
 
+def test_the_hub_says_which_tokens_were_ended_there_and_nobody_else_may(rig: ApiRig) -> None:
+    ended = {"actor": "bob", "note": "old laptop", "token": "a77"}
+    for who in ("root_user", "operator", "bob", "notebook"):
+        assert rig.ask("PUT", "/users/bob:token_ended", ended, token=getattr(rig, who)).status == 403
+    assert [c for c in changes(rig, "bob") if c[2].get("token") == "a77"] == []
+    assert rig.ask("PUT", "/users/bob:token_ended", ended, token=rig.spawner).status == 200
+    assert changes(rig, "bob")[-1] == ("bob", "user.token_end", {"note": "old laptop", "token": "a77"})
+
+
 def test_what_the_hub_says_against_a_token_is_passed_on(rig: ApiRig) -> None:
     asked = {"note": "x", "scopes": ["no-such-scope"]}
     answer = rig.ask("POST", "/users/bob/token", asked, token=rig.operator)

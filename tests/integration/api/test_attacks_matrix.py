@@ -33,6 +33,7 @@ from mlp_api.users import (
     ServiceRotate,
     TokenAsk,
     TokenCreate,
+    TokenEnded,
     TokenMade,
 )
 from mlp_hub.api import scopes
@@ -341,6 +342,7 @@ VALID: dict[Any, dict[str, Any]] = {
     ServiceCreate: {"name": "theirs"},
     ServiceRotate: {"grace": 1},
     LoginStanding: {"groups": ["/ml/red"]},
+    TokenEnded: {"actor": "bob", "note": "theirs", "token": "a1"},
     TokenMade: {"actor": "bob", "note": "theirs", "scopes": "", "expires": "never"},
     PasswordReset: {"password": "another long one"},
     AdminRight: {"admin": True},

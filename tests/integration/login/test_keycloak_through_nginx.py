@@ -58,6 +58,9 @@ def test_from_the_login_over_a_job_to_the_removal_from_the_group(keycloak: Keycl
         page.wait_for_url(lambda at: at.startswith(url) and "/oauth_callback" not in at)
         _cookies_are_guarded(hub, page)
         _run_the_sample(hub, page)
+        servers = page.context.cookies(f"{hub.notebooks('ann')}/user/ann/")
+        assert servers
+        assert all(c["secure"] for c in servers), servers
         realm.leave("ann", "/ml/red")
         wait_for(lambda: _left(hub), message="for the tenant to have no member")
         wait_for(lambda: not hub.ok("GET", "/users/ann")["servers"], message="for the server in red to end")

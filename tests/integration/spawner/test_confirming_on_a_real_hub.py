@@ -26,9 +26,12 @@ def confirm(person: Browser, password: str = PASSWORD):
 
 def ask_for_token(person: Browser, name: str, **asked):
     person.get("/hub/home")
+    return person.http.post(f"/hub/api/users/{name}/tokens", headers=as_the_page(person), json=asked)
+
+
+def as_the_page(person: Browser) -> dict[str, str]:
     xsrf = next(c.value for c in person.http.cookies.jar if c.name == "_xsrf" and c.path == "/hub/")
-    headers = {"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}
-    return person.http.post(f"/hub/api/users/{name}/tokens", headers=headers, json=asked)
+    return {"X-XSRFToken": xsrf, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}
 
 
 def marks(person: Browser) -> list[str]:
@@ -165,6 +168,18 @@ def test_a_token_made_on_the_hubs_page_is_written_down_with_what_it_may(stack):
     user_token(stack, "pia")  # by the service, which writes it down itself
     assert ask_for_token(person, "pia", scopes=["no-such-scope"]).status_code == 400
     assert told(stack) == before
+
+
+def test_a_token_is_ended_although_that_cannot_be_written_down(stack):
+    person = logged_in(stack, "rita")
+    one = ask_for_token(person, "rita").json()
+    stack.tell_service(limits={"tokens": 0})
+    try:
+        gone = person.http.delete(f"/hub/api/users/rita/tokens/{one['id']}", headers=as_the_page(person))
+    finally:
+        stack.tell_service(limits={"tokens": 1})
+    assert gone.status_code == 204
+    assert stack.api("GET", "/user", one["token"]).status_code == 403
 
 
 def test_a_token_that_cannot_be_written_down_is_not_made(stack):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -70,6 +71,8 @@ def test_a_token_is_made_with_few_rights_for_a_month_and_revoked(stack: HubStack
     page.get_by_role("button", name="revoke nightly").press("Enter")
     expect(row).to_have_count(0)
     assert stack.api("GET", "/user", secret).status_code == 403
+    (ended,) = [c.split(" ", 2)[2] for c in stack.ledger()["calls"] if c.startswith("ended tia ")]
+    assert json.loads(ended) == {"actor": "tia", "note": "nightly", "token": one["id"]}
     page.context.close()
 
 

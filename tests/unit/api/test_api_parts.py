@@ -8,7 +8,8 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from types import SimpleNamespace
+from typing import Annotated, Any, cast
 
 import msgspec
 import pytest
@@ -25,6 +26,7 @@ from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.routes import Relation, Route, RouteTable
 from mlp_hub.api.sessions import BELIEVED_S, LIFETIME_S, Sessions, xsrf_matches, xsrf_token
 from mlp_hub.api.table import all_routes
+from mlp_hub.api.token_uses import TokenUses
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.store.database import Database
 
@@ -179,6 +181,25 @@ def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(db: Databa
         with pytest.raises(Unauthorized):
             await auth.identify(Credential("t"))
         assert hub.asked == 2
+
+    asyncio.run(story())
+
+
+def test_from_where_a_token_came_is_told_of_the_one_that_gets_the_id_of_an_ended_one_too() -> None:
+    async def story() -> None:
+        told: list[tuple[str, str]] = []
+
+        class Writing:
+            async def write(self, work: Any) -> None:
+                uses = SimpleNamespace(set=lambda token, user, *_: told.append((token, user)))
+                work(SimpleNamespace(token_uses=uses))
+
+        uses = TokenUses(cast("Database", Writing()), lambda: 0.0, lambda: 0.0)
+        idle, dora = (Principal(CallerKind.USER, name, token_id="a9") for name in ("idle", "dora"))
+        for one, key in ((idle, b"1"), (idle, b"1"), (dora, b"2"), (dora, b"3")):
+            uses.note(one, key, "192.0.2.7")
+            await asyncio.sleep(0)
+        assert told == [("a9", "idle"), ("a9", "dora"), ("a9", "dora")]
 
     asyncio.run(story())
 

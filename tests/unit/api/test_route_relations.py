@@ -39,6 +39,7 @@ FOR_THE_PLATFORM = {
     "GET /users/{user}:spawn": "asked by the spawner",
     "GET /users/{user}:stopped": "same",
     "PUT /users/{user}:token_made": "said by the hub",
+    "PUT /users/{user}:token_ended": "same",
     "GET /users/{user}:token_uses": "asked by the hub",
     "PUT /users/{user}:standing": "said by the hub",
     "PUT /users/{user}:password": "the owner changes it on a page that asks for the present one",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
-from mlp.cli import device
+from mlp import cli, settings
+from mlp.cli import device, login
 from mlp.errors import Refused, Unreachable
+from mlp.settings import StoredLogin
 
 BEGUN = {
     "device_code": "d-code",
@@ -156,3 +161,23 @@ def test_a_provider_that_lets_no_terminal_in_is_told(
 ) -> None:
     with pytest.raises(Unreachable, match="does not let a terminal log in"):
         tokens(provider, time, begun)
+
+
+def test_a_code_of_the_provider_needs_no_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    asked: list[str] = []
+
+    def by_device(url: str, _: object) -> StoredLogin:
+        asked.append(url)
+        return StoredLogin(url, "t0ken", "ann")
+
+    monkeypatch.setattr(login, "_by_device", by_device)
+    assert cli.main(["login", "--no-browser", "http://127.0.0.1:9"]) == cli.DONE
+    assert asked
+    (kept,) = settings.read_logins()
+    assert (kept.user, kept.url) == ("ann", asked[0])
+    asked.clear()
+    # as from a script, where nobody would see the code
+    assert cli.main(["login", "http://127.0.0.1:8"]) != cli.DONE
+    assert not asked

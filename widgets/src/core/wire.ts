@@ -298,6 +298,14 @@ export interface TokenMade {
   expires: string;
 }
 /**
+ * A token that was ended at the hub itself, for the audit log: by whom, and which: its note and the hub's id.
+ */
+export interface TokenEnded {
+  actor: string;
+  note: string;
+  token: string;
+}
+/**
  * From where a token was used last, by the hub's id, and since when from there: seconds since 1970.
  */
 export interface TokenUse {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mlp_api.users import TokenAsk, TokenCreate, TokenGiven, TokenInfo, TokenMade, TokenUse
+from mlp_api.users import TokenAsk, TokenCreate, TokenEnded, TokenGiven, TokenInfo, TokenMade, TokenUse
 from mlp_hub.api.call import Call
 from mlp_hub.api.hubclient import HubToken
 from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
@@ -157,10 +157,13 @@ async def _end(call: Call, token_id: str, note: str) -> None:
     """End a token and write it down; nobody goes on by what is remembered of it."""
     if not await call.service.hub.end_token(call.user, token_id):
         raise not_found("token", token_id)
+    await _write_down_the_end(call, call.principal.name, note, token_id)
+
+
+async def _write_down_the_end(call: Call, actor: str, note: str, token_id: str) -> None:
     call.service.auth.forget_user(call.user)
-    await call.platform.users.note(
-        "user.token_end", call.user, actor=call.principal.name, detail={"note": note, "token": token_id}
-    )
+    detail = {"note": note, "token": token_id}
+    await call.platform.users.note("user.token_end", call.user, actor=actor, detail=detail)
 
 
 async def token_of(call: Call) -> str:
@@ -194,6 +197,15 @@ async def token_made(call: Call) -> str:
     made: TokenMade = call.body
     detail = {"note": made.note, "scopes": made.scopes, "expires": made.expires}
     await call.platform.users.note("user.token", call.user, actor=made.actor, detail=detail)
+    return ""
+
+
+async def token_ended(call: Call) -> str:
+    """Write down that a token was ended at the hub itself, as on its page."""
+    if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may say this"))
+    ended: TokenEnded = call.body
+    await _write_down_the_end(call, ended.actor, ended.note, ended.token)
     return ""
 
 
@@ -273,6 +285,15 @@ ROUTES = (
         Relation.PLATFORM,
         LEDGER_WRITE,
         body=TokenMade,
+    ),
+    Route(
+        "PUT",
+        "/users/{user}:token_ended",
+        token_ended,
+        "What the hub says of a token that was ended there",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        body=TokenEnded,
     ),
     Route(
         "GET",
