@@ -100,7 +100,6 @@ ALLOWED_ONCE = {
     ("mlp_hub/_cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",
     ("mlp_hub/_login_settings.py", "read_text"): "the operator's secret",
-    ("mlp_hub/_notice_settings.py", "read_text"): "the operator's account at the mail server",
     ("mlp_hub/hubside/providers/authenticator.py", "exists"): "homes' own directory",
     ("mlp_spawner/launcher.py", "exists"): "control groups",
     ("mlp_spawner/pod_manifest.py", "read_text"): "what is installed",
