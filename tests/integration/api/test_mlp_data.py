@@ -265,7 +265,7 @@ def test_files_and_datasets_are_listed_and_removed(
         mlp.data.rm(f"{name}:deep/nothing", client=client)
     elsewhere = f"elsewhere{next(_numbers)}"
     rig.tenant(elsewhere, "rita", members=("ann",), rom=300 * MIB)
-    with pytest.raises(UsageError, match="is a dataset of tenant "):
+    with pytest.raises(UsageError, match="is a dataset of team "):
         mlp.data.push(tree, name, tenant=elsewhere, client=client)
     client.beat(name, "creating", 5)  # whoever uploads it was killed
     assert name in [d["name"] for d in mlp.data.ls(client=client).data]

@@ -67,6 +67,8 @@ def test_a_server_that_starts_and_a_page_full_of_tokens_have_no_violation(
     page.locator("#username_input").fill(user)
     page.locator("#password_input").fill(PASSWORD)
     page.locator("#login_submit").click()
+    page.wait_for_url("**/services/mlp/**")  # the first steps
+    page.goto(f"{stack.url}/hub/spawn/{user}")
     page.locator("#spawn_form").wait_for()
     page.route("**/server/progress*", lambda route: route.abort())  # or the page goes on to the server
     page.get_by_role("button", name="Start").click()

@@ -42,7 +42,8 @@ def test_what_somebody_chose_for_good_goes_with_them_to_every_browser(stack):
     stack.add("ann")
     one, other = Browser(stack), Browser(stack)
     one.login("ann", PASSWORD)
-    assert '<html lang="zh-CN">' in one.post("/hub/home", "/hub/language", {"language": "zh-CN"}).text
+    one.post("/hub/home", "/hub/language", {"language": "zh-CN"})
+    assert '<html lang="zh-CN">' in one.get("/hub/home", headers={"Accept-Language": "en"}).text
     assert '<html lang="en">' in other.get("/hub/login").text
     other.login("ann", PASSWORD)
     assert '<html lang="zh-CN">' in other.get("/hub/home", headers={"Accept-Language": "en"}).text

@@ -88,6 +88,7 @@ def test_the_notebooks_token_opens_the_platform_with_its_scopes_only(ann):
             for kind in ("jobs", "models", "apps", "data")
             for act in ("read", "write")
         ),
+        "custom:mlp:notices:read",
         "custom:mlp:tenants:read",
     }
     assert "access:services!service=mlp" in me["scopes"]
