@@ -113,6 +113,7 @@ def test_the_notebook_knows_where_the_platform_is_and_its_token_has_its_scopes_o
             for kind in ("jobs", "models", "apps", "data")
             for act in ("read", "write")
         ),
+        "custom:mlp:notices:read",
         "custom:mlp:tenants:read",
     }
     assert not {s for s in me["scopes"] if s.startswith(("admin", "tokens", "servers"))}
