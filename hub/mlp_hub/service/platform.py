@@ -33,6 +33,7 @@ from mlp_hub.service.jobs.log_feed import LogFeeds
 from mlp_hub.service.jobs.queue import ClusterQueue
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.jobs.stream import Watcher
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.departures import Departures
 from mlp_hub.service.lifecycle.images_used import ImagesUsed
 from mlp_hub.service.lifecycle.reconciler import Reconciler
@@ -163,12 +164,11 @@ class Platform:
         self.runtimes = RuntimeService(
             self.board, clock, review=policy.runtime_review, images=executor.images
         )
-        self.jobs = JobService(
+        self.submissions = Submissions(
             self.board,
             self.admission,
             self.feasibility,
             self.forecasts,
-            self.metrics,
             executor,
             clock,
             policy,
@@ -177,12 +177,23 @@ class Platform:
             self._charges.full,
             self.runtimes.of_tenant,
         )
+        self.jobs = JobService(
+            self.board,
+            self.submissions,
+            self.forecasts,
+            self.metrics,
+            executor,
+            clock,
+            self._charges.full,
+        )
         self.runs = RunService(self.board, self.jobs, clock)
         self._summaries = Summaries(self.board, self.metrics.points)
         self.cluster_queue = ClusterQueue(self.board, self.admission, self.forecasts)
         self._brought: BroughtIntake | None = None
         if executor.brought is not None:
-            self._brought = BroughtIntake(self.queue, self.board, self.jobs, executor.brought, self.lease)
+            self._brought = BroughtIntake(
+                self.queue, self.board, self.submissions, self.jobs, executor.brought, self.lease
+            )
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = BookingService(db, clock, executor.nodes, changed=self._room_changed)
@@ -263,16 +274,16 @@ class Platform:
         self.departures = Departures(
             self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
         )
-        self._app_worker = AppWorker(self.queue, self.board, self.jobs, executor, self.lease, clock)
+        self._app_worker = AppWorker(self.queue, self.board, self.submissions, executor, self.lease, clock)
         self.apps = AppService(
-            self.board, self.jobs, self.admission, self.forecasts, self._app_worker, executor, clock
+            self.board, self.submissions, self.admission, self.forecasts, self._app_worker, executor, clock
         )
         self.departures.running += [self.apps, self.notices]
         self.app_usage = KeptUsage(db, self._app_worker.busy)
         self.sweeps = SweepService(
             self.board,
-            self.jobs,
-            SweepWorker(self.queue, self.board, self.jobs, self.metrics, clock),
+            self.submissions,
+            SweepWorker(self.queue, self.board, self.submissions, self.metrics, clock),
             clock,
         )
         self.departures.running.append(self.sweeps)
@@ -408,7 +419,8 @@ class Platform:
         await self.former_members_servers.stop()
         await self.retention.stop()
         await self._summaries.stop()
-        await self.jobs.stop()
+        await self.submissions.stop()
+        await self.forecasts.stop()
         await self.admission.stop()
         await self.queue.stop()
         self.apps.stop()
@@ -474,7 +486,7 @@ class Platform:
         self._charges.places_changed()
 
     def _forget_places(self) -> None:
-        self.jobs.forget_places()
+        self.submissions.forget_places()
         self.sights.forget()
 
     async def _sweep(self) -> None:

@@ -53,7 +53,7 @@ def kill(p: Platform) -> None:
         *tasks,
         p._sweeper,
         p.lease._renewing,
-        p.jobs._intake._lots._task,
+        p.submissions._intake._lots._task,
         p.reconciler._moves._task,
         *p.metrics._flushes.values(),
     ):

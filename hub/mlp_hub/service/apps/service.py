@@ -26,7 +26,8 @@ from mlp_hub.service.apps.wire import phases_of, range_of, spec_of, to_wire
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation
-from mlp_hub.service.jobs.service import MOST_LINES, JobService
+from mlp_hub.service.jobs.service import MOST_LINES
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.limits import APPS_OF_USER
 from mlp_hub.service.support.runs import attempt_of
@@ -44,14 +45,19 @@ class AppService:
     def __init__(  # noqa: PLR0917 - the composition root gives it all
         self,
         board: Board,
-        jobs: JobService,
+        submissions: Submissions,
         admission: Admission,
         forecasts: Forecasts,
         worker: AppWorker,
         executor: Executor,
         clock: Callable[[], float],
     ) -> None:
-        self._board, self._jobs, self._admission, self._forecasts = board, jobs, admission, forecasts
+        self._board, self._submissions, self._admission, self._forecasts = (
+            board,
+            submissions,
+            admission,
+            forecasts,
+        )
         self._worker, self._executor, self._clock = worker, executor, clock
         self.start = worker.start
         self.stop = worker.stop
@@ -90,7 +96,7 @@ class AppService:
             _refuse(msg("nothing to run: give model_name, a model that is ready, or command"))
         validation.check_env(asked.env, ())
         tenant = await self._board.db.read(lambda tx: _tenant(tx, user, asked.tenant))
-        own = {} if asked.runtime in {None, *BUILT_IN} else await self._jobs.runtimes_of(tenant)
+        own = {} if asked.runtime in {None, *BUILT_IN} else await self._submissions.runtimes_of(tenant)
         runtime = validation.runtime_for(asked.runtime or "plain", own)
         _check_runtime(runtime)
         version = await self._board.db.read(lambda tx: _version(tx, context, user, tenant, asked.model_name))
@@ -107,7 +113,9 @@ class AppService:
             now,
             wanted=max(spec.least, 1),
         )
-        await self._jobs.check_replica(replica_spec(new, 0, None if runtime.tenant is None else runtime))
+        await self._submissions.check_replica(
+            replica_spec(new, 0, None if runtime.tenant is None else runtime)
+        )
 
         def work(tx: Tx) -> App:
             _tenant(tx, user, tenant)

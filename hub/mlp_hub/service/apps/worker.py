@@ -21,7 +21,7 @@ from mlp_hub.service.apps.probing import Probing, ReplicaProbe
 from mlp_hub.service.apps.replicas import probe_of, replica_spec
 from mlp_hub.service.apps.scaling import AppLoad, Scaling, replicas_for
 from mlp_hub.service.jobs import validation
-from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
@@ -51,17 +51,17 @@ class AppWorker:
         self,
         queue: WorkQueue,
         board: Board,
-        jobs: JobService,
+        submissions: Submissions,
         executor: Executor,
         lease: Leadership,
         clock: Callable[[], float],
         *,
         probing: Probing | None = None,
     ) -> None:
-        self._queue, self._board, self._jobs, self._executor, self._clock = (
+        self._queue, self._board, self._submissions, self._executor, self._clock = (
             queue,
             board,
-            jobs,
+            submissions,
             executor,
             clock,
         )
@@ -244,7 +244,7 @@ class AppWorker:
         for slot in plan.start:
             try:
                 runtime = await self._runtime(plan.app)
-                await self._jobs.submit_replica(replica_spec(plan.app, slot, runtime))
+                await self._submissions.submit_replica(replica_spec(plan.app, slot, runtime))
             except Refused as refused:
                 await self._cannot_start(plan.app, refused)
                 return
@@ -252,7 +252,7 @@ class AppWorker:
     async def _runtime(self, app: App) -> Runtime | None:
         if app.spec.runtime in BUILT_IN:
             return None
-        own = await self._jobs.runtimes_of(app.tenant)
+        own = await self._submissions.runtimes_of(app.tenant)
         return validation.runtime_for(app.spec.runtime, own)
 
     async def _cannot_start(self, app: App, refused: Refused) -> None:

@@ -10,6 +10,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.brought import BroughtJob, BroughtJobs
 from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
@@ -23,10 +24,17 @@ KIND = "brought"
 class BroughtIntake:
     """Submits what people bring through the one way of all jobs, cancels what they take away, removes what was cancelled here."""
 
-    def __init__(
-        self, queue: WorkQueue, board: Board, jobs: JobService, brought: BroughtJobs, lease: Leadership
+    def __init__(  # noqa: PLR0917 - the composition root gives it all
+        self,
+        queue: WorkQueue,
+        board: Board,
+        submissions: Submissions,
+        jobs: JobService,
+        brought: BroughtJobs,
+        lease: Leadership,
     ) -> None:
-        self._queue, self._board, self._jobs, self._brought, self._lease = queue, board, jobs, brought, lease
+        self._queue, self._board, self._submissions, self._jobs = queue, board, submissions, jobs
+        self._brought, self._lease = brought, lease
         self._job_of: dict[str, str] = {}  # of jobs that have not ended, by the uid of their object
         queue.serve(KIND, self._work)
         brought.on_news(lambda uid: queue.add((KIND, uid)))
@@ -80,7 +88,7 @@ class BroughtIntake:
     async def _take(self, found: BroughtJob) -> None:
         await self._lease.ensure_held()
         try:
-            job = await self._jobs.submit_brought(found)
+            job = await self._submissions.submit_brought(found)
         except Refused as refused:
             log.info("%s is refused: %s", found.what.title, refused)
             await self._brought.refuse(found.what, refused.message, self._lease.epoch)

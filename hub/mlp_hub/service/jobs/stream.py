@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.service.admission.loop import Admission
@@ -24,6 +23,7 @@ from mlp_hub.service.metrics.storing import frame_of
 from mlp_hub.service.state.board import Board, EventsAdded, JobChanged, PointsStored, WaitChanged
 from mlp_hub.service.state.bus import RESYNC, Subscription, job_topic
 from mlp_hub.service.state.frames import Frame
+from mlp_hub.service.support.runs import found_job
 
 TAIL_LINES = 1000
 """Tuning: lines of each rank that a new watcher gets; older ones are read by `logs`."""
@@ -237,10 +237,7 @@ class Watcher:
                 place.job = message.job
 
     async def _find(self, context: TenantContext, user: str, name: str) -> Job:
-        job = await self._board.db.read(lambda tx: tx.jobs.find(context, user, name))
-        if job is None:
-            raise not_found("job", name)
-        return job
+        return await self._board.db.read(lambda tx: found_job(tx, context, user, name))
 
     async def _attempts_frame(self, place: _Place) -> Frame:
         return {"type": "attempts", "attempts": await self._jobs.attempts_of(place.job)}

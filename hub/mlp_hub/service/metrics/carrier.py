@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from mlp_api.jobs import SOURCE_PATTERN
 from mlp_api.metrics import MetricAck
-from mlp_hub.domain.errors import Unavailable, not_found
+from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import FINAL
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.config import BrokerPolicy
@@ -34,6 +34,7 @@ from mlp_hub.service.metrics.kafka_log import (
 from mlp_hub.service.metrics.storing import REPORTING, PointStore
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.service.support.runs import found_job
 from mlp_hub.store.records import Appended, Sample
 from mlp_hub.store.repos.metrics import following
 from mlp_hub.store.tx import Tx
@@ -92,9 +93,7 @@ class Carrier:
         """Write a batch's new points to the topic; say how far the broker has the source's points."""
 
         def look(tx: Tx) -> tuple[str, bool, int]:
-            job = tx.jobs.find(context, user, name)
-            if job is None:
-                raise not_found("job", name)
+            job = found_job(tx, context, user, name)
             return job.uid, job.phase in REPORTING, tx.metrics.last(job.uid, source)
 
         uid, runs, stored = await self._board.db.read(look)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import cast
 
 from mlp_api.metrics import MetricAck, MetricBatch
-from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, PHASES, Job, with_progress
 from mlp_hub.domain.points import SpooledPoint, values_of
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
@@ -25,7 +25,7 @@ from mlp_hub.service.metrics.storing import REPORTING, PointStore
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.state.moves import Step
-from mlp_hub.service.support.runs import run_of
+from mlp_hub.service.support.runs import found_job, run_of
 from mlp_hub.store.records import Appended, Sample, StoredPoint
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -65,9 +65,7 @@ class MetricsService:
             return await self.carrier.accept(context, user, name, batch.source, points)
 
         def work(tx: Tx, changes: Changes) -> tuple[str, Appended | None, int]:
-            job = tx.jobs.find(context, user, name)
-            if job is None:
-                raise not_found("job", name)
+            job = found_job(tx, context, user, name)
             if job.phase not in REPORTING:
                 return job.uid, None, tx.metrics.last(job.uid, batch.source)
             done = self.points.store(tx, changes, job.uid, batch.source, points)
@@ -206,10 +204,7 @@ class MetricsService:
         await self._board.commit(work, durable=False)
 
     async def _find(self, context: TenantContext, user: str, name: str) -> Job:
-        job = await self._board.db.read(lambda tx: tx.jobs.find(context, user, name))
-        if job is None:
-            raise not_found("job", name)
-        return job
+        return await self._board.db.read(lambda tx: found_job(tx, context, user, name))
 
     async def _page(self, uid: str, since: int) -> list[StoredPoint]:
         return await self._board.db.read(lambda tx: tx.metrics.since(uid, since, REPLAY_PAGE))

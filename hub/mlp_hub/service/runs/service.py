@@ -11,7 +11,6 @@ from msgspec import UNSET
 from mlp_api import runs as runs_api
 from mlp_api.said import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import Job
 from mlp_hub.domain.runquery import parse, parse_order
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.service.jobs import wire as jobs_wire
@@ -19,6 +18,7 @@ from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.runs import wire
 from mlp_hub.service.runs.curves import By, CurveMaker
 from mlp_hub.service.state.board import Board
+from mlp_hub.service.support.runs import found_job
 from mlp_hub.store.repos.runs import METRIC, PARAM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg
@@ -144,7 +144,7 @@ class RunService:
         now = self._clock()
 
         def work(tx: Tx) -> runs_api.RunDetail:
-            job = _job(tx, context, user, name)
+            job = found_job(tx, context, user, name)
             origin = tx.runs.origin(job.uid)
             spec = job.spec
             asked = jobs_wire.create_of(spec)
@@ -175,7 +175,7 @@ class RunService:
         now = self._clock()
 
         def work(tx: Tx) -> runs_api.ListedRun:
-            job = _job(tx, context, user, name)
+            job = found_job(tx, context, user, name)
             tx.runs.write(
                 job.uid,
                 note=None if asked.note is UNSET else asked.note,
@@ -226,7 +226,7 @@ class RunService:
         high: float | None = None,
     ) -> runs_api.RunCurves:
         """Return a run's curves with so many points at most each."""
-        job = await self._board.db.read(lambda tx: _job(tx, context, user, name))
+        job = await self._board.db.read(lambda tx: found_job(tx, context, user, name))
         maker = CurveMaker(by, metric, low, high)
         since = 0
 
@@ -265,13 +265,6 @@ def _several(names: str) -> list[str]:
             msg("{n} runs; at most {most} in one request", n=len(found), most=MOST_COMPARED),
         )
     return found
-
-
-def _job(tx: Tx, context: TenantContext, user: str, name: str) -> Job:
-    job = tx.jobs.find(context, user, name)
-    if job is None:
-        raise not_found("job", name)
-    return job
 
 
 def _cursor(text: str) -> tuple[str, int]:

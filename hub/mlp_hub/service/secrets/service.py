@@ -35,12 +35,9 @@ class SecretService:
         self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
     ) -> None:
         """Store a secret in place of what has its name."""
-        if self._aead is None:
-            raise _no_key()
         now = self._clock()
         new = SealedSecret(tenant, user, name, tuple(sorted(keys)), b"", now, actor)
-        nonce = os.urandom(_NONCE)
-        sealed = nonce + self._aead.encrypt(nonce, msgspec.json.encode(dict(keys)), new.bound)
+        sealed = self.sealed(msgspec.json.encode(dict(keys)), new.bound)
 
         def work(tx: Tx) -> None:
             if tenant and tx.tenants.get(tenant) is None:
@@ -56,11 +53,6 @@ class SecretService:
             tx.audit.add(now, actor, "secret.set", name, tenant=tenant or None, detail=detail)
 
         await self._db.write(work)
-
-    @property
-    def seals(self) -> bool:
-        """Whether this hub has a key to seal with."""
-        return self._aead is not None
 
     def sealed(self, plain: bytes, bound: bytes) -> bytes:
         """Seal what another room keeps, together with what it is bound to. Raises `Refused` where there is no key."""
@@ -98,16 +90,12 @@ class SecretService:
         found = tx.secrets.get("", user, name) or tx.secrets.get(tenant, "", name)
         if found is None:
             raise not_found("secret", name)
-        lost = Refused(
-            Reason.WRONG_STATE,
-            msg("secret {name} was sealed with another key of the hub; set it again", name=name),
-        )
-        if self._aead is None:
-            raise lost
-        try:
-            plain = self._aead.decrypt(found.sealed[:_NONCE], found.sealed[_NONCE:], found.bound)
-        except InvalidTag:
-            raise lost from None
+        plain = self.unsealed(found.sealed, found.bound)
+        if plain is None:
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg("secret {name} was sealed with another key of the hub; set it again", name=name),
+            )
         return msgspec.json.decode(plain, type=dict[str, str])
 
 

@@ -12,7 +12,7 @@ from mlp_hub.domain.job import JobSpec
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.sweep import Budget, SweepSpec, TrialState
 from mlp_hub.domain.tenant_context import TenantContext
-from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.support.units import maybe_when
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
@@ -23,13 +23,13 @@ LOOKED_AT = 50
 
 
 async def preview(
-    jobs: JobService, db: Database, context: TenantContext, spec: SweepSpec, budget: Budget
+    submissions: Submissions, db: Database, context: TenantContext, spec: SweepSpec, budget: Budget
 ) -> api.SweepPreview:
     """Ask the scheduler how many trials would run at once, and work out the rest."""
     job = spec.job
     most = min(budget.trials, spec.parallel or budget.trials)
-    why, placement = await jobs.offer_of(_side_by_side(job, most))
-    alone = why if placement else (await jobs.offer_of(job))[0]
+    why, placement = await submissions.offer_of(_side_by_side(job, most))
+    alone = why if placement else (await submissions.offer_of(job))[0]
     width = max(sum(placement.values()) // job.ranks_max, 1)
     trial_s, because = await db.read(lambda tx: _lasts(tx, context, spec))
     cores = units(job.per_worker.cpu) * job.ranks_min

@@ -18,7 +18,7 @@ from mlp_hub.domain.sweep import (
     check_sweep_move,
 )
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
-from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.limits import SWEEPS_OF_USER
 from mlp_hub.service.support.uids import UidMaker
@@ -43,9 +43,9 @@ class SweepService:
     """Use cases of sweeps. Whether who asks may is for the caller to say."""
 
     def __init__(
-        self, board: Board, jobs: JobService, worker: SweepWorker, clock: Callable[[], float]
+        self, board: Board, submissions: Submissions, worker: SweepWorker, clock: Callable[[], float]
     ) -> None:
-        self._board, self._jobs, self._worker, self._clock = board, jobs, worker, clock
+        self._board, self._submissions, self._worker, self._clock = board, submissions, worker, clock
         self.start = worker.start
         self.stop = worker.stop
         self.look_at = worker.look_at
@@ -56,7 +56,7 @@ class SweepService:
         self, context: TenantContext, user: str, asked: api.SweepCreate, *, language: str = DEFAULT
     ) -> api.Sweep:
         """Take a sweep in as the next run of its name; durable when this returns, and its trials are made after that."""
-        spec = sweep_spec(asked, await self._jobs.checked_trial(user, asked, language))
+        spec = sweep_spec(asked, await self._submissions.checked_trial(user, asked, language))
         now = self._clock()
         new = Sweep(self._uids.make(now), spec, 1, S.RUNNING, budget_of(asked, spec, now), now)
 
@@ -91,9 +91,9 @@ class SweepService:
 
     async def preview(self, context: TenantContext, user: str, asked: api.SweepCreate) -> api.SweepPreview:
         """Say what such a sweep would be and take, without starting it."""
-        spec = sweep_spec(asked, await self._jobs.checked_trial(user, asked))
+        spec = sweep_spec(asked, await self._submissions.checked_trial(user, asked))
         now = self._clock()
-        return await preview(self._jobs, self._board.db, context, spec, budget_of(asked, spec, now))
+        return await preview(self._submissions, self._board.db, context, spec, budget_of(asked, spec, now))
 
     async def get(self, context: TenantContext, user: str, name: str) -> api.Sweep:
         """Return a sweep with its trials. Raises NotFound."""

@@ -16,7 +16,7 @@ from mlp_hub.domain.job import FINAL, Job, JobSpec, Target, Trial
 from mlp_hub.domain.space import point_of
 from mlp_hub.domain.sweep import ENDED_SWEEPS, Sweep, SweepPhase, SweepTrial, TrialState, label_of, trial_name
 from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.service.jobs.service import JobService
+from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
@@ -58,11 +58,11 @@ class SweepWorker:
         self,
         queue: WorkQueue,
         board: Board,
-        jobs: JobService,
+        submissions: Submissions,
         metrics: MetricsService,
         clock: Callable[[], float],
     ) -> None:
-        self._queue, self._board, self._jobs, self._clock = queue, board, jobs, clock
+        self._queue, self._board, self._submissions, self._clock = queue, board, submissions, clock
         self._known: dict[str, _Known] = {}
         queue.serve(KIND, self._work)
         metrics.points.listeners.append(self._points_came)
@@ -266,12 +266,12 @@ class SweepWorker:
 
     async def _job(self, spec: JobSpec) -> Job:
         try:
-            return await self._jobs.submit_trial(spec)
+            return await self._submissions.submit_trial(spec)
         except Refused as refused:
             if refused.reason is not Reason.CONFLICT or spec.trial is None:
                 raise
         # its user has a job of that name
-        return await self._jobs.submit_trial(
+        return await self._submissions.submit_trial(
             replace(spec, name=f"{spec.name[:43]}-{spec.trial.sweep[-6:].lower()}")
         )
 
