@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import stat
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mlp_hub._setting_values import SettingsError, address
+from mlp_hub._setting_values import SettingsError, address, secrets_of
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -30,13 +28,7 @@ def read_security(path: Path | None) -> Mapping[str, str]:
     if path is None:
         return {}
     label = f"MLP_KAFKA_SECRETS: {path}"
-    try:
-        mode = path.stat().st_mode
-        found = tomllib.loads(path.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"{label} cannot be read: {error}") from error
-    if not stat.S_ISREG(mode) or mode & 0o077:
-        raise SettingsError(f"{label} can be read by others; chmod 600 it")
+    found = secrets_of(label, path)
     for key, value in found.items():
         if key not in KEYS:
             raise SettingsError(f"{label} has {key!r}; there are {', '.join(KEYS)}")

@@ -3,13 +3,11 @@
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 from __future__ import annotations
 
-import stat
-import tomllib
 from dataclasses import dataclass
 from email.utils import parseaddr
 from pathlib import Path
 
-from mlp_hub._setting_values import SettingsError, address, setting
+from mlp_hub._setting_values import SettingsError, address, secrets_of, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +58,7 @@ class NoticeSettings:
         """Raise `SettingsError` where mail could never be sent."""
         if not self.mail_server:
             return
-        address("MLP_MAIL_SERVER", self.mail_server)
+        self.mail_place()
         name, sender = parseaddr(self.mail_from)
         if "@" not in sender or not (name + sender).isprintable():
             raise SettingsError(
@@ -68,18 +66,18 @@ class NoticeSettings:
             )
         self.mail_login()
 
+    def mail_place(self) -> tuple[str, int]:
+        """Return host and port of the server, where there is one; raises `SettingsError`."""
+        found = address("MLP_MAIL_SERVER", self.mail_server)
+        assert found is not None  # noqa: S101 - who asks sends mail
+        return found
+
     def mail_login(self) -> tuple[str, str]:
         """Return user and password for the server, of the file that says so; raises `SettingsError`."""
         if self.mail_secrets is None:
             return "", ""
         label = f"MLP_MAIL_SECRETS: {self.mail_secrets}"
-        try:
-            mode = self.mail_secrets.stat().st_mode
-            found = tomllib.loads(self.mail_secrets.read_text())
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"{label} cannot be read: {error}") from error
-        if not stat.S_ISREG(mode) or mode & 0o077:
-            raise SettingsError(f"{label} can be read by others; chmod 600 it")
+        found = secrets_of(label, self.mail_secrets)
         if set(found) != {"user", "password"} or not all(isinstance(v, str) for v in found.values()):
             raise SettingsError(f'{label} must say user = "..." and password = "...", and nothing else')
         return found["user"], found["password"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -65,6 +67,18 @@ def networks(variable: str, given: tuple[str, ...]) -> tuple[IPv4Network | IPv6N
         return tuple(ip_network(one) for one in given)
     except ValueError as error:
         raise SettingsError(f"{variable}: {error}; it takes addresses and networks, as 10.0.0.0/8") from None
+
+
+def secrets_of(label: str, path: Path) -> dict[str, Any]:
+    """Read a TOML file that its owner alone may read; raises `SettingsError`."""
+    try:
+        mode = path.stat().st_mode
+        found = tomllib.loads(path.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{label} cannot be read: {error}") from error
+    if not stat.S_ISREG(mode) or mode & 0o077:
+        raise SettingsError(f"{label} can be read by others; chmod 600 it")
+    return found
 
 
 def address(label: str, raw: str) -> tuple[str, int] | None:

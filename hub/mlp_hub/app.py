@@ -331,9 +331,9 @@ def mail_of(settings: Settings) -> MailPolicy | None:
     """Tell by which server mail is sent, if any."""
     if not settings.mail_server:
         return None
-    host, _, port = settings.mail_server.rpartition(":")
+    host, port = settings.mail_place()
     user, password = settings.mail_login()
-    return MailPolicy(host.strip("[]"), int(port), settings.mail_security, settings.mail_from, user, password)
+    return MailPolicy(host, port, settings.mail_security, settings.mail_from, user, password)
 
 
 def notices_of(settings: Settings) -> NoticePolicy:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from io import BufferedReader, BufferedWriter
 from typing import Self
@@ -65,6 +65,15 @@ class Folder:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextlib.contextmanager
+    def deep_inside(self, names: Sequence[str]) -> Iterator[Folder]:
+        """Open a directory some directories further down, none of them a link; OSError where one is missing."""
+        with contextlib.ExitStack() as held:
+            here = self
+            for name in names:
+                here = held.enter_context(here.inside(name))
+            yield here
 
     @contextlib.contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:

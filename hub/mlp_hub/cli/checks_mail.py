@@ -14,11 +14,11 @@ def mail(settings: Settings) -> list[Check]:
     """Tell whether the server can be spoken and logged in to; nothing where no mail is sent."""
     if not settings.mail_server:
         return []
-    host, _, port = settings.mail_server.rpartition(":")
+    host, port = settings.mail_place()
     user, password = settings.mail_login()
     server = {
-        "host": host.strip("[]"),
-        "port": int(port),
+        "host": host,
+        "port": port,
         "security": settings.mail_security,
         "user": user,
         "password": password,

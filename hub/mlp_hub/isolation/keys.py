@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 BYTES = 32
@@ -116,15 +117,24 @@ class KeyStore:
     def _keep_masters(self, masters: list[bytes]) -> None:
         write_durably(self._master, "".join(f"{master.hex()}\n" for master in masters))
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
+    def _alone(self) -> AbstractContextManager[None]:
+        return locked(self._directory / "lock")
+
+
+@contextlib.contextmanager
+def locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold the kernel's lock of a file of ours, which is made where it is missing. BlockingIOError with LOCK_NB where another has it."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(fd, how)
+        yield
+    finally:
+        os.close(fd)
 
 
 def write_durably(path: Path, text: str) -> None:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from mlp_hub.isolation import gocryptfs
-from mlp_hub.isolation.keys import KeyStore, write_durably
+from mlp_hub.isolation.keys import KeyStore, locked, write_durably
 
 ENDS_S = 10.0
 """Safety: seconds in which a process of a mount that was taken away must have ended: another one for the same files is not begun before."""
@@ -130,16 +129,8 @@ class Mounts:
     def _pid(self, tenant: str) -> Path:
         return self._state / "plain" / f".{tenant}.pid"
 
-    @contextlib.contextmanager
-    def _mounting(self, tenant: str) -> Iterator[None]:
-        locks = self._state / "locks"
-        locks.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fd = os.open(locks / f"{tenant}.mount", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
+    def _mounting(self, tenant: str) -> AbstractContextManager[None]:
+        return locked(self._state / "locks" / f"{tenant}.mount")
 
 
 def _stands(plain: Path) -> bool:

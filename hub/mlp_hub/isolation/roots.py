@@ -22,7 +22,7 @@ from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.storage import ARRIVING
 from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.isolation import gocryptfs
-from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, write_durably
+from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, locked, write_durably
 from mlp_hub.isolation.mounts import Mounts
 from mlp_language.message import msg, verbatim
 
@@ -202,20 +202,9 @@ class TenantRoots:
         except OSError:
             return False
 
-    @contextlib.contextmanager
-    def _locked(self, tenant: str, how: int) -> Iterator[None]:
+    def _locked(self, tenant: str, how: int) -> contextlib.AbstractContextManager[None]:
         assert self.state is not None  # noqa: S101 - as above
-        path = self.state / "locks" / tenant
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except FileNotFoundError:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, how)
-            yield
-        finally:
-            os.close(fd)
+        return locked(self.state / "locks" / tenant, how)
 
 
 def tenant_roots(shared: Path, state: Path, master: Path) -> TenantRoots:

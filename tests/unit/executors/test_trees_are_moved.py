@@ -12,7 +12,8 @@ import pytest
 
 from mlp_hub.beneath import Folder
 from mlp_hub.executors.mounted import moving
-from mlp_hub.executors.mounted.moving import CannotMoveError, Pass
+from mlp_hub.executors.mounted.moving import Pass
+from mlp_hub.executors.tenant_files import MovedWrongError
 
 
 class KilledError(Exception):
@@ -190,12 +191,12 @@ def test_each_difference_is_found(tree: Path, tmp_path: Path, change: Callable[[
     new = tmp_path / "new"
     copied(tree, new)
     change(new)
-    with pytest.raises(CannotMoveError, match=r"is not the same in both places"):
+    with pytest.raises(MovedWrongError, match=r"is not the same in both places"):
         same(tree, new)
 
 
 def test_what_is_too_deep_is_refused_by_its_path(tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.joinpath(*["d"] * 102).mkdir(parents=True)
-    with pytest.raises(CannotMoveError, match="more than 100 directories deep"):
+    with pytest.raises(MovedWrongError, match="more than 100 directories deep"):
         copied(old, tmp_path / "new")

@@ -119,10 +119,7 @@ class MountedTenantFiles:
     async def _act(self, epoch: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         def act() -> T:
             with self._fence.acting(epoch):
-                try:
-                    return work(*args, **kwargs)
-                except moving.CannotMoveError as error:
-                    raise MovedWrongError(error.message) from error
+                return work(*args, **kwargs)
 
         return await asyncio.get_running_loop().run_in_executor(self._movers, act)
 
@@ -194,7 +191,7 @@ class MountedTenantFiles:
         needed = 0
         with self._tree(way.tenant, way.old) as source:
             for names in self._all_below(what):
-                with contextlib.suppress(FileNotFoundError), _way(source, names) as folder:
+                with contextlib.suppress(FileNotFoundError), source.deep_inside(names) as folder:
                     needed += moving.added_up(folder, lambda: None)
         with self._tree(way.tenant, way.new) as target:
             found = os.fstatvfs(target.fd)
@@ -214,7 +211,7 @@ class MountedTenantFiles:
             for names in self._all_below(what):
                 with contextlib.ExitStack() as held:
                     try:
-                        folder = held.enter_context(_way(source, names))
+                        folder = held.enter_context(source.deep_inside(names))
                     except FileNotFoundError:
                         if not make and _there(target, names):
                             raise MovedWrongError(
@@ -223,7 +220,7 @@ class MountedTenantFiles:
                         continue  # nothing was ever written for it
                     if make:
                         _shelf(source, target, names)
-                    there = held.enter_context(_way(target, names))
+                    there = held.enter_context(target.deep_inside(names))
                     work(folder, there, moving.Pass(goes_on, did))
 
     def _dissolve(
@@ -234,7 +231,7 @@ class MountedTenantFiles:
         if kept.grade != ENCRYPTED:  # there the key goes, and with it all
             with self._tree(tenant, kept) as tree:
                 for *above, name in self._all_below(what):
-                    with contextlib.suppress(FileNotFoundError), _way(tree, above) as shelf:
+                    with contextlib.suppress(FileNotFoundError), tree.deep_inside(above) as shelf:
                         remove_directory_in(shelf, name, goes_on)
         self._roots.dissolve(tenant, kept)
 
@@ -278,18 +275,9 @@ def _wrong_way(root: Path) -> Message | None:
     return None
 
 
-@contextlib.contextmanager
-def _way(tree: Folder, names: Sequence[str]) -> Iterator[Folder]:
-    with contextlib.ExitStack() as held:
-        here = tree
-        for name in names:
-            here = held.enter_context(here.inside(name))
-        yield here
-
-
 def _there(tree: Folder, names: Sequence[str]) -> bool:
     try:
-        with _way(tree, names):
+        with tree.deep_inside(names):
             return True
     except FileNotFoundError:
         return False

@@ -13,12 +13,13 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from mlp_hub.beneath import DEEPEST, Folder
 from mlp_hub.executors.mounted.erase import remove_directory_in
-from mlp_language.message import Message, msg
+from mlp_hub.executors.tenant_files import MovedWrongError
+from mlp_language.message import msg
 
 CHUNK = 1 << 20
 """Tuning: bytes that are copied or compared at a time: fewer calls, for the memory and for how soon it can be left off."""
@@ -26,14 +27,6 @@ SHOWN = 100
 """Safety: characters of a path that a message repeats."""
 _ATTRIBUTES = ("user.", "system.posix_acl_")
 Names = tuple[str, ...]
-
-
-class CannotMoveError(Exception):
-    """Something that cannot be moved, or was not moved as it is; says which and why."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 @dataclass(slots=True)
@@ -92,7 +85,7 @@ class _Copy:
             else:
                 self._entry(source, target, (*at, name), entry)
         for name in _names(target) - names:  # of an earlier try
-            _remove(target, name)
+            remove_directory_in(target, name)
         _dress(source.fd, target.fd, found)
 
     def _entry(self, source: Folder, target: Folder, at: Names, found: os.stat_result) -> None:
@@ -103,7 +96,7 @@ class _Copy:
             self._link(target, first, name, there)
         elif not _is_whole(source, target, name, found, there):
             if there is not None:
-                _remove(target, name)
+                remove_directory_in(target, name)
             self._make(source, target, at, found)
             size = 0  # it was told on the way
         if found.st_nlink > 1 and first is None:
@@ -111,11 +104,11 @@ class _Copy:
         self._going.did(size)
 
     def _link(self, target: Folder, first: Names, name: str, there: os.stat_result | None) -> None:
-        with _at(self._top, first[:-1]) as above:
+        with self._top.deep_inside(first[:-1]) as above:
             if there is not None and os.path.samestat(there, above.stat(first[-1])):
                 return
             if there is not None:
-                _remove(target, name)
+                remove_directory_in(target, name)
             above.hard_link(first[-1], target, name)
 
     def _make(self, source: Folder, target: Folder, at: Names, found: os.stat_result) -> None:
@@ -132,7 +125,7 @@ class _Copy:
                 _dress(read.fileno(), made.fileno(), found)
             return
         else:
-            raise CannotMoveError(
+            raise MovedWrongError(
                 msg("{path} is a device, which is nothing that can be copied; remove it", path=_shown(at))
             )
         target.stamp(name, found)
@@ -151,7 +144,7 @@ class _Copy:
 
 
 def compare(source: Folder, target: Folder, going: Pass) -> None:
-    """Raise `CannotMoveError` unless both are the same, to the last byte."""
+    """Raise `MovedWrongError` unless both are the same, to the last byte."""
     _compare(source, target, (), going)
 
 
@@ -188,8 +181,8 @@ def _compare_contents(source: Folder, target: Folder, at: Names, size: int, goin
                 going.did(piece)
 
 
-def _other(at: Names) -> CannotMoveError:
-    return CannotMoveError(msg("{path} is not the same in both places", path=_shown(at)))
+def _other(at: Names) -> MovedWrongError:
+    return MovedWrongError(msg("{path} is not the same in both places", path=_shown(at)))
 
 
 def _is_whole(
@@ -223,7 +216,7 @@ def _dress(source: int, target: int, found: os.stat_result) -> None:
 
 def _entries(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
     if len(at) > DEEPEST:
-        raise CannotMoveError(
+        raise MovedWrongError(
             msg("{path} lies more than {n} directories deep; bring it further up", path=_shown(at), n=DEEPEST)
         )
     for name in sorted(_names(folder)):
@@ -243,26 +236,13 @@ def _opened(folder: Folder, name: str, found: os.stat_result) -> Folder:
     return folder.inside(name)
 
 
-@contextlib.contextmanager
-def _at(top: Folder, way: Sequence[str]) -> Iterator[Folder]:
-    with contextlib.ExitStack() as held:
-        here = top
-        for name in way:
-            here = held.enter_context(here.inside(name))
-        yield here
-
-
 def _clear_for(target: Folder, name: str, wanted: os.stat_result) -> None:
     """Remove what has the name of a directory and is none."""
     there = _stat(target, name)
     if there is not None and stat.S_IFMT(there.st_mode) != stat.S_IFMT(wanted.st_mode):
-        _remove(target, name)
+        remove_directory_in(target, name)
     elif there is not None and os.geteuid() != 0:
         target.open_up(name)
-
-
-def _remove(folder: Folder, name: str) -> None:
-    remove_directory_in(folder, name)
 
 
 def _stat(folder: Folder, name: str) -> os.stat_result | None:

@@ -72,13 +72,13 @@ class Acts:
         """Remove a run's directory, or a home. What a program left may take long: who loses the lease meanwhile leaves the rest."""
         await self._lease.ensure_held()
         epoch = self._lease.epoch
-        await self._executor.workspace.erase(of, epoch, self._going_on(epoch))
+        await self._executor.workspace.erase(of, epoch, self._lease.going_on(epoch))
 
     async def erase_stored(self, of: StoredPlace) -> None:
         """Remove the files of something that is stored, in the same way."""
         await self._lease.ensure_held()
         epoch = self._lease.epoch
-        await self._executor.workspace.erase_stored(of, epoch, self._going_on(epoch))
+        await self._executor.workspace.erase_stored(of, epoch, self._lease.going_on(epoch))
 
     async def keep(
         self, of: Place, path: str, to: StoredPlace, *, most: int, wanted: Callable[[], None]
@@ -86,7 +86,7 @@ class Acts:
         """Copy files to where they are kept; `wanted` is asked on the way, and may raise to leave off."""
         await self._lease.ensure_held()
         epoch = self._lease.epoch
-        held = self._going_on(epoch)
+        held = self._lease.going_on(epoch)
 
         def goes_on() -> None:
             held()
@@ -101,15 +101,8 @@ class Acts:
         await self._lease.ensure_held()
         epoch = self._lease.epoch
         return await self._executor.workspace.fetch(
-            source, to, owner, epoch=epoch, steps=_HeldSteps(steps, self._going_on(epoch))
+            source, to, owner, epoch=epoch, steps=_HeldSteps(steps, self._lease.going_on(epoch))
         )
-
-    def _going_on(self, epoch: int) -> Callable[[], None]:
-        def goes_on() -> None:
-            if not self._lease.is_held or self._lease.epoch != epoch:
-                raise LeaseLost
-
-        return goes_on
 
     async def still_decides(self) -> bool:
         """After `Superseded`: whether the database says that this service decides, whoever else acts."""

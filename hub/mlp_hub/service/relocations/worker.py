@@ -268,7 +268,8 @@ class RelocationWorker:
 
     async def _dissolve(self, found: Relocation, kept: Isolation, files: TenantFiles) -> None:
         what = await self._belongings(found.tenant)
-        await files.dissolve(found.tenant, kept, what, self._lease.epoch, self._lease_only())
+        epoch = self._lease.epoch
+        await files.dissolve(found.tenant, kept, what, epoch, self._lease.going_on(epoch))
 
     async def _enter(self, tenant: str, kept: Isolation, *, held: bool) -> None:
         assert self._files is not None  # noqa: S101 - the callers looked
@@ -380,21 +381,12 @@ class RelocationWorker:
         return did
 
     def _going_on(self, found: Relocation) -> Callable[[], None]:
-        held = self._lease_only()
+        held = self._lease.going_on(self._lease.epoch)
 
         def goes_on() -> None:
             held()
             if found.tenant in self._asked:
                 raise CalledOff
-
-        return goes_on
-
-    def _lease_only(self) -> Callable[[], None]:
-        epoch = self._lease.epoch
-
-        def goes_on() -> None:
-            if not self._lease.is_held or self._lease.epoch != epoch:
-                raise LeaseLost
 
         return goes_on
 

@@ -140,6 +140,15 @@ class Leadership:
         if self._clock() >= self._held_until:
             await self.confirm()
 
+    def going_on(self, epoch: int) -> Callable[[], None]:
+        """Return what raises `LeaseLost` once this platform does not decide under this epoch any more: for threads, which cannot wait."""
+
+        def goes_on() -> None:
+            if not self.is_held or self.epoch != epoch:
+                raise LeaseLost
+
+        return goes_on
+
     async def confirm(self) -> None:
         """Raise `LeaseLost` unless the database says that this platform decides."""
         self._held_until = (await self._db.write(self.check, fenced=False)).expires_at
