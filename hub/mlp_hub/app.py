@@ -36,7 +36,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo, Taint
 from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
-from mlp_hub.isolation import tenant_roots
+from mlp_hub.isolation import roots_of
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.config import (
@@ -266,7 +266,7 @@ def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
 
 def directories_of(settings: Settings) -> Directories:
     """Tell the executor where files are."""
-    roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+    roots = roots_of(settings)
     return Directories(homes=settings.homes_dir, jobs=settings.jobs_dir, own_roots=roots)
 
 

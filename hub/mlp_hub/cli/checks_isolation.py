@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mlp_hub.cli.checks import FAIL, OK, WARN, Check
 from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED
-from mlp_hub.isolation import KeyUnknownError, TenantRoots, lacking, tenant_roots
+from mlp_hub.isolation import KeyUnknownError, TenantRoots, lacking, roots_of
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -17,8 +17,8 @@ def isolation(settings: Settings) -> list[Check]:
     """Tell which grades can be had here, and whether the files of tenants that have one are there."""
     if settings.runs.cluster:
         return []
-    roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
-    kept = {tenant: roots.entry(tenant).kept for tenant in roots.tenants()}
+    roots = roots_of(settings)
+    kept = roots.kept()
     encrypted = [tenant for tenant, how in kept.items() if how.grade == ENCRYPTED]
     found = [_encryption(encrypted)]
     for tenant in encrypted:

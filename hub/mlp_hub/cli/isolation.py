@@ -10,7 +10,7 @@ from urllib.parse import quote
 from mlp_hub.cli import state_dir
 from mlp_hub.cli.accounts import ask_service
 from mlp_hub.cli.errors import CommandFailed
-from mlp_hub.isolation import KeyStore, KeyUnknownError, tenant_roots
+from mlp_hub.isolation import KeyStore, KeyUnknownError, roots_of
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -68,7 +68,7 @@ def rotate_master(settings: Settings) -> int:
 
 def close_all(settings: Settings) -> None:
     """Take away the mounts of encrypted files, when nothing of the hub runs any more; one that is still used stays."""
-    roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+    roots = roots_of(settings)
     assert roots.mounts is not None  # noqa: S101 - that of a hub has them
     for tenant in roots.mounts.standing():
         roots.rest(tenant)

@@ -24,7 +24,7 @@ from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenants import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenants import TenantServer
 from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
-from mlp_hub.isolation import TenantRoots, tenant_roots
+from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
@@ -143,7 +143,7 @@ def main() -> int:
     try:
         settings = Settings.load(os.environ)
         service = ServiceDoor(settings.service_socket, settings.secret("data_token"))
-        roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
+        roots = roots_of(settings)
         door = make_door(settings.data_dir, service, settings.base, roots)
         tenants: list[Place] = [settings.tenant_data_socket]
         if (pods := _pods(settings)) is not None:

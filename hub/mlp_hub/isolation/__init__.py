@@ -8,7 +8,7 @@ from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.isolation.gocryptfs import lacking
 from mlp_hub.isolation.keys import KeyStore, KeyUnknownError
 from mlp_hub.isolation.mounts import Mounts
-from mlp_hub.isolation.roots import RootEntry, TenantRoots, tenant_roots
+from mlp_hub.isolation.roots import RootEntry, TenantRoots, roots_of, tenant_roots
 
 __all__ = [
     "KeyStore",
@@ -18,5 +18,6 @@ __all__ = [
     "RootEntry",
     "TenantRoots",
     "lacking",
+    "roots_of",
     "tenant_roots",
 ]

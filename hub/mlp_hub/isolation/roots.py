@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mlp_hub._state_paths import StatePaths
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.storage import ARRIVING
@@ -134,6 +135,10 @@ class TenantRoots:
             return []
         return sorted(path.stem for path in (self.state / "places").glob("*.json"))
 
+    def kept(self) -> dict[str, Isolation]:
+        """Return how the files of these tenants are kept now."""
+        return {tenant: self.entry(tenant).kept for tenant in self.tenants()}
+
     @contextlib.contextmanager
     def alone(self, tenant: str) -> Iterator[bool]:
         """Yield whether nobody uses the files of a tenant; where nobody does, nobody begins before the end."""
@@ -210,6 +215,11 @@ class TenantRoots:
 def tenant_roots(shared: Path, state: Path, master: Path) -> TenantRoots:
     """Return the roots of a hub: `shared` is the tree of all, `state` the directory of what is said of tenants, `master` wraps keys."""
     return TenantRoots(shared, state, Mounts(state, shared / "encrypted", KeyStore(state / "keys", master)))
+
+
+def roots_of(paths: StatePaths) -> TenantRoots:
+    """Return the roots of the hub whose state is there."""
+    return tenant_roots(paths.data_dir, paths.isolation_dir, paths.master_key_file)
 
 
 def _remove_empty(folder: Folder) -> None:

@@ -15,7 +15,7 @@ from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.archive import Counted
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.domain.tenant import DEDICATED
-from mlp_hub.isolation import tenant_roots
+from mlp_hub.isolation import roots_of
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -103,9 +103,7 @@ def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Co
 
 def dedicated(settings: Settings) -> dict[str, str]:
     """Return the roots of tenants that have one of their own, which is in no backup."""
-    roots = tenant_roots(settings.data_dir, settings.isolation_dir, settings.master_key_file)
-    kept = {tenant: roots.entry(tenant).kept for tenant in roots.tenants()}
-    return {tenant: how.root for tenant, how in kept.items() if how.grade == DEDICATED}
+    return {tenant: how.root for tenant, how in roots_of(settings).kept().items() if how.grade == DEDICATED}
 
 
 def _tell(settings: Settings, file: Path, counted: Counted, told: Counted, *, files: bool) -> None:

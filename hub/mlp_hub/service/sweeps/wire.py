@@ -12,7 +12,7 @@ from mlp_api.said import Detail, Text
 from mlp_hub.domain.job import Job, Phase
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.space import Choice, Range
-from mlp_hub.domain.sweep import Sweep, SweepTrial, TrialState, best_of
+from mlp_hub.domain.sweep import Sweep, SweepPhase, SweepTrial, TrialState, best_of
 from mlp_hub.service.jobs.wire import workers_to
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.service.sweeps.next_action import core_s
@@ -104,7 +104,7 @@ def _counts(sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, Job])
     states = Counter(trial.state for trial in trials)
     live = [jobs.get(trial.number) for trial in trials if trial.is_live]
     running = sum(1 for job in live if job is not None and job.phase not in {Phase.QUEUED, Phase.SUSPENDED})
-    goes_on = sweep.phase.value == "running"
+    goes_on = sweep.phase is SweepPhase.RUNNING
     return api.SweepCounts(
         waiting=len(live) - running,
         running=running,

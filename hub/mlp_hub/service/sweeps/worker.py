@@ -231,7 +231,7 @@ class SweepWorker:
             for number, (reason, said) in ends.items():
                 seen = read.jobs[number].job
                 job = None if seen is None else tx.jobs.get(SYSTEM, seen.uid)
-                if job is None or job.phase in FINAL or job.target in {Target.CANCEL, Target.DELETE}:
+                if job is None or not _may_end(job):
                     continue  # it went on meanwhile, and is looked at again
                 aimed = replace(job, target=Target.CANCEL)
                 if reason is not None:
@@ -364,9 +364,9 @@ def _ends(
     over: tuple[Reason | None, Message] = (None, plan.sweep.message or msg("its sweep has ended"))
     why = dict.fromkeys(plan.end, over)
     why |= {number: (Reason.STOPPED_EARLY, said) for number, said in stopped.items()}
-    return {number: said for number, said in why.items() if _may_end(read.jobs.get(number))}
+    jobs = {number: seen.job for number, seen in read.jobs.items()}
+    return {number: said for number, said in why.items() if _may_end(jobs.get(number))}
 
 
-def _may_end(seen: TrialJob | None) -> bool:
-    job = None if seen is None else seen.job
+def _may_end(job: Job | None) -> bool:
     return job is not None and job.phase not in FINAL and job.target not in {Target.CANCEL, Target.DELETE}

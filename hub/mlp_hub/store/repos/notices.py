@@ -13,7 +13,6 @@ from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import notice as n
 from mlp_hub.store.tables import notice_channel as c
 from mlp_hub.store.tables import notice_choice as t
-from mlp_language.message import Message, from_data, to_data
 
 
 class Notices(Repo):
@@ -83,7 +82,7 @@ class Notices(Repo):
                 "run": one.run,
                 "tenant": one.tenant,
                 "at": one.at,
-                "text": codec.dumps(to_data(one.text)),
+                "text": codec.message_text(one.text),
             }
             for one in notices
         ]
@@ -124,16 +123,12 @@ def _standing(channel: Channel) -> dict[str, Any]:
         "tries": channel.tries,
         "next_at": channel.next_at,
         "told_at": channel.told_at,
-        "trouble": None if channel.trouble is None else codec.dumps(to_data(channel.trouble)),
+        "trouble": None if channel.trouble is None else codec.message_text(channel.trouble),
     }
 
 
 def _kinds(text: str) -> tuple[NoticeKind, ...]:
     return tuple(NoticeKind(one) for one in codec.loads(text))
-
-
-def _message(text: str) -> Message:
-    return from_data(codec.loads(text))
 
 
 def _choice(row: Row[Any]) -> NoticeChoice:
@@ -154,7 +149,7 @@ def _channel(row: Row[Any]) -> Channel:
         tries=row.tries,
         next_at=row.next_at,
         told_at=row.told_at,
-        trouble=None if row.trouble is None else _message(row.trouble),
+        trouble=None if row.trouble is None else codec.message_of(row.trouble),
     )
 
 
@@ -168,5 +163,5 @@ def _notice(row: Row[Any]) -> Notice:
         row.run,
         row.tenant,
         row.at,
-        _message(row.text),
+        codec.message_of(row.text),
     )

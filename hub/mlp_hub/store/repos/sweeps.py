@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import Select, delete, func, select
 
 from mlp_hub.domain import names
-from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
+from mlp_hub.domain.sweep import ENDED_SWEEPS, Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, bounded, chunks, within
@@ -23,7 +23,7 @@ PAGE_BYTES = 4 * 2**20
 """Of specifications on one page; one may have 2 MiB."""
 _IN_COLUMNS = {"number", "job", "state", "message"}
 _IN_DATA = tuple(f.name for f in dataclasses.fields(SweepTrial) if f.name not in _IN_COLUMNS)
-_AT_REST = [p.value for p in (SweepPhase.FINISHED, SweepPhase.FAILED, SweepPhase.CANCELLED)]
+_ENDED = [p.value for p in sorted(ENDED_SWEEPS)]
 
 
 class Sweeps(Repo):
@@ -85,7 +85,7 @@ class Sweeps(Repo):
     def unrest(self, context: TenantContext, user: str | None = None) -> list[str]:
         """Return the uids of those with which there is something to do, the oldest first."""
         query = within(select(s.c.uid), context, s.c.user, s.c.tenant)
-        query = query.where(s.c.phase.not_in(_AT_REST)).order_by(s.c.uid)
+        query = query.where(s.c.phase.not_in(_ENDED)).order_by(s.c.uid)
         return list(self._c.scalars(query if user is None else query.where(s.c.user == user)))
 
     def put(self, sweep: Sweep) -> None:
