@@ -13,7 +13,7 @@ from mlp_api.types import Name, Request, Response
 
 AppVerdict = Literal["may", "unknown", "refused", "often"]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-Seconds = Annotated[float, Meta(ge=0, le=1e12)]
+Seconds = Annotated[float, Meta(ge=0, le=10**12)]
 Secret = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 

@@ -16,8 +16,7 @@ from mlp_hub.beneath import Folder
 OWN_PATHS = {
     "mlp_hub/_broker_values.py": "the operator's secrets",
     "mlp_hub/_config_file.py": "the operator's configuration",
-    "mlp_hub/_notice_settings.py": "the operator's secrets",
-    "mlp_hub/_setting_values.py": "settings' paths, as text",
+    "mlp_hub/_setting_values.py": "settings' paths, as text, and the operator's secrets",
     "mlp_hub/_state_paths.py": "secrets and directories of the state directory",
     "mlp_hub/app.py": "the operator's list of nodes",
     "mlp_hub/api/connections.py": "/proc",
