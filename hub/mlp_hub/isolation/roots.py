@@ -16,8 +16,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
-from mlp_hub._state_paths import StatePaths
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.storage import ARRIVING
@@ -217,8 +217,21 @@ def tenant_roots(shared: Path, state: Path, master: Path) -> TenantRoots:
     return TenantRoots(shared, state, Mounts(state, shared / "encrypted", KeyStore(state / "keys", master)))
 
 
-def roots_of(paths: StatePaths) -> TenantRoots:
-    """Return the roots of the hub whose state is there."""
+class HubPaths(Protocol):
+    """Where a hub has its files, as its settings say."""
+
+    @property
+    def data_dir(self) -> Path: ...
+
+    @property
+    def isolation_dir(self) -> Path: ...
+
+    @property
+    def master_key_file(self) -> Path: ...
+
+
+def roots_of(paths: HubPaths) -> TenantRoots:
+    """Return the roots of the hub whose files are there."""
     return tenant_roots(paths.data_dir, paths.isolation_dir, paths.master_key_file)
 
 

@@ -16,6 +16,7 @@ from mlp_hub.domain.job import FINAL, HOLDING, Job, RankStatus
 from mlp_hub.domain.run import RunSummary, summed
 from mlp_hub.service.metrics.storing import PointStore
 from mlp_hub.service.state.board import Board
+from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -83,8 +84,9 @@ class Summaries:
                 more = await self.turn()
             except asyncio.CancelledError:
                 raise
-            except Exception:  # what is wrong may pass; nothing depends on it
-                log.exception("summing up runs failed; it is tried again")
+            except Exception as error:  # what is wrong may pass; nothing depends on it
+                if not isinstance(error, LeaseLost):  # who leads next goes on
+                    log.exception("summing up runs failed; it is tried again")
                 await asyncio.sleep(TROUBLED_S)
                 more = self._more = True
             if more:
