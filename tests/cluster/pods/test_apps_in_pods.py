@@ -154,7 +154,7 @@ class Person:
         def look() -> dict[str, Any] | None:
             found = self.app(name)
             assert found["state"] != "error", found
-            return found if found["state"] == "running" else None
+            return found if found["phase"] == "running" else None
 
         return wait_for(look, message=f"for app {name} to run")
 
@@ -237,7 +237,10 @@ def test_from_a_dataset_by_mpi_and_a_model_to_an_app_and_back_to_nothing(kube: K
         assert (ann.home / "made" / "answer").read_text() == "42"
 
         ann("apps", "rm", "line")
-        wait_for(lambda: hub.call("GET", "/users/ann/apps/line", "ann").status_code == 404)
+        wait_for(
+            lambda: hub.call("GET", "/users/ann/apps/line", "ann").json().get("reason") == "NotFound",
+            message="for the app to be gone",
+        )
         ann("models", "rm", "line")
         for name in ("line", "made"):
             ann("data", "rm", name)
