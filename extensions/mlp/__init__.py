@@ -5,6 +5,7 @@
     mlp.submit("train.py", workers=2)    a Job: .wait() .logs() .metrics() .why() .result() .watch()
     mlp.data_path("digits")              where a dataset is, in a job and in a notebook
     mlp.sweep("train.py", grid={"lr": [0.1, 0.01]}, metric="accuracy", goal="max")     a Sweep: .best .trials .wait() .extend()
+    mlp.runs("lr<0.1")  mlp.compare("digits@1", "digits@3")             runs as a table, and side by side
     mlp.jobs()  mlp.job(name)  mlp.quota()  mlp.offer(workers=4)
     mlp.data.push("photos", "pets")      datasets: .push() .pull() .ls() .rm()
     await mlp.aio.submit(...)            the same from asyncio
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from mlp.errors import Unreachable as Unreachable
     from mlp.errors import UsageError as UsageError
     from mlp.handle import Job as Job
+    from mlp.handle import compare as compare
     from mlp.handle import get_job as job
     from mlp.handle import jobs as jobs
     from mlp.handle import offer as offer
     from mlp.handle import quota as quota
+    from mlp.handle import runs as runs
     from mlp.handle import submit as submit
     from mlp.mounted_data import data_path as data_path
     from mlp.parameters import params as params
@@ -58,6 +61,7 @@ _ERRORS = (
 _HOME = {
     "Client": "client.Client",
     "Job": "handle.Job",
+    "compare": "handle.compare",
     "data_path": "mounted_data.data_path",
     "flush": "reporting.flush",
     "job": "handle.get_job",
@@ -65,7 +69,6 @@ _HOME = {
     "offer": "handle.offer",
     "params": "parameters.params",
     "progress": "progressing.progress",
-    "compare": "handle.compare",
     "quota": "handle.quota",
     "report": "reporting.report",
     "runs": "handle.runs",
@@ -82,6 +85,7 @@ __all__ = [  # noqa: PLE0604 - made of constants
     "Client",
     "Job",
     "Sweep",
+    "compare",
     "data_path",
     "flush",
     "get_sweep",
@@ -92,6 +96,7 @@ __all__ = [  # noqa: PLE0604 - made of constants
     "progress",
     "quota",
     "report",
+    "runs",
     "submit",
     "sweep",
     "sweeps",

@@ -1,238 +1,19 @@
-"""The REST client: one method per thing that is done, plain dictionaries as on the wire.
-
-Requests that may be repeated without harm (all but a submit without a key, and a submit has one) are repeated with
-growing waits while the service is away, so that a restart of the hub is not seen. A client may be used by
-several threads: each has its own connection.
-"""
+"""The REST client: one method per thing that is done, plain dictionaries as on the wire."""
 
 from __future__ import annotations
 
-import contextlib
-import http.client
-import json
-import random
-import threading
-import time
-import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote as _quote
-from urllib.parse import urlencode
 
-from mlp import settings
-from mlp.errors import Refused, Unauthorized, Unreachable
-from mlp.language import answered_in, say
-from mlp.language import headers as reader
-from mlp.transport import Address
+from mlp.connection import ServiceConnection, delivery_key, object_of, quote
 
 Json = dict[str, Any]
-FIRST_WAIT = 0.15
-LONGEST_WAIT = 2.0
 LOG_PAGE = 10_000
-RETRIED = frozenset({429, 502, 503, 504})
 
 
-def quote(part: str) -> str:
-    """Quote one step of a path."""
-    return _quote(part, safe="")
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A response as it came."""
-
-    status: int
-    headers: Mapping[str, str]  # names in lower case
-    body: bytes
-
-    def json(self) -> Any:
-        """Return the parsed body; raises `Unreachable` when it is not the service that answered."""
-        try:
-            return json.loads(self.body)
-        except ValueError:
-            raise Unreachable(
-                say(
-                    "the answer is not MLP Hub's (HTTP {status}, {type}); is MLP_API_URL right?",
-                    status=self.status,
-                    type=self.headers.get("content-type", "-"),
-                )
-            ) from None
-
-
-class Client:
-    """Talks to the service as one user.
-
-    `data_url` is where files of datasets are, where that is not beside the API. `patience` is for how many seconds a request is repeated while nobody answers; `timeout` bounds each try. `anonymous`
-    sends no token: for who is about to get one.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        token: str,
-        user: str | None = None,
-        *,
-        data_url: str = "",
-        anonymous: bool = False,
-        timeout: float = 30.0,
-        patience: float = 10.0,
-        sleep: Callable[[float], object] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.url = url
-        self.address = Address.parse(url)
-        self.data = Address.parse(data_url) if data_url else data_beside(self.address)
-        self.token = token
-        self.anonymous = anonymous
-        self.timeout = timeout
-        self.patience = patience
-        self._user = user
-        self.sleep = sleep
-        self.clock = clock
-        self._local = threading.local()
-
-    @classmethod
-    def from_env(cls, **options: Any) -> Client:
-        """Make a client for this environment; raises `Unreachable` or `Unauthorized` where that cannot be."""
-        found = settings.load()
-        return cls(found.url, found.token, found.user, data_url=found.data_url, **options)
-
-    @property
-    def user(self) -> str:
-        """Whose token this is; the service is asked once."""
-        if self._user is None:
-            self._user = str(self.get("/auth"))
-        return self._user
-
-    # ------------------------------------------------------------ requests
-
-    def request(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        /,
-        **query: Any,
-    ) -> Answer:
-        """Send and return the answer; raises one of this package's errors for any that is not a success."""
-        target = self._target(path, query)
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        sent = self._headers(headers)
-        if data is not None:
-            sent["Content-Type"] = "application/json"
-        until = self.clock() + self.patience
-        wait = FIRST_WAIT
-        tries = 0
-        while True:
-            tries += 1
-            pause = wait * (0.5 + random.random() / 2)  # noqa: S311 - spreads retries, guards nothing
-            try:
-                answer = self._once(method, target, data, sent)
-                answered_in(answer.headers.get("content-language"))
-            except (OSError, http.client.HTTPException) as error:
-                if self.clock() + pause > until:
-                    raise self.unreachable(error) from error
-            else:
-                if answer.status not in RETRIED:
-                    break
-                pause = max(pause, _seconds(answer.headers.get("retry-after")))
-                if self.clock() + pause > until:
-                    break
-            self.sleep(pause)
-            wait = min(wait * 2, LONGEST_WAIT)
-        if method == "DELETE" and tries > 1 and _reason(answer) == "NotFound":
-            return Answer(200, answer.headers, b"{}")  # an earlier try did it, its answer was lost
-        return self.checked(answer)
-
-    def _target(self, path: str, query: Mapping[str, Any]) -> str:
-        asked = {k: v for k, v in query.items() if v is not None}
-        return self.address.base + path + (f"?{urlencode(asked)}" if asked else "")
-
-    def told(self) -> dict[str, str]:
-        """Return the headers that say who asks, and in which language."""
-        return self._headers(None)
-
-    def _headers(self, more: Mapping[str, str] | None) -> dict[str, str]:
-        return {
-            **({} if self.anonymous else {"Authorization": f"Bearer {self.token}"}),
-            "Accept": "application/json",
-            **reader(),
-            **(more or {}),
-        }
-
-    @contextlib.contextmanager
-    def opened(
-        self, path: str, headers: Mapping[str, str], /, **query: Any
-    ) -> Iterator[http.client.HTTPResponse]:
-        """GET once, on a connection of its own, and give the answer to be read piece by piece."""
-        connection = self.address.http(self.timeout)
-        try:
-            connection.request("GET", self._target(path, query), headers=self._headers(headers))
-            yield connection.getresponse()
-        finally:
-            connection.close()
-
-    def get(self, path: str, /, **query: Any) -> Any:
-        """GET and parse."""
-        return self.request("GET", path, **query).json()
-
-    def _once(self, method: str, target: str, data: bytes | None, headers: Mapping[str, str]) -> Answer:
-        kept: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
-        for connection in (kept, None):
-            conn = connection or self.address.http(self.timeout)
-            self._local.connection = conn
-            try:
-                conn.request(method, target, body=data, headers=dict(headers))
-                response = conn.getresponse()
-                found = {k.lower(): v for k, v in response.getheaders()}
-                return Answer(response.status, found, response.read())
-            except (OSError, http.client.HTTPException) as error:
-                conn.close()
-                self._local.connection = None
-                # the server may have closed a kept connection just now: once more on a fresh one
-                if connection is None or isinstance(error, TimeoutError):
-                    raise
-        raise AssertionError("the second try returns or raises")
-
-    def unreachable(self, error: Exception) -> Unreachable:
-        """Return what to raise where the service does not answer."""
-        why = str(error) or type(error).__name__
-        return Unreachable(
-            say(
-                "MLP Hub does not answer at {address} ({why}). Jobs that run are not affected.",
-                address=self.address.shown,
-                why=why,
-            )
-        )
-
-    def checked(self, answer: Answer) -> Answer:
-        """Return an answer that is a success; raises one of this package's errors for any other."""
-        if 200 <= answer.status < 300:
-            return answer
-        if answer.status == 401:
-            raise Unauthorized(
-                say("the token is not valid (any more). In a notebook: restart your server. Else: mlp login")
-            )
-        msg, reason = _message(answer), _reason(answer)
-        if answer.status == 429 or answer.status >= 500:
-            raise Unreachable(
-                msg
-                or say("MLP Hub cannot answer just now (HTTP {status}); try again soon", status=answer.status)
-            )
-        if answer.status == 403 or reason:
-            raise Refused(reason or "Forbidden", msg or say("the request was refused without a reason"))
-        raise Unreachable(
-            say(
-                "no MLP Hub answers at {address} (HTTP {status}); is MLP_API_URL right?",
-                address=f"{self.address.shown}{self.address.base}",
-                status=answer.status,
-            )
-        )
-
-    # --------------------------------------------------------------- verbs
+class Client(ServiceConnection):
+    """What is asked of the service as one user. A client may be used by several threads: each has its own connection."""
 
     def job_path(self, name: str, user: str | None = None) -> str:
         """Return the path of a job."""
@@ -240,37 +21,24 @@ class Client:
 
     def submit(self, create: Json) -> Json:
         """Submit; a repeated delivery of this one call makes one job."""
-        return _object(self.request("POST", f"/users/{quote(self.user)}/jobs", create, _key()))
+        return object_of(self.request("POST", f"/users/{quote(self.user)}/jobs", create, delivery_key()))
 
     def job(self, name: str, user: str | None = None) -> Json:
         """Return a job as on the wire."""
-        return _object(self.request("GET", self.job_path(name, user)))
+        return object_of(self.request("GET", self.job_path(name, user)))
 
     def jobs(self, *, tenant: str | None = None) -> list[Json]:
         """Return all of the user's jobs, over all pages."""
         return list(self.pages(f"/users/{quote(self.user)}/jobs", tenant=tenant))
-
-    def pages(self, path: str, /, **query: Any) -> Iterator[Json]:
-        """Yield all objects of a list, page after page."""
-        cursor: str | None = None
-        while True:
-            answer = self.request("GET", path, cursor=cursor, **query)
-            body = answer.json()
-            following = answer.headers.get("x-next-cursor")
-            if isinstance(body, dict):
-                following = body.get("next_cursor") or following
-                body = body.get("items", [])
-            yield from body
-            if not following or following == cursor:
-                return
-            cursor = following
 
     def act(
         self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
     ) -> Json:
         """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
         path = f"{self.job_path(name, user)}:{verb}"
-        return _object(self.request("PUT", path, dict(size or {}), _key() if verb == "resubmit" else None))
+        return object_of(
+            self.request("PUT", path, dict(size or {}), delivery_key() if verb == "resubmit" else None)
+        )
 
     def runs(
         self, search: str = "", sort: str = "-submitted", *, tenant: str | None = None, most: int = 10_000
@@ -297,11 +65,11 @@ class Client:
 
     def run(self, name: str, user: str | None = None) -> Json:
         """Return all that is kept of a run."""
-        return _object(self.request("GET", f"/users/{quote(user or self.user)}/runs/{quote(name)}"))
+        return object_of(self.request("GET", f"/users/{quote(user or self.user)}/runs/{quote(name)}"))
 
     def write_run(self, name: str, change: Mapping[str, Any]) -> Json:
         """Write a run's `note` or `tags`."""
-        return _object(self.request("PUT", f"{self._runs()}/{quote(name)}", dict(change)))
+        return object_of(self.request("PUT", f"{self._runs()}/{quote(name)}", dict(change)))
 
     def act_on_runs(self, act: str, runs: Sequence[str], tags: Sequence[str] = ()) -> list[Json]:
         """Cancel, delete, tag or untag many; return what became of each."""
@@ -314,11 +82,11 @@ class Client:
 
     def delete(self, name: str, user: str | None = None) -> Json:
         """Delete a job that has ended."""
-        return _object(self.request("DELETE", self.job_path(name, user)))
+        return object_of(self.request("DELETE", self.job_path(name, user)))
 
     def why(self, name: str, user: str | None = None) -> Json:
         """Return why the job stands where it stands."""
-        return _object(self.request("GET", f"{self.job_path(name, user)}/why"))
+        return object_of(self.request("GET", f"{self.job_path(name, user)}/why"))
 
     def decisions(self, name: str, user: str | None = None) -> list[Json]:
         """Return why the scheduler started, stopped or resized the job, the oldest first; kept for two weeks."""
@@ -378,11 +146,11 @@ class Client:
 
     def start_sweep(self, create: Json) -> Json:
         """Start a sweep; a repeated delivery of this one call makes one."""
-        return _object(self.request("POST", self.sweep_path(), create, _key()))
+        return object_of(self.request("POST", self.sweep_path(), create, delivery_key()))
 
     def preview_sweep(self, create: Json) -> Json:
         """Return what a sweep would be and take."""
-        return _object(self.request("POST", f"{self.sweep_path()}:preview", create))
+        return object_of(self.request("POST", f"{self.sweep_path()}:preview", create))
 
     def sweeps(self, /, **query: Any) -> list[Json]:
         """Return your sweeps, the newest first, without their trials."""
@@ -390,7 +158,7 @@ class Client:
 
     def sweep(self, name: str, user: str | None = None) -> Json:
         """Return a sweep with its trials: its latest run, or NAME@RUN."""
-        return _object(self.request("GET", self.sweep_path(name, user)))
+        return object_of(self.request("GET", self.sweep_path(name, user)))
 
     def sweep_curves(self, name: str, user: str | None = None, most: int = 100) -> list[Json]:
         """Return what the trials of a sweep reported of its metric."""
@@ -399,11 +167,11 @@ class Client:
 
     def act_sweep(self, verb: str, name: str, user: str | None = None, more: Json | None = None) -> Json:
         """Cancel a sweep, or extend it."""
-        return _object(self.request("PUT", f"{self.sweep_path(name, user)}:{verb}", more))
+        return object_of(self.request("PUT", f"{self.sweep_path(name, user)}:{verb}", more))
 
     def delete_sweep(self, name: str) -> Json:
         """Delete a sweep with the jobs of its trials."""
-        return _object(self.request("DELETE", self.sweep_path(name)))
+        return object_of(self.request("DELETE", self.sweep_path(name)))
 
     def app_path(self, name: str = "") -> str:
         """Return the path of an app of the user's, or of all."""
@@ -415,11 +183,11 @@ class Client:
 
     def app(self, name: str) -> Json:
         """Return an app, with its replicas."""
-        return _object(self.request("GET", self.app_path(name)))
+        return object_of(self.request("GET", self.app_path(name)))
 
     def deploy(self, create: Json) -> Json:
         """Deploy an app: `name` and `model_name` at least; a repeated delivery of this one call makes one."""
-        return _object(self.request("POST", self.app_path(), create, _key()))
+        return object_of(self.request("POST", self.app_path(), create, delivery_key()))
 
     def scale_app(
         self, name: str, replicas: int | str, idle: int | None = None, concurrency: int | None = None
@@ -427,7 +195,7 @@ class Client:
         """Say how many replicas an app has, or MIN:MAX: then one for each `concurrency` requests under way."""
         more = {"idle": idle, "concurrency": concurrency}
         wanted = {"replicas": replicas, **{key: value for key, value in more.items() if value is not None}}
-        return _object(self.request("PUT", f"{self.app_path(name)}:scale", wanted))
+        return object_of(self.request("PUT", f"{self.app_path(name)}:scale", wanted))
 
     def app_log(self, name: str, replica: int = 0, tail: int | None = None) -> list[Json]:
         """Return the log lines (`time`, `stream`, `text`) of a replica that is there now, or the last `tail` of them."""
@@ -440,7 +208,7 @@ class Client:
 
     def make_app_key(self, name: str, key: str) -> Json:
         """Make a key of an app; `key` of the answer is what programs send, and nobody gives it again."""
-        return _object(self.request("POST", f"{self.app_path(name)}/keys", {"name": key}))
+        return object_of(self.request("POST", f"{self.app_path(name)}/keys", {"name": key}))
 
     def revoke_app_key(self, name: str, key: str) -> None:
         """Have a key of an app be taken no more."""
@@ -448,15 +216,15 @@ class Client:
 
     def set_app_access(self, name: str, access: str) -> Json:
         """Say who may open an app besides its owner and its keys: `private`, `tenant` or `hub`."""
-        return _object(self.request("PUT", f"{self.app_path(name)}/access", {"access": access}))
+        return object_of(self.request("PUT", f"{self.app_path(name)}/access", {"access": access}))
 
     def app_usage(self, name: str) -> Json:
         """Return what was asked of an app, and how quickly it answered."""
-        return _object(self.request("GET", f"{self.app_path(name)}/usage"))
+        return object_of(self.request("GET", f"{self.app_path(name)}/usage"))
 
     def remove_app(self, name: str) -> Json:
         """Delete an app."""
-        return _object(self.request("DELETE", self.app_path(name)))
+        return object_of(self.request("DELETE", self.app_path(name)))
 
     def model_path(self, name: str = "") -> str:
         """Return the path of a model of the user's, or of all."""
@@ -468,21 +236,23 @@ class Client:
 
     def model(self, name: str) -> Json:
         """Return a version of a model."""
-        return _object(self.request("GET", self.model_path(name)))
+        return object_of(self.request("GET", self.model_path(name)))
 
     def register(self, name: str, src: str, more: Mapping[str, Any] | None = None) -> Json:
         """Register a version of a model; a repeated delivery of this one call makes one version."""
-        return _object(
-            self.request("POST", self.model_path(), {"name": name, "src": src, **(more or {})}, _key())
+        return object_of(
+            self.request(
+                "POST", self.model_path(), {"name": name, "src": src, **(more or {})}, delivery_key()
+            )
         )
 
     def stage(self, name: str, stage: str) -> Json:
         """Say how far a version is used."""
-        return _object(self.request("PUT", f"{self.model_path(name)}:stage", {"stage": stage}))
+        return object_of(self.request("PUT", f"{self.model_path(name)}:stage", {"stage": stage}))
 
     def remove_model(self, name: str) -> Json:
         """Delete a version of a model."""
-        return _object(self.request("DELETE", self.model_path(name)))
+        return object_of(self.request("DELETE", self.model_path(name)))
 
     def dataset_path(self, name: str = "") -> str:
         """Return the path of a dataset of the user's, or of all."""
@@ -494,11 +264,11 @@ class Client:
 
     def dataset(self, name: str) -> Json:
         """Return a dataset."""
-        return _object(self.request("GET", self.dataset_path(name)))
+        return object_of(self.request("GET", self.dataset_path(name)))
 
     def make_dataset(self, create: Json) -> Json:
         """Make a dataset, with room kept for it; a repeated delivery of this one call makes one."""
-        return _object(self.request("POST", self.dataset_path(), create, _key()))
+        return object_of(self.request("POST", self.dataset_path(), create, delivery_key()))
 
     def beat(self, name: str, state: str, progress: int) -> None:
         """Say how far the upload of a dataset is."""
@@ -506,7 +276,7 @@ class Client:
 
     def sync_dataset(self, name: str) -> Json:
         """Have what changed at a dataset's source copied."""
-        return _object(self.request("PUT", f"{self.dataset_path(name)}:sync"))
+        return object_of(self.request("PUT", f"{self.dataset_path(name)}:sync"))
 
     def secrets(self, tenant: str | None = None) -> list[Json]:
         """Return the names of the user's secrets, or of a tenant's; nobody is told what is in one."""
@@ -522,16 +292,16 @@ class Client:
 
     def notifications(self) -> Json:
         """Return where the user is told of their jobs, and of what."""
-        return _object(self.request("GET", f"/users/{quote(self.user)}/notifications"))
+        return object_of(self.request("GET", f"/users/{quote(self.user)}/notifications"))
 
     def set_notifications(self, wanted: Json) -> Json:
         """Choose all of that; a channel without an address keeps its own."""
-        return _object(self.request("PUT", f"/users/{quote(self.user)}/notifications", wanted))
+        return object_of(self.request("PUT", f"/users/{quote(self.user)}/notifications", wanted))
 
     def test_notification(self, channel: str) -> Json:
         """Send something by a channel, and return how that went."""
         path = f"/users/{quote(self.user)}/notifications:test"
-        return _object(self.request("POST", path, {"channel": channel}))
+        return object_of(self.request("POST", path, {"channel": channel}))
 
     def _secret_path(self, tenant: str | None, name: str = "") -> str:
         whose = f"/tenants/{quote(tenant)}" if tenant else f"/users/{quote(self.user)}"
@@ -541,7 +311,7 @@ class Client:
         """Delete a dataset with its files; an upload that nobody ended is ended by that."""
         if self.dataset(name)["state"] == "creating":
             self.beat(name, "error", 0)
-        return _object(self.request("DELETE", self.dataset_path(name)))
+        return object_of(self.request("DELETE", self.dataset_path(name)))
 
     def quota(self) -> Any:
         """Return the user's tenants with what is used."""
@@ -549,11 +319,11 @@ class Client:
 
     def offer(self, shape: Json) -> Json:
         """Return what a job of this shape would get."""
-        return _object(self.request("GET", "/offer", **shape))
+        return object_of(self.request("GET", "/offer", **shape))
 
     def preferences(self) -> Json:
         """Return what the user chose: `language`, empty where they leave it to browser and terminal."""
-        return _object(self.request("GET", f"/users/{quote(self.user)}/preferences"))
+        return object_of(self.request("GET", f"/users/{quote(self.user)}/preferences"))
 
     def prefer(self, /, **chosen: str) -> None:
         """Choose."""
@@ -569,7 +339,7 @@ class Client:
 
     def make_token(self, create: Json) -> Json:
         """Make a token that may do no more than this client's; what it is, is in this answer only."""
-        return _object(self.request("POST", f"/users/{quote(self.user)}/tokens", create))
+        return object_of(self.request("POST", f"/users/{quote(self.user)}/tokens", create))
 
     def end_token(self, token_id: str) -> None:
         """End a token by its id."""
@@ -581,11 +351,13 @@ class Client:
 
     def make_service(self, tenant: str, create: Json) -> Json:
         """Make such an account; its token is in this answer only."""
-        return _object(self.request("POST", f"/tenants/{quote(tenant)}/services", create))
+        return object_of(self.request("POST", f"/tenants/{quote(tenant)}/services", create))
 
     def rotate_service(self, tenant: str, service: str, how: Json) -> Json:
         """Make another token of one."""
-        return _object(self.request("PUT", f"/tenants/{quote(tenant)}/services/{quote(service)}:rotate", how))
+        return object_of(
+            self.request("PUT", f"/tenants/{quote(tenant)}/services/{quote(service)}:rotate", how)
+        )
 
     def end_service(self, tenant: str, service: str) -> None:
         """End one with its tokens."""
@@ -598,45 +370,3 @@ class Client:
     def runtimes(self) -> list[Any]:
         """Return the runtimes on offer."""
         return list(self.pages("/runtimes"))
-
-
-def data_beside(api: Address) -> Address:
-    """Return where files of datasets are, of the hub whose API this is: a socket beside its own, or a path beside its own."""
-    base = f"{api.base.removesuffix('/api/v1')}/data"
-    if api.scheme != "http+unix":
-        return replace(api, base=base)
-    return replace(api, host=f"{api.host.rpartition('/')[0]}/data.sock", base=base)
-
-
-def _key() -> dict[str, str]:
-    """Return what makes one request of its deliveries, however often it is sent."""
-    return {"Idempotency-Key": uuid.uuid4().hex}
-
-
-def _object(answer: Answer) -> Json:
-    body = answer.json() if answer.body else {}
-    return body if isinstance(body, dict) else {}
-
-
-def _field(answer: Answer, name: str) -> str:
-    try:
-        body = json.loads(answer.body)
-    except ValueError:
-        return ""
-    value = body.get(name) if isinstance(body, dict) else None
-    return value if isinstance(value, str) else ""
-
-
-def _message(answer: Answer) -> str:
-    return _field(answer, "msg")
-
-
-def _reason(answer: Answer) -> str:
-    return _field(answer, "reason") if answer.status == 403 else ""
-
-
-def _seconds(retry_after: str | None) -> float:
-    try:
-        return min(max(float(retry_after or 0), 0.0), 60.0)
-    except ValueError:
-        return 0.0

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from mlp.client import quote
+from mlp.connection import quote
 from mlp.errors import MLPError
 from mlp.transport import Address
 

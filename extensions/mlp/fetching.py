@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlp.client import RETRIED, Answer, Client
+from mlp.client import Client
+from mlp.connection import RETRIED, Answer
 from mlp.errors import Refused, UsageError
 from mlp.language import say
 

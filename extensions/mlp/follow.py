@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mlp.client import Client, quote
+from mlp.client import Client
+from mlp.connection import quote
 from mlp.errors import MLPError, Refused, Unauthorized, Unreachable
 from mlp.history import FINAL
 from mlp.language import headers, say

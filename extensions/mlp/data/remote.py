@@ -18,7 +18,8 @@ from typing import Any, BinaryIO, TypeVar
 from urllib.parse import unquote, urlsplit
 from xml.etree import ElementTree as ET
 
-from mlp.client import RETRIED, Answer, Client, quote
+from mlp.client import Client
+from mlp.connection import RETRIED, Answer, quote
 from mlp.data.local import BLOCK, read_into
 from mlp.data.places import may_be_step
 from mlp.errors import Refused, TransferFailed, TransferStopped, Unreachable

@@ -12,7 +12,7 @@ import { ran, timing } from "../core/spans";
 import type { View } from "../core/jobstore";
 import type { Job } from "../core/wire";
 import { Actions } from "./Actions";
-import { Empty, ErrorBox, Icon, Loading, StateBadge } from "./basics";
+import { Empty, ErrorBox, Facts, Icon, Loading, StateBadge } from "./basics";
 import { Curves } from "./Curves";
 import { useNow, useView } from "./hooks";
 import { rich } from "./language";
@@ -69,7 +69,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
           {rich(t("Submitted again as run {run}. To see it: {command}", { run: again.run }), { command: <code>{`%mlp watch ${commandName(again)}`}</code> })}
         </p>
       ) : null}
-      <Facts job={job} now={now} />
+      <JobFacts job={job} now={now} />
       <StateReason job={job} view={view} />
       <LoginNote view={view} client={client} live={live} />
       <WhyBox job={job} why={view.why} now={now} />
@@ -96,7 +96,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
   );
 }
 
-function Facts({ job, now }: { job: Job; now: number }): JSX.Element {
+function JobFacts({ job, now }: { job: Job; now: number }): JSX.Element {
   const started = ms(job.started_at);
   const ended = ms(job.finished_at);
   const time =
@@ -114,16 +114,7 @@ function Facts({ job, now }: { job: Job; now: number }): JSX.Element {
     ...(restarts(job) ? [[t("Restarts"), String(restarts(job))]] : []),
     [t("Time"), time],
   ] as [string, string][];
-  return (
-    <dl class="mlp-facts">
-      {facts.map(([key, value]) => (
-        <div key={key}>
-          <dt>{key}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 }
 
 /** The state's sentence where no box below says it better. */

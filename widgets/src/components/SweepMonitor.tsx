@@ -6,7 +6,7 @@ import { clock, metric as show } from "../core/format";
 import { t } from "../core/language";
 import { countsWords, ended, hasEnded, inOrder, paramNames, paramText, paramWords, spentWords, sweepReference, sweepTone, sweepWord, trialTone, trialWaits, trialWord, type SweepSnapshot } from "../core/sweep";
 import type { Sweep, SweepCurve, SweepTrial } from "../core/wire";
-import { Chip, Empty, ErrorBox, Heading, Icon, Loading, Table, type Column } from "./basics";
+import { Chip, Empty, ErrorBox, Facts, Heading, Icon, Loading, Table, type Column } from "./basics";
 import { Confirm, Dialog } from "./Dialog";
 import { useId, useLoad, useNow } from "./hooks";
 import { Parallel, SweepCurves } from "./SweepPlots";
@@ -77,16 +77,7 @@ function SweepFacts({ sweep, now }: { sweep: Sweep; now: number }): JSX.Element 
     [t("Started"), clock(sweep.submitted_at, now)],
     ...(sweep.ended_at ? [[t("Ended"), clock(sweep.ended_at, now)]] : []),
   ] as [string, string][];
-  return (
-    <dl class="mlp-facts">
-      {facts.map(([key, value]) => (
-        <div key={key}>
-          <dt>{key}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
-  );
+  return <Facts facts={facts} />;
 }
 
 function SweepProgress({ sweep }: { sweep: Sweep }): JSX.Element {

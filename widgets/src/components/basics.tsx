@@ -34,6 +34,20 @@ export function Earlier({ attempts }: { attempts: number }): JSX.Element {
   );
 }
 
+/** What a monitor says of its job or sweep below the title: a name and a value each. */
+export function Facts({ facts }: { facts: [string, string][] }): JSX.Element {
+  return (
+    <dl class="mlp-facts">
+      {facts.map(([key, value]) => (
+        <div key={key}>
+          <dt>{key}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 export function Icon({ name }: { name: string }): JSX.Element {
   const filled = name === "run";
   return (

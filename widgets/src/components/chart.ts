@@ -236,15 +236,12 @@ export class Chart {
     const c = colors(this.host);
     const color = (i: number): string => c.palette[i % c.palette.length] as string;
     const line = (i: number): uPlot.Series => ({
-      stroke: color(i), width: 1.5, spanGaps: true, pxAlign: 0, points: { show: (u, s) => few(u, s), size: 4 },
+      stroke: color(i), width: 1.5, spanGaps: true, pxAlign: 0, points: { show: few, size: 4 },
       ...(i >= c.palette.length ? { dash: [5, 3] } : {}),
     });
     const band: uPlot.Series = { stroke: "transparent", width: 0, spanGaps: true, points: { show: false } };
     const isMean = !this.options.ranks && columns === 4;
     const series = isMean ? [{}, line(0), band, band] : [{}, ...tracks.slice(0, columns - 1).map((_, i) => line(i))];
-    const axis = {
-      stroke: c.text, font: c.font, grid: { stroke: c.grid, width: 1 }, ticks: { show: false }, gap: 4,
-    };
     return {
       width,
       height: HEIGHT,
@@ -253,12 +250,7 @@ export class Chart {
       scales: { x: { time: false }, y: this.options.log ? { distr: 3 } : { range: calm } },
       series,
       ...(isMean ? { bands: [{ series: [3, 2] as [number, number], fill: faint(color(0)) }] } : {}),
-      axes: [
-        this.options.x === "time"
-          ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
-          : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
-        { ...axis, size: 48, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
-      ],
+      axes: axes(c, this.options.x === "time"),
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
       hooks: {
         setCursor: [(u) => {
@@ -286,9 +278,20 @@ export class Chart {
 }
 
 /** Single points are shown as dots only while they are few. */
-function few(u: uPlot, s: number): boolean {
+export function few(u: uPlot, s: number): boolean {
   const column = u.data[s];
   return column !== undefined && column.length <= 40;
+}
+
+/** Both axes; `time` where seconds run along x. */
+export function axes(c: Colors, time: boolean): uPlot.Axis[] {
+  const axis = { stroke: c.text, font: c.font, grid: { stroke: c.grid, width: 1 }, ticks: { show: false }, gap: 4 };
+  return [
+    time
+      ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
+      : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
+    { ...axis, size: 48, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
+  ];
 }
 
 /** A y range with a little air, also where all values are the same. */
@@ -299,7 +302,7 @@ export function calm(_u: uPlot, min: number | null, max: number | null): [number
 }
 
 /** The value at an index, or the nearest one to the left: other ranks' points lie between. */
-function near(column: (number | null)[] | undefined, at: number): number | null {
+export function near(column: (number | null)[] | undefined, at: number): number | null {
   for (let i = at; column && i >= 0 && i > at - 50; i -= 1) {
     const value = column[i];
     if (value !== null && value !== undefined) return value;
@@ -307,7 +310,7 @@ function near(column: (number | null)[] | undefined, at: number): number | null 
   return null;
 }
 
-export function short(n: number | null): string {
+function short(n: number | null): string {
   if (n === null) return "";
   if (Math.abs(n) >= 1e6) return `${trim(n / 1e6, 1)}M`;
   return Math.abs(n) >= 1e4 ? `${trim(n / 1e3, 1)}k` : trim(n, 2);

@@ -2,10 +2,8 @@
 import uPlot from "uplot";
 import { smoothed, trackOf, type RunCurve } from "../core/compare";
 import { perRank, positive, type Aligned, type Range } from "../core/decimate";
-import { metric as show } from "../core/format";
-import { STEPS, tickWords } from "../core/timeaxis";
 import type { Track } from "../core/series";
-import { calm, colors, short } from "./chart";
+import { axes, calm, colors, few, near } from "./chart";
 import { onThemeChange } from "./hooks";
 
 export interface OverlayOptions {
@@ -109,10 +107,9 @@ export class Overlay {
         return this.lit !== null && this.lit !== at ? c.grid : color;
       },
       width: behind ? 1 : n > 50 ? 1 : 1.5, alpha: behind ? 0.3 : 1, spanGaps: true, pxAlign: 0,
-      points: { show: (u, s) => (u.data[s]?.length ?? 0) <= 40, size: 4 },
+      points: { show: few, size: 4 },
     });
     const series = [{}, ...this.raw.map((_, i) => line(i, faint)), ...this.smooth.map((_, i) => line(i, false))];
-    const axis = { stroke: c.text, font: c.font, grid: { stroke: c.grid, width: 1 }, ticks: { show: false }, gap: 4 };
     return {
       width,
       height: HEIGHT,
@@ -120,12 +117,7 @@ export class Overlay {
       padding: [8, 8, 0, 0],
       scales: { x: { time: false }, y: this.options.log ? { distr: 3 } : { range: calm } },
       series,
-      axes: [
-        this.options.time
-          ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
-          : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
-        { ...axis, size: 48, space: 28, values: (_u, v) => v.map((value) => (value === null ? "" : show(value))) },
-      ],
+      axes: axes(c, this.options.time),
       cursor: {
         y: false, points: { show: n <= MARKED, size: 6 }, drag: { x: true, y: false, setScale: false },
         sync: { key: this.options.group },
@@ -150,12 +142,4 @@ export class Overlay {
     const values = this.raw.map((_, i) => near(u.data[first + i] as (number | null)[] | undefined, at));
     this.read(values, u.data[0][at] ?? null);
   }
-}
-
-function near(column: (number | null)[] | undefined, at: number): number | null {
-  for (let i = at; column && i >= 0 && i > at - 50; i -= 1) {
-    const value = column[i];
-    if (value !== null && value !== undefined) return value;
-  }
-  return null;
 }
