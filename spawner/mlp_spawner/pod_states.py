@@ -15,6 +15,8 @@ START = "mlp-hub/start"
 """Annotation that tells one start of a server from another, whose pod has the same name."""
 _NO_IMAGE = {"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
 _NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+_NOT_YET = "failed to sync "
+"""Given: how a node begins to say that it has not heard of a secret or config map within its time; it asks again by itself."""
 _OVER = {"Succeeded", "Failed"}
 _DELETED = msg("The notebook server's pod was deleted in the cluster, not by the hub. Start it again")
 
@@ -95,7 +97,7 @@ def hopeless(pod: Pod) -> Message:
             image=pod.image,
             why=_short(why),
         )
-    if pod.waiting in _NO_CONTAINER:
+    if pod.waiting in _NO_CONTAINER and not pod.said.startswith(_NOT_YET):
         return msg(
             "The notebook server's container cannot be made: {why}. An administrator of the hub can mend that",
             why=_short(why),

@@ -102,6 +102,18 @@ def test_an_image_that_cannot_be_had_is_hopeless_and_one_that_is_tried_again_is_
     assert "tried again" in plain(pod_states.waits_for(again))
 
 
+def test_a_container_that_cannot_be_made_is_hopeless_but_not_while_its_node_only_has_not_heard_of_a_secret() -> (
+    None
+):
+    waiting = {"reason": "CreateContainerConfigError", "message": 'secret "gone" not found'}
+    said = plain(pod_states.hopeless(told(containerStatuses=container(waiting=waiting))))
+    assert said.startswith('The notebook server\'s container cannot be made: secret "gone" not found.')
+    waiting["message"] = "failed to sync secret cache: timed out waiting for the condition"
+    late = told(phase="Pending", containerStatuses=container(waiting=waiting))
+    assert not pod_states.hopeless(late)
+    assert "on its node" in plain(pod_states.waits_for(late))
+
+
 def test_a_pod_whose_volume_is_not_there_yet_waits_for_that_and_for_no_node() -> None:
     condition = {
         "type": "PodScheduled",
