@@ -315,6 +315,8 @@ def test_no_page_of_ours_is_shown_in_a_frame(
     page = lured(admin, trap)
     page.evaluate(FRAME, f"{hub.url}{path}")
     (frame,) = [f for f in page.frames if f != page.main_frame]
+    while not frame.url:  # the error page is told to us after the frame's own load
+        page.wait_for_event("framenavigated", lambda seen: seen == frame)
     assert frame.url.startswith("chrome-error:"), frame.url
     page.close()
 

@@ -79,6 +79,8 @@ def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> Non
         usage = await rig.platform.tenants.usage(DEFAULT_TENANT)
         assert {str(h.holder) for h in usage.holdings} == {"home of ann", "files of the jobs of ann"}
         await rig.platform.jobs.delete(SYSTEM, "ann", "digits")
+        run = rig.workspace("ann", "digits")
+        await until(lambda: asyncio.to_thread(lambda: not run.exists()), what="the job's files to go")
         await exact(rig, "ann")
         assert 3 * MIB <= await rom(rig) < 4 * MIB, "the home alone"
 
