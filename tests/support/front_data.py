@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from front_files import FrontFiles
 from front_notices import FrontNotices
 from front_programs import services
+from front_secrets import secrets
 from front_runs import FrontRuns
 from front_shapes import (
     GIB,
@@ -157,6 +158,7 @@ class Data:
         }
         self.runtimes: dict[str, dict[str, Json]] = {}
         self.programs: dict[str, dict[str, Json]] = {}
+        self.secrets: dict[str, dict[str, Json]] = {}
         self.bookings: dict[str, list[Json]] = {
             "teal": [
                 {
@@ -427,6 +429,8 @@ class Data:
                 return self._job(method, user, name, verb)
             case _, ["users", _, ("notifications" | "notices") as what], _:
                 return self.notices.answer(method, what, verb, body)
+            case _, ["users" | "tenants" as whose, name, "secrets", *rest], "":
+                return secrets(self.secrets.setdefault(name, {}), method, whose[:-1], rest, body)
             case "GET", ["users", _, "tokens"], "":
                 return 200, self.tokens
             case "GET", ["users", name, "leaving"], "":

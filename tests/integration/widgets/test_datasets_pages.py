@@ -123,8 +123,8 @@ def test_datasets_and_files_are_deleted_once_that_is_confirmed(pages: Pages, fro
 def test_no_datasets_and_no_answer_are_told(pages: Pages, front: FrontService) -> None:
     front.data.datasets.rows.clear()
     page = pages.panel("datasets")
-    expect(page.locator(".mlp-empty")).to_contain_text("No datasets yet")
-    expect(page.locator(".mlp-empty")).to_contain_text("%mlp data push photos")
+    expect(page.locator(".mlp-empty").first).to_contain_text("No datasets yet")
+    expect(page.locator(".mlp-empty").first).to_contain_text("%mlp data push photos")
     front.data.forced["GET /users/ann/datasets"] = (503, {"msg": "the database is away"})
     page = pages.panel("datasets")
     expect(page.get_by_role("alert")).to_contain_text("the database is away")

@@ -9,10 +9,11 @@ import { paths, type Client } from "../core/api";
 import { dataUrl, listData, nameFor, removeData, withoutTop, type DataEntry, type Upload } from "../core/data";
 import { bytes, clock } from "../core/format";
 import { n, t } from "../core/language";
-import type { Dataset } from "../core/wire";
+import type { Dataset, Secret } from "../core/wire";
 import { go, href, Link } from "./address";
 import { useHub, useRun } from "./context";
 import { Field, PageHead, Select } from "./form";
+import { Secrets } from "./Secrets";
 import { Drop, GoingUp, upload, type Going } from "./Upload";
 
 const EVERY = 4000;
@@ -111,6 +112,7 @@ export function DatasetsPage(): JSX.Element {
       ) : (
         <Drop chosen={setFresh}>{t("Drop files or a directory here: they become a dataset")}</Drop>
       )}
+      <Secrets of={{ user: session.username }} />
       {asked ? (
         <Question title={t("Delete dataset {name}?", { name: asked.name })} busy={busy} no={() => setAsked(null)} yes={() => void run(() => remove(client, asked), t("{name} is being deleted", { name: asked.name }))}>
           {t("Its files, {size}, are removed for good.", { size: bytes(asked.used) })}
@@ -174,6 +176,11 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
   const [secret, setSecret] = useState("");
   const [tenant, setTenant] = useState(session.tenants[0] ?? "");
   const { run, busy, error } = useRun(done);
+  const known = useLoad(`secrets ${tenant}`, async () => {
+    const of = [paths.ownSecrets(session.username), ...(tenant ? [paths.teamSecrets(tenant)] : [])];
+    const lists = await Promise.all(of.map((path) => client.list<Secret>(path)));
+    return [...new Set(lists.flatMap((list) => list.items.map((one) => one.name)))].sort();
+  });
   const clash = taken.includes(name) ? t("There is one of this name; choose another one") : null;
   const wrong = clash ?? (!name || NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
   const start = async (): Promise<void> => {
@@ -188,7 +195,7 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
       <Field label={t("Name")} name="name" value={name} onInput={setName} error={wrong} autofocus />
       <Field label={t("Source, as s3://BUCKET/PREFIX")} name="url" value={url} onInput={setUrl} />
       <Field label={t("Endpoint; none: Amazon's")} name="endpoint" value={endpoint} onInput={setEndpoint} />
-      <Field label={t("Secret that opens it, made by mlp secret set; none: open to everybody")} name="secret" value={secret} onInput={setSecret} />
+      <Field label={t("Secret that opens it, yours or your team's; none: open to everybody")} name="secret" value={secret} onInput={setSecret} choices={known.data ?? []} />
       {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
       <p class="mlp-tools">
         <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, t("{name} is being copied", { name }))}>

@@ -21,6 +21,7 @@ import { Holdings } from "./Quota";
 import { QueueTables, useQueueHints } from "./Queue";
 import { go, href, Link } from "./address";
 import { Runtimes } from "./Runtimes";
+import { Secrets } from "./Secrets";
 import { TenantForm } from "./TenantForm";
 import { n, t } from "../core/language";
 
@@ -192,6 +193,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} /> : null}
           {manages ? <Members tenant={name} /> : null}
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
+          {manages ? <Secrets of={{ tenant: name }} /> : null}
         </>
       ) : null}
       {deleting && tenant ? <DeleteTenant tenant={tenant} close={() => setDeleting(false)} /> : null}

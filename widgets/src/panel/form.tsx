@@ -15,7 +15,7 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
   placeholder?: string;
   /** What is offered while one types; anything else may be typed too. */
   choices?: string[] | undefined;
-  type?: "text" | "datetime-local" | "time";
+  type?: "text" | "password" | "datetime-local" | "time";
 }): JSX.Element {
   const id = useId("field");
   const box = useRef<HTMLInputElement>(null);
@@ -32,7 +32,7 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
         id={id}
         name={name}
         type={type}
-        autocomplete="off"
+        autocomplete={type === "password" ? "new-password" : "off"}
         spellcheck={false}
         value={value}
         disabled={disabled ?? false}
