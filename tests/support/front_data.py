@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from front_files import FrontFiles
 from front_notices import FrontNotices
 from front_programs import services
-from front_secrets import secrets
 from front_runs import FrontRuns
+from front_secrets import secrets
 from front_shapes import (
     GIB,
     SCHEDULING,

@@ -38,7 +38,9 @@ def set_by_keyboard(page: Page) -> None:
 def test_a_persons_secret_is_set_offered_for_a_copy_set_anew_and_removed(
     pages: Pages, front: FrontService
 ) -> None:
-    front.data.secrets[front.data.session["tenants"][0]] = {"shared": secret_of("shared", "tenant", "access_key_id")}
+    front.data.secrets[front.data.session["tenants"][0]] = {
+        "shared": secret_of("shared", "tenant", "access_key_id")
+    }
     page = pages.panel("datasets")
     expect(region(page)).to_contain_text("No secrets yet")
     set_by_keyboard(page)

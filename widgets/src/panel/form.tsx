@@ -24,6 +24,8 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
     if (autofocus) box.current?.focus();
   }, []);
   const bad = Boolean(error);
+  // the types of inputs know which of them offer choices, so each kind is told apart
+  const how = choices?.length ? { type: "text" as const, list: `${id}-choices` } : type === "text" ? { type } : type === "password" ? { type } : { type };
   return (
     <div class={bad ? "mlp-field mlp-field-bad" : "mlp-field"}>
       <label for={id}>{label}</label>
@@ -31,13 +33,12 @@ export function Field({ label, value, onInput, hint, error, name, autofocus, dis
         ref={box}
         id={id}
         name={name}
-        type={type}
         autocomplete={type === "password" ? "new-password" : "off"}
         spellcheck={false}
         value={value}
         disabled={disabled ?? false}
         placeholder={placeholder ?? ""}
-        {...(choices?.length ? { list: `${id}-choices` } : {})}
+        {...how}
         aria-invalid={bad}
         aria-describedby={`${id}-hint`}
         onInput={(e) => onInput(e.currentTarget.value)}
