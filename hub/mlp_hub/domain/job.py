@@ -74,6 +74,8 @@ HOLDING = frozenset(
 ALIVE = HOLDING - {P.ADMITTED, P.FINISHING}
 """Phases in which ranks of the present attempt may be alive."""
 WAITING = frozenset({P.QUEUED, P.SUSPENDED})
+GOES_ON = frozenset({Target.RUN, Target.RESIZE})
+"""Targets of jobs that nobody has asked to end or to give way."""
 
 _STATE: Mapping[Phase, State] = {
     **dict.fromkeys(HOLDING, State.RUNNING),

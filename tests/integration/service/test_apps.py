@@ -13,6 +13,7 @@ import tritonclient.http as triton
 
 from app_rig import AppRig, door, play_apps
 from mlp_api.apps import AppScale
+from mlp_api.types import TenantUpdate
 from mlp_hub import sandbox
 from mlp_hub.domain.app_usage import AppUse
 from mlp_hub.domain.errors import Reason, Refused
@@ -210,3 +211,28 @@ def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
         assert await rig.executor.known() == []
 
     play_apps(tmp_path, story)
+
+
+def test_replicas_end_for_a_move_of_their_tenants_files_and_come_back(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        await rig.model()
+        await rig.deploy()
+        first = await rig.endpoint(lambda e: bool(e.replicas))
+        root = tmp_path / "volume"
+        await rig.platform.tenants.update(
+            "default", TenantUpdate(isolation="dedicated", data_root=str(root)), actor="admin"
+        )
+
+        async def moved() -> bool:
+            found = (await rig.platform.tenants.get("default")).move
+            assert found is None or found.state != "failed", str(found.message)
+            return found is not None and found.state == "done"
+
+        await until(moved, what="the files to be moved")
+        second = await rig.endpoint(lambda e: bool(e.replicas) and e.replicas != first.replicas)
+        async with door(second.replicas[0]) as where:
+            assert await asyncio.to_thread(infer, where, [5.0], binary=True) == [11.0]
+        assert (root / "models" / "ann").is_dir()
+        assert (await asyncio.to_thread(rig.held)).cpu == 500
+
+    play_apps(tmp_path / "hub", story)

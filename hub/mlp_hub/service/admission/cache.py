@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import HOLDING, Job, Phase, Target
+from mlp_hub.domain.job import GOES_ON, HOLDING, Job, Phase, Target
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.cycle.grounds import Grounds
@@ -47,7 +47,6 @@ from mlp_hub.service.admission.snapshot import (
 )
 
 _RUNS = frozenset({Phase.ADMITTED, Phase.STARTING, Phase.RUNNING})
-_STAYS = frozenset({Target.RUN, Target.RESIZE})
 LATE_S = 1.0
 """Tuning: seconds between admission and begin, beyond which the core is told that the job ends so much later: fewer
 corrections, for a less exact forecast."""
@@ -175,7 +174,7 @@ class KeptCore:
         uid = job.uid
         self.promised.pop(uid, None)
         if uid in self.leaving:
-            if job.phase in _RUNS and job.target in _STAYS:
+            if job.phase in _RUNS and job.target in GOES_ON:
                 # its user stopped and resumed it before it was asked to leave: what was planned with its room is void
                 raise ValueError(f"job {uid} was to leave and goes on")
             return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import HOLDING, Job, Phase, Target, wait_ends
+from mlp_hub.domain.job import GOES_ON, HOLDING, Job, Phase, Target, wait_ends
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.nodes import NodeInfo
@@ -28,8 +28,6 @@ from mlp_hub.service.support.batching import in_parts, is_everybodys
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg, msgs
-
-_STOPS = frozenset({Target.RUN, Target.RESIZE})
 
 
 @dataclass(slots=True)
@@ -254,7 +252,7 @@ class _Storing:
         if job is None:
             self.stored.stale.append(preempt.uid)
             return
-        if job.phase not in HOLDING or job.phase is Phase.FINISHING or job.target not in _STOPS:
+        if job.phase not in HOLDING or job.phase is Phase.FINISHING or job.target not in GOES_ON:
             return  # it leaves without being asked
         self.stored.in_force.append(job.uid)
         self.changes.update(self.tx, replace(job, target=Target.PREEMPT))
@@ -267,7 +265,7 @@ class _Storing:
             job is None
             or job.phase not in HOLDING
             or job.phase is Phase.FINISHING
-            or job.target not in _STOPS
+            or job.target not in GOES_ON
         ):
             self.stored.stale.append(resize.uid)
             return

@@ -1,6 +1,7 @@
 """Worker of the queue that moves a tenant's files to where they are to be kept.
 
-1. Nothing of the tenant starts any more; what runs goes on to its end.
+1. Nothing of the tenant starts any more; what runs goes on to its end. Replicas of apps, which have none, are ended last, and start
+   again afterwards.
 2. From then on nobody of the platform changes its files. They are copied, and both copies compared.
 3. One transaction says that the copy counts; what it was made of is removed.
 
@@ -13,9 +14,11 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from mlp_hub.domain.app import is_replica
 from mlp_hub.domain.errors import MessageError, Reason, Refused, Unavailable
+from mlp_hub.domain.job import GOES_ON, HOLDING, Phase, Target
 from mlp_hub.domain.relocation import Relocation, RelocationPhase, check_relocation_move
 from mlp_hub.domain.tenant import ENCRYPTED, Isolation, Tenant
 from mlp_hub.domain.tenant_context import SYSTEM
@@ -27,8 +30,9 @@ from mlp_hub.scheduler.model.types import Verdict
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.quota.refusals import holder_of
-from mlp_hub.service.state.board import Board
+from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, JobRef, Message, msg, msgs
@@ -219,6 +223,7 @@ class RelocationWorker:
                 await self._enter(tenant, found.old, held=False)
         if who is not None:
             await self._say(found, who)
+            await self._end_replicas(tenant)
             self._queue.add_after((KIND, tenant), LOOK_S)
             return False
         try:
@@ -237,6 +242,26 @@ class RelocationWorker:
             return await self._undo(found, text)
         self._done[tenant] = 0
         return await self._move(found, R.COPYING, total=room.needed)
+
+    async def _end_replicas(self, tenant: str) -> None:
+        """End replicas of apps once nothing else of a tenant runs: they would be waited for for ever. They are queued again."""
+        held = [job for job in self._board.holding.values() if job.spec.tenant == tenant]
+        ended = [job.uid for job in held if job.target in GOES_ON and job.phase is not Phase.FINISHING]
+        if not ended or not all(is_replica(job.spec.name) for job in held):
+            return
+
+        def work(tx: Tx, changes: Changes) -> None:
+            if self._runs(tx, tenant).others or tx.relocations.under_way(tenant) is None:
+                return
+            for uid in ended:
+                job = tx.jobs.get(SYSTEM, uid)
+                if job is None or job.phase not in HOLDING or job.target not in GOES_ON:
+                    continue
+                changes.update(tx, replace(job, target=Target.PREEMPT))
+                why = msg("Ended while its tenant's files are moved; it starts again when that is done.")
+                changes.add_event(tx, uid, self._clock(), Step("preempted", why, Reason.TENANT_MOVES.value))
+
+        await self._board.commit(work)
 
     async def _copy(self, found: Relocation, files: TenantFiles) -> bool:
         going = self._going_on(found)
@@ -370,7 +395,10 @@ class RelocationWorker:
         return await self._db.read(look)
 
     def _who_runs(self, tx: Tx, tenant: str) -> Message | None:
-        return who_runs(tx, self._board, tenant, self._clock())
+        return self._runs(tx, tenant).words
+
+    def _runs(self, tx: Tx, tenant: str) -> StillRunning:
+        return still_running(tx, self._board, tenant, self._clock())
 
     def _counter(self, found: Relocation) -> Callable[[int], None]:
         self._done[found.tenant] = 0
@@ -395,22 +423,40 @@ MOVES = Verdict(Reason.TENANT_MOVES, msg("Its tenant's files are being moved. St
 """Why nothing of such a tenant starts."""
 
 
-def who_runs(tx: Tx, board: Board, tenant: str, now: float) -> Message | None:
-    """Say what of a tenant runs, or is being written to; None where nothing is."""
+@dataclass(frozen=True, slots=True)
+class StillRunning:
+    """What of a tenant runs, or is being written to: replicas of apps, and by name all `others`, which end by themselves."""
+
+    replicas: int
+    others: tuple[Message | JobRef | str, ...]
+
+    @property
+    def words(self) -> Message | None:
+        """What is waited for; None where nothing is."""
+        if self.others:
+            return msgs(
+                "waits for 1 to end: {names}",
+                "waits for {n} to end: {names}",
+                n=len(self.others),
+                names=self.others[:MOST_NAMED],
+            )
+        if not self.replicas:
+            return None
+        return msgs(
+            "ends 1 replica of its apps, which starts again when it is done",
+            "ends {n} replicas of its apps, which start again when it is done",
+            n=self.replicas,
+        )
+
+
+def still_running(tx: Tx, board: Board, tenant: str, now: float) -> StillRunning:
+    """Return what of a tenant runs, or is being written to."""
     jobs = [job for job in board.holding.values() if job.spec.tenant == tenant]
-    servers = tx.ledger.held(now, tenant=tenant, applier=SERVER.applier)
-    uploads = [item for item in tx.stored.of_tenant(tenant) if item.granted]
-    if not jobs and not servers and not uploads:
-        return None
-    names: list[Message | JobRef | str] = [job.ref for job in jobs]
-    names += [holder_of(row) for row in servers]
-    names += [item.name for item in uploads]
-    return msgs(
-        "waits for 1 to end: {names}",
-        "waits for {n} to end: {names}",
-        n=len(jobs) + len(servers) + len(uploads),
-        names=tuple(names[:MOST_NAMED]),
-    )
+    names: list[Message | JobRef | str] = [job.ref for job in jobs if not is_replica(job.spec.name)]
+    replicas = len(jobs) - len(names)
+    names += [holder_of(row) for row in tx.ledger.held(now, tenant=tenant, applier=SERVER.applier)]
+    names += [item.name for item in tx.stored.of_tenant(tenant) if item.granted]
+    return StillRunning(replicas, tuple(names))
 
 
 def _way(found: Relocation) -> Crossing:
