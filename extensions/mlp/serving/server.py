@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 import zlib
+from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer, ThreadingMixIn
@@ -26,6 +27,8 @@ MOST_BODY = 512 << 20
 """Safety: bytes of one request: what is larger is no request for a model."""
 IDLE_S = 75.0
 """Safety: seconds that a connection may say nothing."""
+END_S = 10.0
+"""Safety: seconds that an end of the server waits for what is under way."""
 _MODEL = re.compile(
     r"/v2/models/(?P<name>[^/]+)(/versions/(?P<version>[^/]+))?(?P<rest>/ready|/infer|/config)?"
 )
@@ -48,6 +51,8 @@ class ModelServer(ThreadingMixIn, BaseServer):
         self.socket = listener
         self.model, self.name, self.version, self.key = model, name, version, key
         self.turns = threading.BoundedSemaphore(max(len(os.sched_getaffinity(0)), 1))
+        self._at_work = 0
+        self._changed = threading.Condition()
 
     def fileno(self) -> int:
         """Return what is waited on."""
@@ -71,9 +76,23 @@ class ModelServer(ThreadingMixIn, BaseServer):
             request.shutdown(socket.SHUT_WR)
         request.close()
 
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Have an end of the server wait for this."""
+        with self._changed:
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._at_work -= 1
+                self._changed.notify_all()
+
     def server_close(self) -> None:
-        """Take no more, and wait for what is under way."""
+        """Take no more, and wait for requests that are under way; connections without one are cut."""
         self.socket.close()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._at_work, END_S)
         super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
@@ -102,6 +121,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer what is asked about the server and its model."""
+        with self.server.at_work():
+            self._describe()
+
+    def do_POST(self) -> None:
+        """Infer."""
+        with self.server.at_work():
+            self._work()
+
+    def _describe(self) -> None:
         path = self.path.partition("?")[0].rstrip("/")
         if path in {"/v2/health/live", "/v2/health/ready"}:
             self._answer(HTTPStatus.OK, {"live" if path.endswith("live") else "ready": True})
@@ -118,8 +146,7 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self._answer(HTTPStatus.OK, self._metadata())
 
-    def do_POST(self) -> None:
-        """Infer."""
+    def _work(self) -> None:
         path = self.path.partition("?")[0].rstrip("/")
         try:
             body = self._body()

@@ -108,6 +108,8 @@ def test_a_new_version_answers_before_the_old_one_goes(tmp_path: Path) -> None:
         new = await rig.endpoint(lambda e: bool(e.replicas) and old.replicas[0] not in e.replicas)
         assert new.version == 2
         assert all(seen), "at some moment nothing answered"
+        async with door(old.replicas[0]) as where:  # who was told of it a moment ago is answered still
+            assert await asyncio.to_thread(infer, where, [3.0], binary=True) == [7.0]
         done = await rig.app(lambda a: len(a.running) == 1)
         assert (done.generation, done.phase) == (2, "running")
 

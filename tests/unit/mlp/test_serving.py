@@ -144,6 +144,37 @@ def test_a_model_that_fails_and_what_is_not_there_say_so(served: str) -> None:
     assert ask(served, "POST", "/v2/models/echo/infer", b"zz\r\n", **chunked)[0] == 400
 
 
+def test_an_end_waits_for_the_answer_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLP_APP_PORT", "0")
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Echo):
+        def predict(self, inputs: dict[str, Any]) -> dict[str, Any]:
+            begun.set()
+            assert goes_on.wait(60)
+            return inputs
+
+    said: list[tuple[int, Any]] = []
+    with listen() as listener:
+        where = f"127.0.0.1:{listener.getsockname()[1]}"
+        server = ModelServer(listener, Slow(), "echo", "3")
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        body = json.dumps({"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [2.5]}]})
+        asks = threading.Thread(target=lambda: said.append(ask(where, "POST", "/v2/models/echo/infer", body)))
+        asks.start()
+        assert begun.wait(60)
+        server.shutdown()
+        closes = threading.Thread(target=server.server_close)
+        closes.start()
+        closes.join(0.2)
+        assert closes.is_alive(), "it went while somebody waited for an answer"
+        goes_on.set()
+        closes.join(60)
+        asks.join(60)
+    ((status, answer),) = said
+    assert (status, answer["outputs"][0]["data"]) == (200, [2.5])
+
+
 def test_binary_data_that_is_cut_or_too_much_is_refused() -> None:
     one = {"name": "x", "shape": [1], "datatype": "BYTES", "parameters": {"binary_data_size": 5}}
     with pytest.raises(BadRequest, match="middle of a value"):

@@ -34,6 +34,9 @@ from mlp_language.message import msg, to_data
 KIND = "app"
 PLACED_S = 0.2
 """Tuning: seconds between two looks whether it is known where a replica that runs listens, which its cluster tells a moment later."""
+DRAINS_S = 4.0
+"""Tuning: seconds in which nothing is sent to a replica that answers before it is ended: more than the gateway's answers are believed
+(`FRESH_MS`), so that nobody's request meets its end; the room that it holds comes back as much later."""
 GOING_S = 0.5
 """Tuning: seconds between two looks whether the replicas of an app that is deleted have gone."""
 REFUSED_S = 30.0
@@ -71,6 +74,7 @@ class AppWorker:
         self.last_asked: dict[str, float] = {}
         self._known: dict[str, float] = {}  # since when it is known how busy an app is
         self._loads: dict[str, list[tuple[float, float]]] = {}  # when, and how many requests were under way
+        self._draining: dict[str, dict[str, float]] = {}  # since when nothing is sent to which attempts
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
@@ -86,6 +90,7 @@ class AppWorker:
         self.last_asked.clear()
         self._known.clear()
         self._loads.clear()
+        self._draining.clear()
 
     def changed(self, uid: str) -> None:
         """Note that somebody says how an app is to be now: only what is asked of it from here on makes it shrink."""
@@ -149,13 +154,15 @@ class AppWorker:
         app, idle_s = self._scaled(app, ready)
         plan = decide(app, jobs, ready, self._clock())
         self._publish(plan, running, placed, answering)
+        plan, drains_s = self._drained(plan, ready)
         if not await self._store(found[0], plan):
             return True
         if plan.gone:
             self._gone(uid)
             return False
         await self._start(plan)
-        waits = [s for s in (plan.again_s, idle_s, GOING_S if app.phase is AppPhase.DELETING else None) if s]
+        going_s = GOING_S if app.phase is AppPhase.DELETING else None
+        waits = [s for s in (plan.again_s, idle_s, drains_s, going_s) if s]
         if len(placed) < len(probes):
             waits.append(PLACED_S)
         if waits:
@@ -216,6 +223,19 @@ class AppWorker:
             Endpoint(app.uid, app.user, app.name, app.tenant, app.phase.value, app.spec.version, where)
         )
 
+    def _drained(self, plan: AppPlan, ready: set[str]) -> tuple[AppPlan, float | None]:
+        """Return the plan without the ends of replicas to which something may be sent still, and in how long there are such."""
+        uid, now = plan.app.uid, self._clock()
+        asked = [] if plan.app.phase is AppPhase.DELETING else [job for job in plan.stop if job.uid in ready]
+        before = self._draining.pop(uid, {})
+        since = {job.attempt: before.get(job.attempt, now) for job in asked}
+        left = {attempt: at + DRAINS_S - now for attempt, at in since.items() if at + DRAINS_S > now}
+        if not left:
+            return plan, None
+        self._draining[uid] = {attempt: since[attempt] for attempt in left}
+        stop = tuple(job for job in plan.stop if job.attempt not in left)
+        return replace(plan, stop=stop), min(left.values())
+
     async def _store(self, before: App, plan: AppPlan) -> bool:
         """Store what was decided; False where somebody changed the app meanwhile."""
         if plan.app == before and not (plan.stop or plan.forget or plan.gone):
@@ -271,7 +291,7 @@ class AppWorker:
     def _gone(self, uid: str) -> None:
         self.probing.keep(uid, {})
         self.endpoints.drop(uid)
-        for kept in (self.last_asked, self._known, self._loads):
+        for kept in (self.last_asked, self._known, self._loads, self._draining):
             kept.pop(uid, None)
 
 
