@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -228,6 +230,18 @@ def test_from_a_dataset_by_mpi_and_a_model_to_an_app_and_back_to_nothing(kube: K
         hub.wait_back("service", service)
         wait_for(lambda: answered(hub, key), message="for the app to answer a hub that began anew")
 
+        with asked_all_the_time(hub, key) as answers:
+            ann("apps", "deploy", "line", "--cpu", "0.3", "--ram", "768", "--replicas", "2", "--replace")
+            wait_for(lambda: two_of_the_new(ann.app("line")), message="for both of the new replicas alone")
+        assert len(answers) > 1
+        assert set(answers) == {""}
+        ann("apps", "scale", "line", "0:1", "--idle", "10s")
+        wait_for(
+            lambda: not kube.get("pods", "-A", "-l", "mlp-hub/app=line")["items"], message="for its sleep"
+        )
+        assert ann.app("line")["phase"] == "waiting"
+        assert infer(hub, key, [3.0]) == [7.0], "a request wakes it"
+
         (hub.homes / "ann" / "token").write_text(hub.token("ann"))
         os.chown(hub.homes / "ann" / "token", *_owner(hub.homes / "ann"))
         hub.submit("ann", "pulls", PULLS, cpu=0.2, ram=512)
@@ -256,6 +270,31 @@ def answered(hub: LiveHub, key: str) -> bool:
         return infer(hub, key, [5.0]) == [11.0]
     except Exception:  # noqa: BLE001 - what is in between says so in many ways
         return False
+
+
+@contextlib.contextmanager
+def asked_all_the_time(hub: LiveHub, key: str) -> Iterator[list[str]]:
+    """Have somebody ask one request after the other; yields what went wrong with each, or nothing."""
+    over, answers = threading.Event(), list[str]()
+
+    def ask() -> None:
+        while not over.wait(0.05):
+            try:
+                answers.append("" if infer(hub, key, [5.0]) == [11.0] else "wrong")
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is what the test looks for
+                answers.append(str(error) or repr(error))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield answers
+    finally:
+        over.set()
+        thread.join()
+
+
+def two_of_the_new(app: dict[str, Any]) -> bool:
+    return app["generation"] == 2 and app["ready"] == len(app["running"]) == 2
 
 
 def _owner(path: Path) -> tuple[int, int]:
