@@ -294,7 +294,7 @@ def asked_all_the_time(hub: LiveHub, key: str) -> Iterator[list[str]]:
 
 
 def two_of_the_new(app: dict[str, Any]) -> bool:
-    return app["generation"] == 2 and app["ready"] == len(app["running"]) == 2
+    return bool(app["generation"] == 2 and app["ready"] == len(app["running"]) == 2)
 
 
 def _owner(path: Path) -> tuple[int, int]:
