@@ -35,7 +35,7 @@ class AppLogQuery(Struct, forbid_unknown_fields=True):
 async def deploy(call: Call) -> Application:
     """Deploy a model, or a command, as an app; it is durable when the answer comes, and started after that.
 
-    Its replicas take of the tenant's quota as jobs do: while there is no room `state` is `waiting`, with the reason as `message`.
+    Its replicas take of the tenant's quota as jobs do: while there is no room `phase` is `waiting`, with the reason as `message`.
     An app of this name that is there already is refused with `Conflict` unless `replace` is said.
     """
     return await call.platform.apps.deploy(call.context, call.user, call.body)
