@@ -10,7 +10,7 @@ from mlp_api.apps import AppCreate, Application, AppScale, AppState
 from mlp_api.jobs import LogLine
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage
+from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.resources.jobs import LogPage, log_text
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import APPS_READ, APPS_WRITE
@@ -49,10 +49,9 @@ async def list_(call: Call) -> Reply:
         call.user,
         tenant=query.tenant,
         state=query.state,
-        limit=query.limit,
-        cursor=query.cursor,
+        **query.asked,
     )
-    return Reply(call.encode(apps), headers={"X-Next-Cursor": cursor} if cursor else {})
+    return listed(call, apps, cursor)
 
 
 async def get(call: Call) -> Application:
