@@ -21,8 +21,8 @@ from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
 from mlp_hub.dav.resources import REFERENCE, Files
 from mlp_hub.dav.service import ServiceDoor
-from mlp_hub.dav.tenants import THREADS as TENANT_THREADS
-from mlp_hub.dav.tenants import TenantServer
+from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
+from mlp_hub.dav.tenant_server import TenantServer
 from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
 from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings, SettingsError

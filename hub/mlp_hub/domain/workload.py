@@ -1,6 +1,6 @@
 """Kinds of workloads that ask for room through the ledger. A kind is a row of this table.
 
-Jobs have rows of their own; what is admitted for a notebook server, or for an app, is its resource request.
+Jobs have rows of their own, and replicas of apps are jobs; what is admitted for a notebook server is its resource request.
 """
 
 from __future__ import annotations

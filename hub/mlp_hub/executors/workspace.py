@@ -188,11 +188,11 @@ class Workspace(Protocol):
         ...
 
     async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
-        """List a directory of a run or a home, by its path below; what comes `after` a name. Refuses what is none, and links."""
+        """List a directory of a run, a home or something stored, by its path below; what comes `after` a name. Refuses what is none, and links."""
         ...
 
     async def open_file(self, of: Place | StoredPlace, path: str) -> OpenFile:
-        """Open a plain file of a run or a home, by its path below. Refuses what is none, and links on the way."""
+        """Open a plain file of a run, a home or something stored, by its path below. Refuses what is none, and links on the way."""
         ...
 
     async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:

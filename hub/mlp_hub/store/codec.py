@@ -1,4 +1,7 @@
-"""Domain values to text and back; the only place that knows how they lie in a column."""
+"""Domain values to text and back: the only place that writes and reads JSON of a column, and rows of jobs, tenants, runtimes, bookings and requests.
+
+Rows of all else are made and read by their repositories.
+"""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ import { Drop, GoingUp, upload, type Going } from "./Upload";
 const EVERY = 4000;
 const PAGE = 100;
 const MINUTE = 60_000;
+const NAMED = /^[a-z][a-z0-9.-]{0,49}$/;
 
 function State({ of }: { of: Dataset }): JSX.Element {
   const progress = { progress: of.progress };
@@ -130,7 +131,7 @@ function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken:
   const [error, setError] = useState<unknown>(null);
   const size = uploads.reduce((sum, u) => sum + u.file.size, 0);
   const clash = taken.includes(name) ? t("There is one of this name: open it to add files to it") : null;
-  const wrong = clash ?? (/^[a-z][a-z0-9.-]{0,49}$/.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
+  const wrong = clash ?? (NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
   const start = async (): Promise<void> => {
     setError(null);
     try {
@@ -165,8 +166,6 @@ function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken:
     </section>
   );
 }
-
-const NAMED = /^[a-z][a-z0-9.-]{0,49}$/;
 
 function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => void; done: () => Promise<void> }): JSX.Element {
   const { client, session } = useHub();

@@ -10,7 +10,7 @@ from mlp_api.apps import AppCreate, Application, AppScale, AppState
 from mlp_api.jobs import LogLine
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage
+from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.resources.jobs import LogPage, log_text
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import APPS_READ, APPS_WRITE
@@ -35,7 +35,7 @@ class AppLogQuery(Struct, forbid_unknown_fields=True):
 async def deploy(call: Call) -> Application:
     """Deploy a model, or a command, as an app; it is durable when the answer comes, and started after that.
 
-    Its replicas take of the tenant's quota as jobs do: while there is no room `state` is `waiting`, with the reason as `message`.
+    Its replicas take of the tenant's quota as jobs do: while there is no room `phase` is `waiting`, with the reason as `message`.
     An app of this name that is there already is refused with `Conflict` unless `replace` is said.
     """
     return await call.platform.apps.deploy(call.context, call.user, call.body)
@@ -49,10 +49,9 @@ async def list_(call: Call) -> Reply:
         call.user,
         tenant=query.tenant,
         state=query.state,
-        limit=query.limit,
-        cursor=query.cursor,
+        **query.asked,
     )
-    return Reply(call.encode(apps), headers={"X-Next-Cursor": cursor} if cursor else {})
+    return listed(call, apps, cursor)
 
 
 async def get(call: Call) -> Application:

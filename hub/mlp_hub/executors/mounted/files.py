@@ -1,4 +1,4 @@
-"""Files of a run or of a home as people look at them: directories in pages, plain files to be read; below their directory only.
+"""Files of a run, of a home or of what is stored, as people look at them: directories in pages, plain files to be read; below their directory only.
 
 Programs write what they like there, also while it is looked at. So each step is a single name below an open directory,
 links are told and never followed, and what is refused is refused by name.

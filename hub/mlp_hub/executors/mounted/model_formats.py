@@ -221,7 +221,7 @@ def _varint(file: BufferedReader, at: int) -> tuple[int, int]:
 
 
 PREFERRED = ("keras", "safetensors", "onnx", "skops", "torch", "hdf5", "pickle")
-"""Of several in one directory the first is told, and served (`mlp/serving/loaders.py`)."""
+"""Of several in one directory the first is told. Apps serve the first that they can load, in the same order (`mlp/serving/loaders.py`): no safetensors."""
 BY_ENDING: Mapping[str, Callable[[BufferedReader, str], ModelFormat | None]] = {
     "safetensors": _safetensors,
     "keras": _keras,

@@ -101,11 +101,11 @@ class MountedWorkspace:
             yield SpoolBatch([], spool.MOST_BYTES)
 
     async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
-        """List a directory of a run or a home."""
+        """List a directory of a run, a home or something stored."""
         return await asyncio.to_thread(self._with, of, list_directory, path, after, limit)
 
     async def open_file(self, of: Place | StoredPlace, path: str) -> MountedFile:
-        """Open a plain file of a run or a home."""
+        """Open a plain file of a run, a home or something stored."""
         return await asyncio.to_thread(self._with, of, open_file, path)
 
     async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:

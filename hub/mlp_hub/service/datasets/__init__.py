@@ -1,1 +1,1 @@
-"""Datasets: made, written, listed, deleted."""
+"""Datasets: made, copied from where they are, written, measured, listed, deleted."""

@@ -26,7 +26,7 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, msg
 
 P = DatasetPhase
-_OF_STORAGE = "/stored"
+_STEPS = "/stored"
 """Whose keys are those of what is taken and given; nobody has such a name."""
 _STATES: Mapping[DatasetPhase, api.DatasetState] = {
     P.CREATING: "creating",
@@ -329,12 +329,12 @@ class DatasetService:
 
 
 def _known(tx: Tx, once: str | None) -> bool:
-    return once is not None and tx.idempotency.get(_OF_STORAGE, once) is not None
+    return once is not None and tx.idempotency.get(_STEPS, once) is not None
 
 
 def _remember(tx: Tx, once: str | None, now: float) -> None:
     if once is not None:
-        tx.idempotency.put(_OF_STORAGE, once, Remembered("stored", ""), now)
+        tx.idempotency.put(_STEPS, once, Remembered("stored", ""), now)
 
 
 def _copied(found: Dataset) -> Refused:

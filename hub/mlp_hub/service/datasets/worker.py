@@ -53,7 +53,6 @@ class DatasetWorker(StoredWorker):
     """Measures datasets' files, and removes them."""
 
     kind = "dataset"
-    _times: dict[str, DatasetTimes] | None = None
 
     def __init__(
         self,
@@ -65,6 +64,7 @@ class DatasetWorker(StoredWorker):
     ) -> None:
         super().__init__(means)
         self._clock = clock
+        self._times: dict[str, DatasetTimes] = {}
         self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
 
     async def start(self) -> None:
@@ -94,7 +94,7 @@ class DatasetWorker(StoredWorker):
 
     def rested(self, item: StoredItem) -> None:
         """Have what nothing is written to any more looked at, if there is a reason."""
-        times = (self._times or {}).get(item.uid)
+        times = self._times.get(item.uid)
         if item.reserved or (times is not None and times.due):
             self.look_at(item.uid)
 
@@ -162,8 +162,6 @@ class DatasetWorker(StoredWorker):
         self.look_at(uid)
 
     def _of(self, uid: str, now: float) -> DatasetTimes:
-        if self._times is None:
-            self._times = {}
         return self._times.setdefault(uid, DatasetTimes(now))
 
     async def _work(self, uid: str) -> bool:
@@ -186,7 +184,7 @@ class DatasetWorker(StoredWorker):
     async def _look(self, found: Dataset) -> bool:
         """Measure a dataset, if there is a reason; return whether to do so again at once."""
         uid = found.item.uid
-        times = (self._times or {}).get(uid)
+        times = self._times.get(uid)
         wanted = found.phase in AT_REST and found.item.reserved
         if found.item.granted or not (wanted or (times is not None and times.due)):
             return False

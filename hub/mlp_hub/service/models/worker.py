@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 from dataclasses import replace
-from functools import cached_property
 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.model import (
@@ -22,7 +21,7 @@ from mlp_hub.domain.model import (
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
-from mlp_hub.service.lifecycle.stored import StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
@@ -42,10 +41,9 @@ class ModelWorker(StoredWorker):
 
     kind = KIND
 
-    @cached_property
-    def _unwanted(self) -> set[str]:
-        """Those that are copied and shall not be any further."""
-        return set()
+    def __init__(self, means: StoredMeans) -> None:
+        super().__init__(means)
+        self._unwanted: set[str] = set()  # those that are copied and shall not be any further
 
     async def start(self) -> None:
         """Look at all that are not at rest."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import Row, delete, select, update
 
 from mlp_hub.domain.app_gate import AppKey, AppVisit
 from mlp_hub.store.repos.base import Repo
@@ -25,10 +25,6 @@ class AppGateRepo(Repo):
     def keys(self, app: str) -> list[AppKey]:
         """Return an app's, by name."""
         return [_key_of(row) for row in self._c.execute(select(k).where(k.c.app == app).order_by(k.c.name))]
-
-    def count_keys(self, app: str) -> int:
-        """Return how many an app has."""
-        return int(self._c.execute(select(func.count()).where(k.c.app == app)).scalar_one())
 
     def key_of(self, sha256: str) -> AppKey | None:
         """Return the key with this SHA-256 (hex)."""
