@@ -59,6 +59,11 @@ class ModelFormat:
     facts: Mapping[str, str] = field(default_factory=dict)
     seen: tuple[str, ...] = ()  # some of the names that were looked at
 
+    @property
+    def is_weights_alone(self) -> bool:
+        """Whether no program comes with them: who serves it brings one, as a command."""
+        return self.name == "safetensors" or (self.name == "torch" and self.main.endswith((".ckpt", ".bin")))
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:

@@ -200,3 +200,10 @@ def test_a_request_that_is_repeated_makes_one_dataset(rig: ApiRig, team: str) ->
     for _ in range(2):
         answer = rig.ask("POST", "/users/ann/datasets", body, token=rig.ann, headers={"Idempotency-Key": "k"})
         assert answer.status == 201
+
+
+def test_the_audit_log_names_who_made_it_not_whose_it_is(rig: ApiRig, team: str) -> None:
+    made = rig.ask("POST", "/users/ann/datasets", {"name": "by-root", "size": 0}, token=rig.root_user)
+    assert made.status == 201, made.json
+    (entry,) = rig.ask("GET", "/audit?object=by-root", token=rig.root_user).json
+    assert (entry["actor"], entry["action"]) == ("admin", "dataset.create")

@@ -13,6 +13,7 @@ import tritonclient.http as triton
 
 from app_rig import AppRig, door, play_apps
 from mlp_api.apps import AppScale
+from mlp_api.models import ModelCreate
 from mlp_api.types import TenantUpdate
 from mlp_hub import sandbox
 from mlp_hub.domain.app_usage import AppUse
@@ -20,6 +21,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.apps.connecting import connect
+from model_files import FORMATS
 from waiting import until
 
 
@@ -238,3 +240,29 @@ def test_replicas_end_for_a_move_of_their_tenants_files_and_come_back(tmp_path: 
         assert (await asyncio.to_thread(rig.held)).cpu == 500
 
     play_apps(tmp_path / "hub", story)
+
+
+def test_weights_without_a_program_are_deployed_with_a_command_alone(tmp_path: Path) -> None:
+    def weights(place: Path) -> None:
+        for name, data in FORMATS["safetensors"].items():
+            (place / name).write_bytes(data)
+
+    async def story(rig: AppRig) -> None:
+        place = rig.directories.homes / "ann" / "line"
+        await asyncio.to_thread(place.mkdir, parents=True)
+        await asyncio.to_thread(weights, place)
+        await rig.platform.models.register(SYSTEM, "ann", ModelCreate(name="line", src="home/line"))
+
+        async def ready() -> bool:
+            return (await rig.platform.models.get(SYSTEM, "ann", "line")).state == "ready"
+
+        await until(ready, what="the weights to be copied")
+        with pytest.raises(Refused) as refused:
+            await rig.deploy()
+        assert refused.value.reason is Reason.INVALID
+        assert "model line@1 is model.safetensors, weights without a program" in str(refused.value.message)
+        assert await rig.platform.apps.list(SYSTEM, "ann") == ([], None)
+        await rig.deploy(command='exec python -m http.server "$PORT" --bind 127.0.0.1')
+        await rig.app(lambda a: a.phase == "running")
+
+    play_apps(tmp_path, story)

@@ -38,7 +38,7 @@ async def deploy(call: Call) -> Application:
     Its replicas take of the tenant's quota as jobs do: while there is no room `phase` is `waiting`, with the reason as `message`.
     An app of this name that is there already is refused with `Conflict` unless `replace` is said.
     """
-    return await call.platform.apps.deploy(call.context, call.user, call.body)
+    return await call.platform.apps.deploy(call.context, call.user, call.body, actor=call.principal.name)
 
 
 async def list_(call: Call) -> Reply:
@@ -61,7 +61,9 @@ async def get(call: Call) -> Application:
 
 async def scale(call: Call) -> Application:
     """Say how many replicas there are to be; those that are there already go on."""
-    return await call.platform.apps.scale(call.context, call.user, call.params["app"], call.body)
+    return await call.platform.apps.scale(
+        call.context, call.user, call.params["app"], call.body, actor=call.principal.name
+    )
 
 
 async def delete(call: Call) -> Application:

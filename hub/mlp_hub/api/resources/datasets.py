@@ -27,7 +27,7 @@ class DatasetQuery(ListPage, forbid_unknown_fields=True):
 
 async def create(call: Call) -> Dataset:
     """Make a dataset; its room is kept when the answer comes, and its files may be written."""
-    return await call.platform.datasets.create(call.user, call.body)
+    return await call.platform.datasets.create(call.user, call.body, actor=call.principal.name)
 
 
 async def list_(call: Call) -> Reply:

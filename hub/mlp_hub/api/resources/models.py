@@ -27,7 +27,7 @@ async def register(call: Call) -> Model:
     The files are copied after that: `state` goes from `creating` to `ready`, or to `error` with a `message` why. Their size is
     charged to the tenant's storage from now on.
     """
-    return await call.platform.models.register(call.context, call.user, call.body)
+    return await call.platform.models.register(call.context, call.user, call.body, actor=call.principal.name)
 
 
 async def list_(call: Call) -> Reply:

@@ -68,7 +68,9 @@ class AppService:
         """Where apps answer."""
         return self._worker.endpoints
 
-    async def deploy(self, context: TenantContext, user: str, asked: api.AppCreate) -> api.Application:
+    async def deploy(
+        self, context: TenantContext, user: str, asked: api.AppCreate, *, actor: str | None = None
+    ) -> api.Application:
         """Take an app in, or what one is to become; durable when this returns, and started after that."""
         if not self._executor.serves:
             _refuse(msg("nothing runs at this hub, whose nodes are simulated, so no app could answer"))
@@ -99,7 +101,10 @@ class AppService:
         own = {} if asked.runtime in {None, *BUILT_IN} else await self._submissions.runtimes_of(tenant)
         runtime = validation.runtime_for(asked.runtime or "plain", own)
         _check_runtime(runtime)
-        version = await self._board.db.read(lambda tx: _version(tx, context, user, tenant, asked.model_name))
+        served = asked.command is None
+        version = await self._board.db.read(
+            lambda tx: _version(tx, context, user, tenant, asked.model_name, served=served)
+        )
         spec = spec_of(asked, version, runtime.name)
         now = self._clock()
         new = App(
@@ -119,7 +124,14 @@ class AppService:
 
         def work(tx: Tx) -> App:
             _tenant(tx, user, tenant)
-            _version(tx, context, user, tenant, names.reference(spec.model, version) if version else "")
+            _version(
+                tx,
+                context,
+                user,
+                tenant,
+                names.reference(spec.model, version) if version else "",
+                served=served,
+            )
             found = tx.apps.find(context, user, asked.name)
             if found is not None:
                 app = _changed(found, new, replaces=asked.replace)
@@ -133,7 +145,7 @@ class AppService:
                 app = replace(new, port=tx.apps.free_port())
             tx.apps.put(app)
             detail = {"model": asked.model_name, "generation": str(app.generation)}
-            tx.audit.add(now, user, "app.deploy", asked.name, tenant=app.tenant, detail=detail)
+            tx.audit.add(now, actor or user, "app.deploy", asked.name, tenant=app.tenant, detail=detail)
             return app
 
         app = await self._board.db.write(work)
@@ -170,7 +182,13 @@ class AppService:
         return [await self._wire(each) for each in found[:limit]], following
 
     async def scale(
-        self, context: TenantContext, user: str, name: str, asked: api.AppScale
+        self,
+        context: TenantContext,
+        user: str,
+        name: str,
+        asked: api.AppScale,
+        *,
+        actor: str | None = None,
     ) -> api.Application:
         """Say how many replicas there are to be."""
         least, most = range_of(asked.replicas)
@@ -186,7 +204,7 @@ class AppService:
             app = replace(found, spec=spec, wanted=found.within(spec))
             tx.apps.put(app)
             detail = {"replicas": str(asked.replicas)}
-            tx.audit.add(now, user, "app.scale", name, tenant=found.tenant, detail=detail)
+            tx.audit.add(now, actor or user, "app.scale", name, tenant=found.tenant, detail=detail)
             return app
 
         app = await self._board.db.write(work)
@@ -361,8 +379,8 @@ def _tenant(tx: Tx, user: str, asked: str | None) -> str:
     return tenant
 
 
-def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str) -> int:
-    """Return the version of a model that is meant and ready; 0 where none is."""
+def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str, *, served: bool) -> int:
+    """Return the version of a model that is meant and ready, and can be `served` where it is to be; 0 where none is."""
     if not model:
         return 0
     parsed = names.parse_reference(model)
@@ -386,6 +404,16 @@ def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str)
                 "model {name} is {phase}; only one that is ready can be deployed",
                 name=found.item.name,
                 phase=found.phase,
+            ),
+        )
+    if served and found.format.is_weights_alone:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "model {name} is {file}, weights without a program to serve them; give a command that loads them from /model, or register "
+                "what the platform's server loads (Keras, SavedModel, TorchScript, ONNX, scikit-learn, MLflow)",
+                name=found.item.name,
+                file=found.format.main,
             ),
         )
     return found.version

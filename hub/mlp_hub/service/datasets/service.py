@@ -59,7 +59,7 @@ class DatasetService:
         self._changed = changed
         self._uids = UidMaker()
 
-    async def create(self, user: str, asked: api.DatasetCreate) -> api.Dataset:
+    async def create(self, user: str, asked: api.DatasetCreate, *, actor: str | None = None) -> api.Dataset:
         """Make a dataset and keep the room for it; durable when this returns. Raises `Refused`."""
         if asked.user not in (None, user):
             raise Refused(
@@ -84,7 +84,7 @@ class DatasetService:
                 self._sources.check(tx, made)
                 detail |= {"source": source.url, "endpoint": source.endpoint, "secret": source.secret}
             tx.datasets.put(made)
-            tx.audit.add(now, user, "dataset.create", asked.name, tenant=tenant, detail=detail)
+            tx.audit.add(now, actor or user, "dataset.create", asked.name, tenant=tenant, detail=detail)
             return made
 
         made = await told(self._db.write(work), self._changed)

@@ -56,7 +56,9 @@ class ModelService:
         self._changed = changed
         self._uids = UidMaker()
 
-    async def register(self, context: TenantContext, user: str, asked: api.ModelCreate) -> api.Model:
+    async def register(
+        self, context: TenantContext, user: str, asked: api.ModelCreate, *, actor: str | None = None
+    ) -> api.Model:
         """Take in the next version of a model, with its room kept; durable when this returns, and copied after that."""
         job, run, path = source.parse(user, asked.src)
         of_job = ""
@@ -89,7 +91,12 @@ class ModelService:
             )
             tx.models.put(made)
             tx.audit.add(
-                now, user, "model.register", title, tenant=tenant, detail={"src": source.text_of(origin)}
+                now,
+                actor or user,
+                "model.register",
+                title,
+                tenant=tenant,
+                detail={"src": source.text_of(origin)},
             )
             return made
 
