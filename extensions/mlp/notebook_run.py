@@ -27,6 +27,8 @@ LONGEST = 4_000
 """Safety: characters of an error's own words in the log's last line."""
 SAVE_EVERY_S = 5.0
 """Tuning: seconds between two times that the copy is written; more often costs disk, less often what a killed job leaves."""
+LONGEST_PATH = 80
+"""Given: characters; a UNIX socket's path has 107 at most, of which the sockets' own names take some."""
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -79,7 +81,7 @@ def _run(name: str, data: bytes, directory: Path) -> int:
     # connection files are of this run only, and the home may be full
     with tempfile.TemporaryDirectory(prefix="mlp-kernel-") as runtime:
         os.environ["JUPYTER_RUNTIME_DIR"] = runtime
-        run = NotebookRun(name, document, directory)
+        run = NotebookRun(name, document, directory, runtime)
         try:
             return asyncio.run(run.execute())
         except (exceptions.CellExecutionError, exceptions.DeadKernelError) as error:
@@ -102,9 +104,10 @@ def _tell(line: str) -> None:
 class NotebookRun:
     """A notebook on its way: which cell runs, what became of it, and its copy."""
 
-    def __init__(self, name: str, document: Any, directory: Path) -> None:
+    def __init__(self, name: str, document: Any, directory: Path, runtime: str) -> None:
         self.document = document
         self.directory = directory
+        self.runtime = runtime
         self.cells = sum(map(notebooks.runs, document.cells))
         self.cell = 0
         self.stopping = False
@@ -132,7 +135,7 @@ class NotebookRun:
             on_cell_execute=self._cell_begins,
             on_cell_executed=self._cell_ended,
             on_cell_error=self._cell_failed,
-            **_transport(self.document),
+            **_transport(self.document, self.runtime),
         )
         try:
             await client.async_execute()
@@ -236,15 +239,14 @@ class NotebookRun:
                 fresh.unlink()
 
 
-def _transport(document: Any) -> dict[str, Any]:
-    """Have the kernel's messages go by UNIX sockets, which only this run's user reaches; not every language's kernel can."""
+def _transport(document: Any, runtime: str) -> dict[str, Any]:
+    """Have the kernel's messages go by UNIX sockets, which only this user reaches; not every language's kernel can."""
     from traitlets.config import Config  # noqa: PLC0415 - see above
 
-    return (
-        {"config": Config(KernelManager={"transport": "ipc"})}
-        if notebooks.language(document) == "python"
-        else {}
-    )
+    manager = {"connection_file": f"{runtime}/kernel.json"}
+    if notebooks.language(document) == "python" and len(runtime) <= LONGEST_PATH:
+        manager["transport"] = "ipc"
+    return {"config": Config(KernelManager=manager)}
 
 
 def _no_kernel(name: str) -> str:

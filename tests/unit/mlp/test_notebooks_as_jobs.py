@@ -90,7 +90,7 @@ def test_a_notebook_has_one_worker(tmp_path: Path, given: dict[str, Any]) -> Non
 
 def test_a_notebook_takes_parameters_for_arguments(tmp_path: Path) -> None:
     (tmp_path / "work.ipynb").write_text(notebook("1"))
-    with pytest.raises(UsageError, match="--param lr=0.1"):
+    with pytest.raises(UsageError, match=r"--param lr=0\.1"):
         build(tmp_path / "work.ipynb", args=["--lr", "0.1"])
 
 
