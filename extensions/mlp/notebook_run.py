@@ -220,7 +220,7 @@ class NotebookRun:
             )
             return status or FAILED
         if not status:
-            _tell(say("executed copy: {path}", path=str(self.copy)))
+            sys.stdout.write(say("executed copy: {path}", path=str(self.copy)) + "\n")
         return status
 
     def _save(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlp import notebooks, program
+from mlp import notebook_run, notebooks, program
 from mlp.errors import UsageError
 from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, Kept
 from notebook_files import document, notebook
@@ -154,3 +154,21 @@ def test_all_cells_together_are_bounded_and_an_error_is_kept_always() -> None:
     long = "x" * (MOST_OF_ERROR + 5)
     error = kept.fitting(99, "error", {"ename": "E", "evalue": long, "traceback": [long]})
     assert error == {"ename": "E", "evalue": long[:-5], "traceback": [long[5:]]}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"nbformat": 4, "nbformat_minor": 5, "cells": [{"cell_type": "cod', "broken JSON"),
+        (
+            '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": "1"}]}',
+            "is no notebook",
+        ),
+        (notebook("%%mlp submit\n1"), "submits a job itself"),
+    ],
+)
+def test_a_job_says_what_is_wrong_before_a_kernel_starts(
+    text: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert notebook_run.run_text("work.ipynb", text) == notebook_run.UNUSABLE
+    assert said in capfd.readouterr().err
