@@ -20,7 +20,7 @@ MOST_OF_ERROR = 100_000
 """Safety: characters of each part of a traceback that is kept."""
 
 
-class Kept:
+class CopiedOutputs:
     """How much is kept of each cell, and of all."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class TellingClient(NotebookClient):
     def __init__(self, document: Any, listen: Callable[[], None], **options: Any) -> None:
         """Make it; `listen` is called when nbclient listens to signals, before the kernel starts."""
         super().__init__(document, **options)
-        self._kept = Kept()
+        self._kept = CopiedOutputs()
         self._listen = listen
 
     async def async_start_new_kernel(self, **options: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mlp import notebook_run, notebooks, program
 from mlp.errors import UsageError
-from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, Kept
+from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
 from notebook_files import document, notebook
 
 
@@ -135,7 +135,7 @@ def test_other_languages_are_told_where_parameters_are() -> None:
 
 
 def test_of_outputs_so_much_is_kept_and_of_texts_the_beginning() -> None:
-    kept = Kept()
+    kept = CopiedOutputs()
     first = kept.fitting(0, "stream", {"name": "stdout", "text": "x" * (MOST_OF_CELL + 5)})
     assert first is not None
     assert len(first["text"]) == MOST_OF_CELL
@@ -147,7 +147,7 @@ def test_of_outputs_so_much_is_kept_and_of_texts_the_beginning() -> None:
 
 
 def test_all_cells_together_are_bounded_and_an_error_is_kept_always() -> None:
-    kept = Kept()
+    kept = CopiedOutputs()
     for cell in range(MOST_OUTPUTS // MOST_OF_CELL):
         assert kept.fitting(cell, "stream", {"text": "x" * MOST_OF_CELL})
     assert kept.fitting(99, "stream", {"text": "x"}) is None
