@@ -218,5 +218,5 @@ def test_where_it_is_started_from_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("mlp.provenance.told", lambda: {"commit": "a" * 40, "dirty": False})
     client = Answering()
     sweeping.send(client, {"name": "search", "code": "1"}, named=True)
-    (("start", sent),) = client.asked
+    ((_, sent),) = client.asked
     assert sent["provenance"] == {"commit": "a" * 40, "dirty": False}
