@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mlp import data as data_
 from mlp import handle, tables
+from mlp.aiosweeps import AsyncSweep, get_sweep, sweep, sweeps
 from mlp.client import Client, Json
 from mlp.handle import Job
 
@@ -316,4 +317,18 @@ async def _stoppable(act: Callable[..., T], what: Any, to: Any, options: dict[st
 
 data = _Data()
 
-__all__ = ["AsyncClient", "AsyncJob", "Json", "data", "job", "jobs", "offer", "quota", "submit"]
+__all__ = [
+    "AsyncClient",
+    "AsyncJob",
+    "AsyncSweep",
+    "Json",
+    "data",
+    "get_sweep",
+    "job",
+    "jobs",
+    "offer",
+    "quota",
+    "submit",
+    "sweep",
+    "sweeps",
+]

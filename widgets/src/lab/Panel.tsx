@@ -131,7 +131,7 @@ export function Panel({ client, watch, visible, open, pages }: PanelProps): JSX.
         </ul>
       ) : (
         <Empty title={state ? t("No job in this state") : t("No jobs yet")}>
-          {state || team ? null : <p>{t("Submit a script: right-click it in the file browser.")}</p>}
+          {state || team ? null : <p>{t("Submit a script or a notebook: right-click it in the file browser.")}</p>}
         </Empty>
       )}
       {quota.data?.map(({ tenant }) => (

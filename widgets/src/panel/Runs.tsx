@@ -185,6 +185,7 @@ export function RunsPage(): JSX.Element {
           title={asking === "delete" ? n("Delete 1 run?", "Delete {n} runs?", selected.size) : n("Cancel 1 job?", "Cancel {n} jobs?", selected.size)}
           text={<p>{asking === "delete" ? t("Their records, logs, curves and files are removed. This cannot be undone. Those that have not ended stay.") : t("Their ranks are stopped for good. What they have written stays.")}</p>}
           yes={asking === "delete" ? t("Delete") : t("Cancel jobs")}
+          no={asking === "delete" ? t("Cancel") : t("Let them go on")}
           busy={busy} error={error ? <ErrorBox error={error} /> : null} onYes={() => void act(asking)} onNo={() => setAsking(null)}
         />
       ) : null}

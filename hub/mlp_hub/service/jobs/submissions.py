@@ -12,6 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.run import Origin
 from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState
+from mlp_hub.domain.sweep import SubmittedFrom
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.brought import BroughtJob
@@ -209,10 +210,10 @@ class Submissions:
         """Return what a trial of a sweep runs, but for its parameters; raises `Refused` where it could never run."""
         return await self._ready(user, asked, language)
 
-    async def submit_trial(self, spec: JobSpec) -> Job:
+    async def submit_trial(self, spec: JobSpec, said: SubmittedFrom | None = None) -> Job:
         """Take in a trial of a sweep as a job like all others; raises `Refused` where it may not run now."""
         await self._check_room(spec)
-        kept = await kept_of(self._executor.workspace, spec, None)
+        kept = await kept_of(self._executor.workspace, spec, said)
         return await self._intake.take(self._new(spec), kept=kept)
 
     async def offer_of(self, spec: JobSpec) -> tuple[Why, dict[str, int]]:
