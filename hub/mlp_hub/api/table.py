@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    announcements,
     app_gate,
     apps,
     audit,
@@ -47,6 +48,7 @@ _MODULES = (
     datasets,
     secrets,
     notices,
+    announcements,
     app_gate,
     cluster,
     audit,
