@@ -14,6 +14,7 @@ from mlp_hub.api.resources import (
     metrics,
     models,
     notices,
+    people,
     runs,
     runtimes,
     secrets,
@@ -32,6 +33,7 @@ from mlp_hub.api.routes import Route, RouteTable
 _MODULES = (
     session,
     users,
+    people,
     tokens,
     standing,
     services,

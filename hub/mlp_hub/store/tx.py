@@ -13,7 +13,7 @@ from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.datasets import Datasets
-from mlp_hub.store.repos.drains import Drains
+from mlp_hub.store.repos.drains import DrainedNodes
 from mlp_hub.store.repos.ended import EndedJobs
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
@@ -152,9 +152,9 @@ class Tx:
         return Announcements(self.connection)
 
     @cached_property
-    def drains(self) -> Drains:
+    def drains(self) -> DrainedNodes:
         """The nodes that were taken out of service."""
-        return Drains(self.connection)
+        return DrainedNodes(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

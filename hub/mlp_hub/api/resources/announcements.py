@@ -14,10 +14,10 @@ from mlp_hub.api.scopes import CLUSTER_READ, CLUSTER_WRITE, NOTICES_READ, TENANT
 async def shown(call: Call) -> Sequence[Announcement]:
     """List what is to be shown to the caller now: to everybody, and to members of their tenants."""
     service = call.platform.announcements
-    if call.principal.kind is not CallerKind.USER or not service.tells_tenants:
-        return service.shown(())
-    places = await call.platform.tenants.of_user(call.principal.name)
-    return service.shown({place.tenant for place in places})
+    tenants: set[str] = set()
+    if call.principal.kind is CallerKind.USER and service.tells_tenants:
+        tenants = {place.tenant for place in await call.platform.tenants.of_user(call.principal.name)}
+    return service.shown(tenants)
 
 
 async def every(call: Call) -> Sequence[Announcement]:

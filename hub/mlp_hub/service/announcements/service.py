@@ -18,6 +18,7 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
 DAY_S = 86_400.0
+"""Given: seconds of a day."""
 
 
 class AnnouncementService:

@@ -128,9 +128,7 @@ class PlatformOverview:
             rows.append(api.WaitingFor(reason=reason, count=len(those), message=Text(message)))
         return rows
 
-    def _longest(
-        self, jobs: Sequence[Job], asked: Sequence[ResourceRequest]
-    ) -> list[QueueEntry]:
+    def _longest(self, jobs: Sequence[Job], asked: Sequence[ResourceRequest]) -> list[QueueEntry]:
         """Describe those that wait longest; when they start is on the queue's page, where it is worked out."""
         first: list[Job | ResourceRequest] = nsmallest(LONGEST, [*jobs, *asked], key=_since)
         waits = self._admission.waits([one.uid for one in first])

@@ -9,7 +9,7 @@ from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import node_drain as t
 
 
-class Drains(Repo):
+class DrainedNodes(Repo):
     """The drained nodes."""
 
     __slots__ = ()
