@@ -34,7 +34,7 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
     expect(page.get_by_role("region", name="What waits and why")).to_contain_text("digits-4")
     overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert overflow <= 0
-    shot(page, f"panel-overview-{look}")
+    shot(page, f"panel-overview-{look}", full=True)
 
 
 def test_an_overview_of_nothing_says_so(pages: Pages, front: FrontService) -> None:
