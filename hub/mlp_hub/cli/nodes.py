@@ -83,7 +83,7 @@ def _tell(found: dict[str, Any]) -> None:
 
 
 def _users(n: int) -> str:
-    return say("{n} use it", n=n)
+    return say("holders: {n}", n=n)
 
 
 def _path(node: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -45,7 +44,8 @@ def read_people(text: str) -> list[PersonLine]:
     delimiter = max(",;\t", key=first.count)
     columns = ["name", "team", "admin"]
     found: list[PersonLine] = []
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
     try:
         for row in reader:
             cells = [cell.strip() for cell in row]

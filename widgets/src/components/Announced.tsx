@@ -37,7 +37,7 @@ export function Announced({ client, every = EVERY }: { client: Client; every?: n
     <section class="mlp-announced" aria-label={t("Announcements")}>
       {shown.map((one) => (
         <div key={one.id} class={`mlp-note mlp-note-${KINDS[one.level]}`} role={one.level === "critical" ? "alert" : "status"}>
-          <Icon name={one.level === "info" ? "idle" : "warn"} />
+          {one.level === "info" ? null : <Icon name="warn" />}
           <div class="mlp-note-text">
             {one.text}
             {one.tenant ? <span class="mlp-dim">{` · ${t("to team {name}", { name: one.tenant })}`}</span> : null}

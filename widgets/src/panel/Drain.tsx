@@ -45,7 +45,7 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
   });
   const drain = found.data?.drain ?? null;
   return (
-    <Dialog title={drain ? t("Node {name} is out of service", { name: node }) : t("Take node {name} out of service?", { name: node })} onClose={close}>
+    <Dialog title={drain ? t("Node {name} is out of service", { name: node }) : t("Take {name} out of service?", { name: node })} onClose={close}>
       {found.error ? <ErrorBox error={found.error} /> : null}
       {!found.data && !found.error ? <Loading what={t("Looking what runs on {name}", { name: node })} lines={3} /> : null}
       {found.data ? (
@@ -67,7 +67,7 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
       {found.data && !drain ? (
         <>
           <Field name="reason" label={t("Why")} value={reason} onInput={setReason} hint={t("Owners of what is stopped read it")} autofocus />
-          <label class="mlp-inline">
+          <label class="mlp-inline mlp-drain-evict">
             <input type="checkbox" name="evict" checked={evict} onChange={(e) => setEvict(e.currentTarget.checked)} /> {t("Move away what runs there")}
           </label>
         </>
