@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mlp import announcing, compared, notify_words, picture, provenance, reasons, sweeping, tables, words
 from mlp import apps as app_words
-from mlp import compared, notify_words, picture, provenance, reasons, sweeping, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -344,6 +344,11 @@ def notify(client: Client, call: ParsedLine) -> Any:
     return notify_words.act(client, list(call.names), call.given)
 
 
+def announce(client: Client, call: ParsedLine) -> Any:
+    """Show what is announced, announce something, or take it back."""
+    return announcing.act(client, list(call.names), call.given)
+
+
 def apps(client: Client, call: ParsedLine) -> Any:
     """List, show, deploy, scale or remove apps, or show what one wrote."""
     return app_words.act(client, call.names, call.given)
@@ -416,6 +421,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "token": token,
     "secret": secret,
     "notify": notify,
+    "announce": announce,
     **dict.fromkeys(SUITS, steer),
 }
 """Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""

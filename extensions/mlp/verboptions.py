@@ -6,7 +6,7 @@ import difflib
 import re
 from dataclasses import replace
 
-from mlp import notifyoptions
+from mlp import announceoptions, notifyoptions
 from mlp.language import say
 from mlp.options import Option, duration, name
 from mlp.words import SCOPE_PREFIX
@@ -168,6 +168,27 @@ OF_RUNS = Option(
     "tenants",
 )
 BY = Option("by", lambda: say("what the curves run along"), _by, "step", "AXIS", choices="step epoch time")
+LEVEL = Option(
+    "level",
+    lambda: say("how much it matters"),
+    announceoptions.level,
+    "info",
+    "LEVEL",
+    choices="info warning critical",
+)
+LASTS = Option(
+    "lasts", lambda: say("how long it is shown"), duration, None, "8h|7d", shown_default=lambda: "1d"
+)
+ANNOUNCED_TO = Option(
+    "tenant",
+    lambda: say("to the members of this tenant, which you administer"),
+    name,
+    None,
+    "NAME",
+    "-t",
+    "tenants",
+    shown_default=lambda: say("everybody"),
+)
 METRIC = Option(
     "metric", lambda: say("only this metric"), str, None, "NAME", shown_default=lambda: say("all")
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlp import notifyoptions
+from mlp import announceoptions, notifyoptions
 from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
@@ -16,6 +16,7 @@ from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
 from mlp.verboptions import (
+    ANNOUNCED_TO,
     ANY_FILES,
     BY,
     CSV,
@@ -24,6 +25,8 @@ from mlp.verboptions import (
     FOLLOW,
     GRACE,
     JSON,
+    LASTS,
+    LEVEL,
     METRIC,
     NO_BROWSER,
     NOTICE_EVENTS,
@@ -53,7 +56,7 @@ MAGIC, COMMAND = "%mlp", "mlp"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, notify, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, notify, announce, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -140,6 +143,12 @@ VERBS: tuple[Verb, ...] = (
         (NOTICE_EVENTS, ZONE),
         _COMMAND_ONLY,
     ),
+    Verb(
+        "announce",
+        lambda: say("show what is announced; tell a team something, or everybody"),
+        "announce",
+        (LEVEL, LASTS, ANNOUNCED_TO),
+    ),
     Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
 AUTO = "auto"
@@ -163,6 +172,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "url": lambda: "[URL]",
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
+    "announce": lambda: say("[ls] | TEXT | rm ID..."),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
@@ -346,6 +356,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about sweeps? Right: {line}", line=line))
     if call.verb.takes == "notify" and not notifyoptions.right_call(call.names, call.given):
         raise UsageError(say("what about notifications? Right: {line}", line=line))
+    if call.verb.takes == "announce" and not announceoptions.right_call(call.names, call.given):
+        raise UsageError(say("what about announcements? Right: {line}", line=line))
     if call.verb.takes == "app" and not right_app_call(call.names, call.given):
         raise UsageError(say("what about apps? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):

@@ -329,7 +329,9 @@ class Scheduling(Response):
 class NodeCondition(Struct):
     """What is wrong with a node, and what is told of it."""
 
-    kind: Literal["NotReady", "Cordoned", "MemoryPressure", "DiskPressure", "PIDPressure", "Absent"]
+    kind: Literal[
+        "NotReady", "Cordoned", "MemoryPressure", "DiskPressure", "PIDPressure", "Drained", "Absent"
+    ]
     message: str
 
 

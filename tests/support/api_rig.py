@@ -330,6 +330,11 @@ def a_window(name: str) -> dict[str, Any]:
     return {"name": name, **dict(zip(("start", "end"), times, strict=True)), "amount": {"cpu": 0.001}}
 
 
+def an_announcement(text: str = "The hub restarts at noon.", **fields: Any) -> dict[str, Any]:
+    """Describe an announcement for an hour from now."""
+    return {"text": text, "until": datetime.fromtimestamp(time.time() + 3600, UTC).isoformat(), **fields}
+
+
 def parts_of_story(rig: ApiRig) -> None:
     """Make what most tests need: red with ann and its admin rita, ann's running job with a file, and the model net of it; blue with bob."""
     rig.tenant("red", "rita", members=("ann",))

@@ -7,6 +7,7 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
+from front_admin import AdminFront
 from front_files import FrontFiles
 from front_notices import FrontNotices
 from front_programs import services
@@ -224,6 +225,7 @@ class Data:
             holding("notebook of bob", "bob", applier="sp", cpu=0.2, ram=1024),
             holding("lstm", "carol", cpu=1.0, ram=4096),
         ]
+        self.admin = AdminFront()
         self.holdings = {"red": holders[:2]}
         self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
         self.jobs: dict[tuple[str, str], Json] = {}
@@ -441,6 +443,16 @@ class Data:
                 return 200, self.queue
             case "GET", ["scheduling"], "":
                 return 200, self.scheduling
+            case "GET", ["overview"], "":
+                return 200, self.admin.overview(list(self.tenants.values()), self.queue, self.nodes)
+            case _, ["announcements", *rest], _:
+                return self.admin.announced(method, rest, verb, body or {})
+            case _, ["tenants", name, "announcements", *rest], _:
+                return self.admin.announced(method, rest, verb, body or {}, name)
+            case "POST", ["users"], "import":
+                return self.admin.imports_people(body or {})
+            case _, ["nodes", name, *_], _:
+                return self.admin.node(self.nodes, name, verb, body or {})
             case "GET", ["nodes"], "":
                 return 200, self.nodes
             case "POST", ["tenants", name, "runtimes", runtime], "approve" | "disable":

@@ -27,6 +27,7 @@ PAGES = {
     "app": ("app/ann/digits-app", "It answers at"),
     "quota": ("quota", "notebook of bob"),
     "me": ("me", "nightly"),
+    "overview": ("admin", "What waits and why"),
     "tenants": ("admin/tenants", "blue"),
     "tenant": ("admin/tenants/red", "Members"),
     "tenant-booked": ("admin/tenants/teal", "Guarantee lowered to 50% since"),

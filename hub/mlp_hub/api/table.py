@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    announcements,
     app_gate,
     apps,
     audit,
@@ -13,6 +14,7 @@ from mlp_hub.api.resources import (
     metrics,
     models,
     notices,
+    people,
     runs,
     runtimes,
     secrets,
@@ -31,6 +33,7 @@ from mlp_hub.api.routes import Route, RouteTable
 _MODULES = (
     session,
     users,
+    people,
     tokens,
     standing,
     services,
@@ -47,6 +50,7 @@ _MODULES = (
     datasets,
     secrets,
     notices,
+    announcements,
     app_gate,
     cluster,
     audit,

@@ -52,6 +52,7 @@ A name that ends in `:word` is an action on the object before it. WebSockets are
 """
 _TITLES = {
     "session": "Who asks",
+    "people": "Many people at once",
     "users": "Users",
     "tokens": "Tokens",
     "standing": "People of a login's provider",
@@ -64,6 +65,7 @@ _TITLES = {
     "datasets": "Datasets",
     "secrets": "Secrets",
     "notices": "Notices of jobs",
+    "announcements": "Announcements",
     "metrics": "Metrics",
     "models": "Models",
     "sweeps": "Sweeps",

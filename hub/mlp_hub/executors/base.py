@@ -232,6 +232,8 @@ class Executor(Protocol):
     """Whether ranks run in containers, so that a runtime may name their image."""
     serves: bool
     """Whether what runs here can be reached, as apps must be."""
+    drains: bool
+    """Whether the hub takes nodes out of service; else who runs the cluster does, and its nodes' conditions tell of it."""
 
     @property
     def brought(self) -> BroughtJobs | None:

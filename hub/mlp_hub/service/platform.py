@@ -13,6 +13,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.announcements.service import AnnouncementService
 from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
 from mlp_hub.service.apps.usage import KeptUsage
@@ -44,8 +45,10 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
-from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.nodes.drains import Drains
+from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.service import NoticeService
+from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
@@ -138,15 +141,18 @@ class Platform:
         )
         self._places = TenantPlaces(self.queue, db, executor, self.lease, clock)
         self._images = ImagesUsed(self.queue, db, executor, self.lease, clock)
+        self.drains = Drains(
+            self.board, executor, clock, changed=self._nodes_changed, settled=self._cycle_over
+        )
         self.admission = Admission(
             self.board,
-            executor.nodes,
+            self.drains.nodes,
             clock,
             policy,
             self.reconciler.will_start,
             changed=self._room_changed,
         )
-        self.feasibility = Feasibility(self.admission.capacity, executor.nodes)
+        self.feasibility = Feasibility(self.admission.capacity, self.drains.nodes)
         self.forecasts = Forecasts(self.board, self.admission, self.feasibility, clock)
         self._charges = FileCharges(
             self.queue, self.board, executor, clock, changed=self._room_changed, wanted=policy.charge_files
@@ -196,7 +202,7 @@ class Platform:
             )
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
-        self.bookings = BookingService(db, clock, executor.nodes, changed=self._room_changed)
+        self.bookings = BookingService(db, clock, self.drains.nodes, changed=self._room_changed)
         self.former_members_servers = FormerMembersServers(db, clock)
         self.relocations = RelocationWorker(
             self.queue,
@@ -211,7 +217,7 @@ class Platform:
         self.tenants = TenantService(
             db,
             clock,
-            executor.nodes,
+            self.drains.nodes,
             changed=self._tenants_changed,
             left=self.former_members_servers.look_soon,
             review=self.idle.review_in,
@@ -227,7 +233,7 @@ class Platform:
             db,
             self.admission.jobs_snapshot,
             clock,
-            executor.nodes,
+            self.drains.nodes,
             policy.idle,
             isolation=self._preview_isolation,
         )
@@ -237,7 +243,7 @@ class Platform:
         self.ledger = Ledger(
             db,
             clock,
-            executor.nodes,
+            self.drains.nodes,
             changed=self._room_changed,
             asks=self._asks,
             refuses=self.disk.refuses_servers,
@@ -246,7 +252,7 @@ class Platform:
             ),
             place_s=policy.grace_s + PLACE_S,
         )
-        self.storage = StorageLedger(clock, executor.nodes)
+        self.storage = StorageLedger(clock, self.drains.nodes)
         stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,
@@ -288,7 +294,7 @@ class Platform:
         )
         self.departures.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
-        self.nodes = Nodes(db, executor, clock)
+        self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(
@@ -298,6 +304,10 @@ class Platform:
         self.problems = Problems(
             self._own_problems, self.disk.problems, self.metrics.problems, self.login_provider.problems
         )
+        self.overview = PlatformOverview(
+            db, self.board, self.admission, self.tenants, self.problems, self.drains.nodes, clock
+        )
+        self.announcements = AnnouncementService(db, clock)
         self._sweeper: asyncio.Task[None] | None = None
         self._leads = False  # all is taken up, and the lease was not lost since
         self._following: asyncio.Task[None] | None = None
@@ -351,6 +361,8 @@ class Platform:
         await self.ledger.sweep()
         await self.board.load()
         self.board.on_change(self.idle.job_changed)
+        await self.drains.start()
+        await self.announcements.start()
         await self.idle.start()
         self.queue.start()
         if self._brought is not None:
@@ -401,6 +413,7 @@ class Platform:
         await self.admission.stop()
         await self.queue.stop()
         await self.notices.stop()
+        await self.drains.stop()
         self.apps.stop()
         self.sweeps.stop()
         await self.reconciler.stop()
@@ -419,6 +432,7 @@ class Platform:
         await self.former_members_servers.stop()
         await self.retention.stop()
         await self._summaries.stop()
+        await self.drains.stop()
         await self.submissions.stop()
         await self.forecasts.stop()
         await self.admission.stop()
@@ -476,6 +490,10 @@ class Platform:
         self.admission.look()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
 
+    async def _cycle_over(self) -> None:
+        """Return once every decision that was under way is stored."""
+        await self.admission.cycle()
+
     def _forget_tenants(self) -> None:
         self.feasibility.forget()
         self._forget_places()
@@ -505,6 +523,7 @@ class Platform:
                 await self._charges.full.warn()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
+                await self.drains.sweep()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
@@ -518,6 +537,7 @@ class Platform:
         tx.decisions.sweep(self._clock() - KEPT_S)
         tx.sessions.sweep(self._clock())
         tx.app_gate.sweep(self._clock())
+        tx.announcements.sweep(self._clock())
         tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
         tx.runs.sweep(MOST_TEXTS_SWEPT)
         if self.policy.keep.audit_s is not None:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0034"
+REVISION = "0037"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -592,6 +592,31 @@ notice = Table(  # what is to be told, stored with what it tells of; a number is
     Column("text", Text, nullable=False),
     Index(None, "user", "id"),
     Index(None, "at"),
+    sqlite_autoincrement=True,
+)
+
+node_drain = Table(  # nodes that an administrator took out of service
+    "node_drain",
+    metadata,
+    Column("node", String(253), primary_key=True),
+    Column("reason", String(500), nullable=False),
+    Column("actor", String(255), nullable=False),
+    Column("since", Double, nullable=False),
+    Column("evict", Boolean, nullable=False),  # what runs there is moved away
+)
+
+announcement = Table(  # what administrators tell everybody, or the members of their tenant
+    "announcement",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("tenant", String(50), nullable=False),  # empty: everybody
+    Column("level", String(16), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("begins_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Index(None, "ends_at"),
     sqlite_autoincrement=True,
 )
 

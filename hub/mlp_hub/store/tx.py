@@ -6,12 +6,14 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.announcements import Announcements
 from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.datasets import Datasets
+from mlp_hub.store.repos.drains import DrainedNodes
 from mlp_hub.store.repos.ended import EndedJobs
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
@@ -143,6 +145,16 @@ class Tx:
     def notices(self) -> Notices:
         """What people are told of their jobs, and where."""
         return Notices(self.connection)
+
+    @cached_property
+    def announcements(self) -> Announcements:
+        """What administrators tell everybody, or their tenant."""
+        return Announcements(self.connection)
+
+    @cached_property
+    def drains(self) -> DrainedNodes:
+        """The nodes that were taken out of service."""
+        return DrainedNodes(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import Answer, ApiRig, a_model, a_window
+from api_rig import Answer, ApiRig, a_model, a_window, an_announcement
+from mlp_api.announcements import AnnouncementCreate
 from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
@@ -18,7 +19,9 @@ from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
+from mlp_api.nodes import NodeDrainSet
 from mlp_api.notices import ChannelTest, NotificationsSet
+from mlp_api.people import PeopleImport
 from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
@@ -56,6 +59,8 @@ THERE = {
     "sweep": "search",
     "key": "mine",
     "secret": "mine",
+    "node": "n1",
+    "announcement": "1",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -124,6 +129,10 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return THERE
+    if "announcement" in route.params:
+        told = rig.ask("POST", path_of_announcements(route), an_announcement(), token=rig.root_user)
+        assert told.status == 201, told.body
+        return {**THERE, "announcement": str(told.json["id"])}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
@@ -139,6 +148,10 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
             assert made.status == 200, made.body
         return {**THERE, "tenant": name, "user": name}
     return THERE
+
+
+def path_of_announcements(route: Route) -> str:
+    return f"/tenants/{THERE['tenant']}/announcements" if "tenant" in route.params else "/announcements"
 
 
 def reached(route: Route, status: int, reason: str) -> bool:
@@ -355,6 +368,9 @@ VALID: dict[Any, dict[str, Any]] = {
     BookingCreate: a_window("theirs"),
     RuntimeUpdate: {"title": "Theirs"},
     Preferences: {"language": "en"},
+    AnnouncementCreate: an_announcement(),
+    NodeDrainSet: {"reason": "theirs"},
+    PeopleImport: {"csv": "theirs"},
 }
 """A body that each of these routes would take from who may; a new route's is added here."""
 

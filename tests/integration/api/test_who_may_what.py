@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import ApiRig, a_model
+from api_rig import ApiRig, a_model, an_announcement
 from mlp_hub.api.access import CALLERS, DECIDES, Caller
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
@@ -108,6 +108,8 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "sweep": "search",
         "key": "mine",
         "secret": "mine",
+        "node": "n1",
+        "announcement": "1",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
@@ -138,6 +140,11 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return there
+    if "announcement" in route.params:
+        whose = f"/tenants/{there['tenant']}" if "tenant" in route.params else ""
+        told = rig.ask("POST", f"{whose}/announcements", an_announcement(), token=rig.root_user)
+        assert told.status == 201, told.body
+        return {**there, "announcement": str(told.json["id"])}
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")

@@ -25,6 +25,7 @@ ANYBODY = {
     "GET /session": "the caller's own session",
     "GET /runtimes": "the same for all",
     "GET /offer": "made for the caller, in the caller's tenants",
+    "GET /announcements": "told to everybody, and to members of the caller's tenants",
     "GET /tenants": "lists those that the caller is in",
     "PUT /users/{user}:approve": "the admin of the tenant applied for may; the handler knows which that is",
     "DELETE /users/{user}": "as for approving",
@@ -53,6 +54,8 @@ FOR_THE_PLATFORM = {
 TENANT_ADMINS_WRITE = {
     "PUT /tenants/{tenant}/members/{user}",
     "DELETE /tenants/{tenant}/members/{user}",
+    "POST /tenants/{tenant}/announcements",
+    "DELETE /tenants/{tenant}/announcements/{announcement}",
     "PUT /tenants/{tenant}/runtimes/{runtime}",
     "DELETE /tenants/{tenant}/runtimes/{runtime}",
     "PUT /tenants/{tenant}/secrets/{secret}",
@@ -94,6 +97,11 @@ OTHER_SCOPES = {
         "it looks, though what it looks at is too much for an address",
     ),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
+    "POST /announcements": (scopes.CLUSTER_WRITE, "tells everybody"),
+    "DELETE /announcements/{announcement}": (scopes.CLUSTER_WRITE, "same"),
+    "PUT /nodes/{node}:drain": (scopes.CLUSTER_WRITE, "changes what the cluster takes"),
+    "PUT /nodes/{node}:return": (scopes.CLUSTER_WRITE, "same"),
+    "GET /announcements": (scopes.NOTICES_READ, "what is told, to notebooks too"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
 MINE = {

@@ -13,7 +13,7 @@ from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant import Member, Role, User
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.users import UserService, UserStanding

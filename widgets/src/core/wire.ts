@@ -245,6 +245,36 @@ export interface ServerStop {
   why: string;
 }
 /**
+ * Lines of CSV: name, team, admin; a first line may name the columns. With `dry_run` it is only said what would be done.
+ */
+export interface PeopleImport {
+  csv: string;
+  dry_run?: boolean;
+}
+/**
+ * All lines in order, and how many of them do something, or did, and are refused.
+ */
+export interface PeopleImported {
+  people: ImportedPerson[];
+  done: number;
+  refused: number;
+}
+/**
+ * What becomes, or would become, of one line.
+ *
+ * `new`: the account is made; `joins`: it is there, and put into the team; `there`: nothing is to be done; `made` and `joined`:
+ * that was done; `refused`: nothing is done, for what `note` says. A `password` is shown this once.
+ */
+export interface ImportedPerson {
+  line: number;
+  name: string;
+  team: string;
+  admin: boolean;
+  state: "joined" | "joins" | "made" | "new" | "refused" | "there";
+  note: string;
+  password: string | null;
+}
+/**
  * A token of somebody, without what it is. `scopes` are the platform's that it holds.
  *
  * `last_used` is kept by the hub, some minutes apart; `last_from` is the address it came from last, empty where it was not
@@ -2166,6 +2196,28 @@ export interface Notice {
   quiet: boolean;
 }
 /**
+ * Something that is told; `tenant` is empty where it is for everybody. It is plain text: whoever shows it shows it as such.
+ */
+export interface Announcement {
+  id: number;
+  tenant: string;
+  level: "critical" | "info" | "warning";
+  text: string;
+  begin: string;
+  until: string;
+  made_by: string;
+  made_at: string;
+}
+/**
+ * A new announcement, in plain text of one line: shown from `begin` (left out: at once) to before `until`.
+ */
+export interface AnnouncementCreate {
+  text: string;
+  until: string;
+  begin?: string | null;
+  level?: "critical" | "info" | "warning";
+}
+/**
  * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
  */
 export interface AppKeyShown {
@@ -2319,62 +2371,65 @@ export interface CountedMinute {
   bytes_out: number;
 }
 /**
- * A node: what is there, what may be given out and what is in use.
+ * How all stands. `teams` are those that hold most and those for which most waits, of `teams_all`; `longest` waits longest.
  *
- * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
- * What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+ * `nodes` counts those that are there, `nodes_up` those that answer, `nodes_open` those that take new work; `troubles` are the first
+ * of the others. `teams` may be as old as `at`; all else is of this moment.
  */
-export interface Node {
+export interface Overview {
+  at: string;
+  teams: TeamHolds[];
+  teams_all: number;
+  running: number;
+  waiting: number;
+  suspended: number;
+  reasons: WaitingFor[];
+  longest: QueueEntry[];
+  problems: OverviewProblem[];
+  nodes: number;
+  nodes_up: number;
+  nodes_open: number;
+  troubles: NodeTrouble[];
+  servers: number;
+  servers_waiting: number;
+  apps: number;
+  replicas: number;
+}
+/**
+ * What a tenant holds of its quota (null: what the nodes have). The fields mean what those of a `Tenant` mean.
+ */
+export interface TeamHolds {
   name: string;
-  up: boolean;
-  schedulable: boolean;
-  conditions: NodeCondition[];
-  taints: Taint[];
-  cpu: number;
-  gpu: number;
-  gpu_kind: string | null;
-  ram: number;
-  cpu_allocatable: number;
-  ram_allocatable: number;
+  cpu: number | null;
+  gpu: number | null;
+  ram: number | null;
+  rom: number | null;
   cpu_inuse: number;
   gpu_inuse: number;
   ram_inuse: number;
-  cpu_others: number;
-  gpu_others: number;
-  ram_others: number;
-  labels: {
-    [k: string]: string;
+  rom_inuse: number;
+  borrowed: {
+    [k: string]: number;
   };
-  holders: Holding[];
+  lent: {
+    [k: string]: number;
+  };
+  free: {
+    [k: string]: number;
+  };
+  over: {
+    [k: string]: number;
+  };
+  running: number;
+  waiting: number;
 }
 /**
- * What is wrong with a node, and what is told of it.
+ * How many wait for one reason; null: no cycle has looked at them yet. `message` is what is said of the one that waits longest.
  */
-export interface NodeCondition {
-  kind: "Absent" | "Cordoned" | "DiskPressure" | "MemoryPressure" | "NotReady" | "PIDPressure";
+export interface WaitingFor {
+  reason: string | null;
+  count: number;
   message: string;
-}
-/**
- * What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant.
- */
-export interface Taint {
-  key: string;
-  value: string;
-  effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
-}
-/**
- * The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by.
- */
-export interface Scheduling {
-  policy: string;
-  meaning: string;
-  placement: string;
-  backfill: boolean;
-  preemption: boolean;
-  half_life_s: number;
-  min_run_s: number;
-  restart_cost_s: number;
-  aging_s: number;
 }
 /**
  * A waiting or running job in the cluster's queue, or a notebook server (`kind` server) that waits for its room.
@@ -2426,6 +2481,121 @@ export interface QueueEntry {
   expected_start: string | null;
   expected_because: string;
   facts: Fact[];
+}
+/**
+ * Something that does not work, as `/health` tells it.
+ */
+export interface OverviewProblem {
+  component: string;
+  reason: string;
+  message: string;
+}
+/**
+ * A node that takes nothing new, and why.
+ */
+export interface NodeTrouble {
+  name: string;
+  up: boolean;
+  conditions: NodeCondition[];
+}
+/**
+ * What is wrong with a node, and what is told of it.
+ */
+export interface NodeCondition {
+  kind: "Absent" | "Cordoned" | "DiskPressure" | "Drained" | "MemoryPressure" | "NotReady" | "PIDPressure";
+  message: string;
+}
+/**
+ * A node: what is there, what may be given out and what is in use.
+ *
+ * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
+ * What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+ */
+export interface Node {
+  name: string;
+  up: boolean;
+  schedulable: boolean;
+  conditions: NodeCondition[];
+  taints: Taint[];
+  cpu: number;
+  gpu: number;
+  gpu_kind: string | null;
+  ram: number;
+  cpu_allocatable: number;
+  ram_allocatable: number;
+  cpu_inuse: number;
+  gpu_inuse: number;
+  ram_inuse: number;
+  cpu_others: number;
+  gpu_others: number;
+  ram_others: number;
+  labels: {
+    [k: string]: string;
+  };
+  holders: Holding[];
+}
+/**
+ * What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant.
+ */
+export interface Taint {
+  key: string;
+  value: string;
+  effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+}
+/**
+ * How a node is drained, null while it is in service; what runs there; and how many `others` take new work.
+ */
+export interface NodeDrainPreview {
+  node: string;
+  drain: NodeDrained | null;
+  others: number;
+  stops: NodeUser[];
+}
+/**
+ * That a node is out of service: why, by whom and since when, and whether what runs there is moved away.
+ */
+export interface NodeDrained {
+  reason: string;
+  actor: string;
+  since: string;
+  evict: boolean;
+}
+/**
+ * Something that runs on a node, with `ranks` of its processes there `of` all.
+ *
+ * `checkpoint_every` (s) is how often a job said that it saves one; `ending`: it was asked to end already. The `name` of a
+ * server is that of a named one, empty of its user's own.
+ */
+export interface NodeUser {
+  kind: "app" | "job" | "server";
+  user: string;
+  name: string;
+  tenant: string;
+  ranks: number;
+  of: number;
+  checkpoint_every: number | null;
+  ending: boolean;
+}
+/**
+ * Why a node is taken out of service. With `evict` what runs there goes: jobs wait in the queue again, servers are stopped.
+ */
+export interface NodeDrainSet {
+  reason: string;
+  evict?: boolean;
+}
+/**
+ * The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by.
+ */
+export interface Scheduling {
+  policy: string;
+  meaning: string;
+  placement: string;
+  backfill: boolean;
+  preemption: boolean;
+  half_life_s: number;
+  min_run_s: number;
+  restart_cost_s: number;
+  aging_s: number;
 }
 /**
  * What a job of this shape would get.

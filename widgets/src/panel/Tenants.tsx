@@ -14,6 +14,7 @@ import { create, unchanged, update, type Read, type Texts } from "../core/tenant
 import type { QueueEntry, Tenant, TenantPreview, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
+import { Announcing } from "./Announcing";
 import { Bookings } from "./Bookings";
 import { Members } from "./Members";
 import { Programs } from "./Programs";
@@ -188,6 +189,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
+          {manages ? <Announcing tenant={name} /> : null}
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />
           {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} /> : null}

@@ -10,6 +10,7 @@ import { JobPage, JobsPage } from "./Jobs";
 import { MePage } from "./Me";
 import { ModelPage, ModelsPage } from "./Models";
 import { NodesPage } from "./Nodes";
+import { OverviewPage } from "./Overview";
 import { QueuePage } from "./Queue";
 import { QuotaPage } from "./Quota";
 import { SweepPage, SweepsPage } from "./Sweeps";
@@ -77,7 +78,7 @@ const PAGES: Page[] = [
     entries: (session) => (session.admin ? [] : session.tenant_admin.map((name) => [name])),
     entry: (name = "") => t("Team {name}", { name }),
   },
-  { path: "admin", title: () => t("Tenants"), page: () => <TenantsPage />, under: () => "admin/tenants" },
+  { path: "admin", title: () => t("Overview"), page: () => <OverviewPage />, entries: one },
   { path: "admin/tenants", title: () => t("Tenants"), page: () => <TenantsPage />, entries: one },
   { path: "admin/tenants/new", title: () => t("New tenant"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },

@@ -71,6 +71,7 @@ class KubernetesExecutor(MountedLogs):
     brought: BroughtJobs | None = None
     images = True
     serves = True
+    drains = False
 
     def __init__(
         self,

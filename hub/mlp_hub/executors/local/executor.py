@@ -91,6 +91,7 @@ class LocalExecutor(Fenced, MountedLogs):
     brought = None
     images = False
     serves = True
+    drains = True
 
     def __init__(
         self,

@@ -60,6 +60,7 @@ class SimulatedExecutor(Fenced):
     brought = None
     images = False
     serves = True
+    drains = True
 
     def __init__(
         self,

@@ -195,6 +195,11 @@ class Admission:
         return self._waits.of(self.kept, uids)
 
     @property
+    def last_said(self) -> Mapping[str, Wait]:
+        """Why each job waits, as it was last written down: costs nothing, and may lag behind `waits` by a cycle."""
+        return self._waits.said
+
+    @property
     def pending(self) -> Mapping[str, ResourceRequest]:
         """The requests that wait to be admitted, by uid, as of the last cycle."""
         return {} if self._holders is None else self._holders.pending

@@ -193,6 +193,7 @@ class TenantService:
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
+            tx.announcements.remove_all(name)
             tx.tenants.remove(name)
             tx.usage.remove(name)
             for account in tx.service_accounts.leave_behind(name):
