@@ -231,6 +231,7 @@ class Executor(Protocol):
     images: bool
     """Whether ranks run in containers, so that a runtime may name their image."""
     serves: bool
+    limits: bool
     """Whether what runs here can be reached, as apps must be."""
 
     @property
@@ -304,6 +305,13 @@ class Executor(Protocol):
         """Send SIGTERM to all ranks, SIGKILL after the grace; return at once.
 
         With a `failure` the attempt ends as FAILED for that reason, unless it is ending already.
+        """
+        ...
+
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Let an attempt that was started run so many seconds from its start, None for as long as it likes; may be repeated.
+
+        Where `limits` is false nobody calls it.
         """
         ...
 

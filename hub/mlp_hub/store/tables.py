@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0034"
+REVISION = "0036"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -156,6 +156,7 @@ job = Table(
     Column("version", Integer, nullable=False),
     Column("sweep", String(26)),  # the uid of the sweep that it is a trial of, and which; null of all others
     Column("trial", Integer),
+    Column("steered", Text),  # what was made of it after it was submitted; null of most
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),

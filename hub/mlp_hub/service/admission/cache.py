@@ -165,11 +165,22 @@ class KeptCore:
         return self._is_gone(uid, now)
 
     def _waits(self, uid: str, stored: Job | ResourceRequest, now: float) -> bool:
-        if uid in self.promised or self.core.is_waiting(uid):
+        if uid in self.promised:
             return False
+        if self.core.is_waiting(uid):
+            if not (isinstance(stored, Job) and self._is_other(stored)):
+                return False
+            self.core.withdraw(uid)
         self._is_gone(uid, now)
         self.core.submit(workload_of(stored))
         return True
+
+    def _is_other(self, job: Job) -> bool:
+        """Whether a job that waits was changed by somebody since the core heard of it."""
+        state = self.core.state
+        entry = state.waiting.get(job.uid)
+        known = state.orphaned[job.uid] if entry is None else entry.job
+        return _steering(known) != _steering(waiting_of(job))
 
     def _holds(self, job: Job, now: float) -> bool:
         uid = job.uid
@@ -369,7 +380,13 @@ def _plain(tenant: TenantQueue) -> TenantQueue:
 
 
 def _shape(run: AdmittedWorkload) -> tuple[object, ...]:
-    return (run.placement, run.stopping, run.job.workers_min, run.job.workers_max, run.job.tenant)
+    job = run.job
+    return (run.placement, run.stopping, job.workers_min, job.workers_max, job.tenant, *_steering(job))
+
+
+def _steering(job: PendingWorkload) -> tuple[object, ...]:
+    """Return what may be changed of a job after it was submitted."""
+    return (job.priority, job.time_limit, job.place)
 
 
 def _range(run: AdmittedWorkload) -> tuple[int, int]:
@@ -382,6 +399,7 @@ def _same(run: AdmittedWorkload, wanted: AdmittedWorkload, *, frozen: bool) -> b
         run.placement == wanted.placement
         and run.stopping == wanted.stopping
         and run.job.preemptible == wanted.job.preemptible
+        and _steering(run.job) == _steering(wanted.job)
         and (frozen or _range(run) == _range(wanted))
         and abs(run.started_at - wanted.started_at) < LATE_S
     )
@@ -389,6 +407,10 @@ def _same(run: AdmittedWorkload, wanted: AdmittedWorkload, *, frozen: bool) -> b
 
 def matters(job: Job, before: Job) -> bool:
     """Whether a core has to hear of a change of a job."""
+    if job.spec is not before.spec and job.spec != before.spec:
+        return True
+    if job.steered.place != before.steered.place:
+        return True
     if job.phase is before.phase:
         return job.target is not before.target or job.placement != before.placement
     if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):

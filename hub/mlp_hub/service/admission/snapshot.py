@@ -207,9 +207,15 @@ class SnapshotMaker:
         )
 
     def _waiting_job(self, job: Job) -> PendingWorkload:
-        known = self._waiting.get(job.uid)
+        known, spec = self._waiting.get(job.uid), job.spec
         if known is not None and (known.queued_at, known.requeued_at) == (queued_at(job), _requeued_at(job)):
-            return known
+            limit = None if spec.time_limit is None else float(spec.time_limit)
+            if (known.priority, known.time_limit, known.place) == (
+                PRIORITIES[spec.priority],
+                limit,
+                job.steered.place,
+            ):
+                return known
         return waiting_of(job)
 
 
@@ -224,7 +230,8 @@ def _requeued_at(job: Job) -> float | None:
 
 def waiting_of(job: Job) -> PendingWorkload:
     """Return a stored job that waits as the scheduling core sees it."""
-    return waiting_job(job.spec, job.uid, queued_at(job), _requeued_at(job), job.run)
+    made = waiting_job(job.spec, job.uid, queued_at(job), _requeued_at(job), job.run)
+    return made if job.steered.place is None else replace(made, place=job.steered.place)
 
 
 def workload_of(stored: Job | ResourceRequest) -> PendingWorkload:

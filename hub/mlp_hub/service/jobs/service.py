@@ -341,6 +341,47 @@ class JobService:
                 continue
         return self._to_wire(await self._board.commit(work))
 
+    async def update(
+        self,
+        context: TenantContext,
+        user: str,
+        name: str,
+        asked: jobs_api.JobUpdate,
+        *,
+        actor: str,
+        platform: bool = False,
+    ) -> jobs_api.Job:
+        """Change a job that has not ended; what may be changed follows from what `actor` is to it, also as it is stored.
+
+        `platform` says that they are an admin of the platform.
+        """
+        now = self._clock()
+        if asked == jobs_api.JobUpdate():
+            raise Refused(
+                Reason.INVALID, msg("nothing is to be changed; give priority, time_limit or place")
+            )
+        if asked.place == "first":
+            steering.check_lines(self._scheduling)
+
+        def work(tx: Tx, changes: Changes) -> Job:
+            job = found_job(tx, context, user, name)
+            tenant = job.spec.tenant
+            member = None if platform else tx.members.get(tenant, actor)
+            leads = platform or (member is not None and member.role is Role.ADMIN)
+            place = steering.front(self._board.jobs.values(), tenant) if asked.place == "first" else None
+            made = steering.steered(
+                job, asked, steering.Asker(actor, leads), now, place=place, limits=self._executor.limits
+            )
+            if not made.after:
+                return job
+            stored = changes.update(tx, made.job)
+            changes.add_events(tx, [(job.uid, Step("changed", said)) for said in made.said], now)
+            detail = {"user": user, "before": made.before, "after": made.after}
+            tx.audit.add(now, actor, "job.update", job.title, tenant=tenant, detail=detail)
+            return stored
+
+        return await self._tried(work)
+
     # ---------------------------------------------------------------- parts
 
     async def _find(self, context: TenantContext, user: str, name: str) -> Job:

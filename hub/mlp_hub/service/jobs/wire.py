@@ -321,6 +321,7 @@ def queue_to(
         started_at=maybe_when(job.started_at),
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        put_first=job.steered.place is not None,
         facts=[],
     )
 
@@ -355,6 +356,7 @@ def pending_to(
         started_at=None,
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        put_first=False,
         facts=[] if verdict is None else [fact_to(fact) for fact in verdict.facts],
     )
 
