@@ -34,7 +34,7 @@ class Client(ServiceConnection):
     def act(
         self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
     ) -> Json:
-        """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
+        """Cancel, suspend, resume, resubmit or update; `size` is what a job is submitted again with, or what is changed of it."""
         path = f"{self.job_path(name, user)}:{verb}"
         return object_of(
             self.request("PUT", path, dict(size or {}), delivery_key() if verb == "resubmit" else None)

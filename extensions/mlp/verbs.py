@@ -12,7 +12,7 @@ from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
 from mlp.verboptions import (
@@ -33,6 +33,7 @@ from mlp.verboptions import (
     OF_SECRET,
     OF_SWEEPS,
     OF_TENANT,
+    OF_USER,
     RANK,
     REGION,
     SCOPE,
@@ -89,6 +90,12 @@ VERBS: tuple[Verb, ...] = (
         lambda: say("run jobs again, exactly or with something other"),
         "jobs",
         (STATE, TENANT, *AGAIN),
+    ),
+    Verb(
+        "update",
+        lambda: say("change priority or time limit of a job that has not ended"),
+        "job",
+        (*UPDATE, OF_USER),
     ),
     Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
     Verb(

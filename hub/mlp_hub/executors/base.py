@@ -231,8 +231,9 @@ class Executor(Protocol):
     images: bool
     """Whether ranks run in containers, so that a runtime may name their image."""
     serves: bool
-    limits: bool
     """Whether what runs here can be reached, as apps must be."""
+    limits: bool
+    """Whether what runs can be given another time limit."""
 
     @property
     def brought(self) -> BroughtJobs | None:

@@ -185,6 +185,7 @@ class Platform:
             executor,
             clock,
             self._charges.full,
+            policy.scheduling,
         )
         self.runs = RunService(self.board, self.jobs, clock)
         self._summaries = Summaries(self.board, self.metrics.points)

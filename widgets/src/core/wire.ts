@@ -915,6 +915,8 @@ export interface Provenance {
  *
  * `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
  *
+ * `put_first` says that an admin of its tenant put it before the others of its queue.
+ *
  * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
  * null for what was submitted here.
  */
@@ -989,6 +991,7 @@ export interface Job {
   ran_s: number;
   progress_from: number;
   progress_since: string | null;
+  put_first: boolean;
   version: number;
   source: string | null;
 }
@@ -1057,6 +1060,20 @@ export interface Resubmit {
   args?: string[];
   exactly?: boolean;
   provenance?: Provenance | null;
+}
+/**
+ * What is to be other of a job that has not ended; what is left out stays.
+ *
+ * Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
+ * there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+ */
+export interface JobUpdate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+  place?: "first" | "own";
 }
 /**
  * A job tells how it is doing.
@@ -2425,6 +2442,7 @@ export interface QueueEntry {
   started_at: string | null;
   expected_start: string | null;
   expected_because: string;
+  put_first: boolean;
   facts: Fact[];
 }
 /**

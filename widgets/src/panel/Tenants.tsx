@@ -189,7 +189,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           </section>
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />
-          {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} /> : null}
+          {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} done={state.reload} /> : null}
           {manages ? <Members tenant={name} /> : null}
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
         </>
@@ -199,14 +199,14 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   );
 }
 
-function TenantQueue({ rows, order }: { rows: QueueEntry[]; order: string }): JSX.Element {
+function TenantQueue({ rows, order, done }: { rows: QueueEntry[]; order: string; done: () => Promise<void> }): JSX.Element {
   return (
     <section class="mlp-card" aria-label={t("Queue")}>
       <div class="mlp-card-head">
         <h2>{t("Queue")}</h2>
         <span class="mlp-dim">{t("Goes by {order}", { order: orderWords(order) })}</span>
       </div>
-      {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">{t("Nothing runs and nothing waits.")}</p>}
+      {rows.length ? <QueueTables rows={rows} tenants={false} done={done} /> : <p class="mlp-dim">{t("Nothing runs and nothing waits.")}</p>}
     </section>
   );
 }

@@ -54,6 +54,8 @@ class RankSupervisor:
         self._term_at: float | None = None
         self.changed = False
         self.notes: list[str] = []
+        self._limit: float | None = None
+        self._deadline: float | None = None
         self.launcher = logs.Stream(None, "stderr")
         self._poll = select.poll()
         self._pipes: dict[int, logs.Stream] = {}

@@ -30,6 +30,7 @@ from mlp_hub.scheduler.model.types import (
     CapacityWindow,
     Decision,
     Node,
+    PendingWorkload,
     Preempt,
     Resize,
     Snapshot,
@@ -43,6 +44,7 @@ from mlp_hub.service.admission.snapshot import (
     fixed,
     is_resizing,
     running_of,
+    waiting_of,
     workload_of,
 )
 
@@ -407,17 +409,18 @@ def _same(run: AdmittedWorkload, wanted: AdmittedWorkload, *, frozen: bool) -> b
 
 def matters(job: Job, before: Job) -> bool:
     """Whether a core has to hear of a change of a job."""
-    if job.spec is not before.spec and job.spec != before.spec:
-        return True
-    if job.steered.place != before.steered.place:
+    if job.steered is not before.steered and job.steered != before.steered:
         return True
     if job.phase is before.phase:
         return job.target is not before.target or job.placement != before.placement
     if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):
         return False  # it decided so
-    if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
-        return True  # its time has begun only now
-    if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
+    limited = job.phase is Phase.RUNNING and job.spec.time_limit is not None  # its time has begun only now
+    if (
+        limited
+        or (before.phase in HOLDING) != (job.phase in HOLDING)
+        or Phase.RESIZING in (job.phase, before.phase)
+    ):
         return True
     was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
     if was_quicker or Phase.QUEUED in (job.phase, before.phase):

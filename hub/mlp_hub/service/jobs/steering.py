@@ -18,7 +18,7 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.policy import is_one_queue
 from mlp_language.message import Message, msg
 
-_OVER = frozenset({Phase.FINISHING, Phase.CANCELLING, Phase.DELETING})
+_OPEN = (WAITING | HOLDING) - {Phase.FINISHING, Phase.CANCELLING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,9 @@ def steered(
         made = replace(made, priority=asked.priority)
         before["priority"], after["priority"] = spec.priority, asked.priority
         said.append(
-            msg("{who} changed its priority: {old}, now {new}", who=who, old=spec.priority, new=asked.priority)
+            msg(
+                "{who} changed its priority: {old}, now {new}", who=who, old=spec.priority, new=asked.priority
+            )
         )
     if asked.time_limit is not UNSET and asked.time_limit != spec.time_limit:
         _check_limit(job, asked.time_limit, asker, now, limits=limits)
@@ -95,11 +97,14 @@ def _check_open(job: Job) -> None:
     if job.spec.replica is not None:
         raise Refused(
             Reason.WRONG_STATE,
-            msg("{name} is a replica of the app {app}, which is changed instead", name=job.title, app=job.spec.replica.name),
+            msg(
+                "{name} is a replica of the app {app}, which is changed instead",
+                name=job.title,
+                app=job.spec.replica.name,
+            ),
         )
-    if job.phase in WAITING or (job.phase in HOLDING and job.phase not in _OVER):
-        if job.target not in (Target.CANCEL, Target.DELETE):
-            return
+    if job.phase in _OPEN and job.target not in (Target.CANCEL, Target.DELETE):
+        return
     ends = job.target is Target.CANCEL and job.phase in HOLDING
     raise Refused(
         Reason.WRONG_STATE,

@@ -140,6 +140,7 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         ran_s=round(job.ran_in_all, 3),
         progress_from=progress_from,
         progress_since=maybe_when(progress_since),
+        put_first=job.steered.place is not None,
         version=job.version,
         source=None if spec.brought is None else spec.brought.title,
     )
