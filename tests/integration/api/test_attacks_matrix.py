@@ -15,7 +15,7 @@ from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
-from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
+from mlp_api.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
 from mlp_api.notices import ChannelTest, NotificationsSet
@@ -326,6 +326,7 @@ VALID: dict[Any, dict[str, Any]] = {
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
+    JobUpdate: {"priority": "low"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},
     SweepExtend: {"trials": 1},

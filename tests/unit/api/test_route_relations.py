@@ -30,6 +30,7 @@ ANYBODY = {
     "DELETE /users/{user}": "as for approving",
 }
 OF_ANOTHERS_JOB = {
+    "PUT /users/{user}/jobs/{job}:update": "an admin of the tenant orders its queue",
     "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
     "PUT /users/{user}/jobs/{job}:suspend": "same",
     "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",

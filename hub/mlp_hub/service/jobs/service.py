@@ -375,7 +375,7 @@ class JobService:
             leads = platform or (member is not None and member.role is Role.ADMIN)
             place = steering.front(self._board.jobs.values(), tenant) if asked.place == "first" else None
             made = steering.steered(
-                job, asked, steering.Asker(actor, leads), now, place=place, limits=self._executor.limits
+                job, asked, steering.Changer(actor, leads), now, place=place, limits=self._executor.limits
             )
             if not made.after:
                 return job

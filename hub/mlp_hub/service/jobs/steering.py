@@ -22,7 +22,7 @@ _OPEN = (WAITING | HOLDING) - {Phase.FINISHING, Phase.CANCELLING}
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class Changer:
     """Who asks, and what they are to the job."""
 
     name: str
@@ -40,7 +40,7 @@ class Steering:
 
 
 def steered(
-    job: Job, asked: api.JobUpdate, asker: Asker, now: float, *, place: int | None, limits: bool
+    job: Job, asked: api.JobUpdate, asker: Changer, now: float, *, place: int | None, limits: bool
 ) -> Steering:
     """Return the job as it is asked for; `place` is one in its queue, None to have none. Raises what the asker may not do.
 
@@ -116,7 +116,7 @@ def _check_open(job: Job) -> None:
     )
 
 
-def _check_priority(job: Job, priority: str, asker: Asker) -> None:
+def _check_priority(job: Job, priority: str, asker: Changer) -> None:
     if priority not in PRIORITIES:
         raise Refused(
             Reason.INVALID,
@@ -140,7 +140,7 @@ def _check_priority(job: Job, priority: str, asker: Asker) -> None:
         raise _runs_already(job)
 
 
-def _check_limit(job: Job, limit: int | None, asker: Asker, now: float, *, limits: bool) -> None:
+def _check_limit(job: Job, limit: int | None, asker: Changer, now: float, *, limits: bool) -> None:
     if job.spec.brought is not None:
         raise Refused(
             Reason.WRONG_STATE,
@@ -173,7 +173,7 @@ def _check_limit(job: Job, limit: int | None, asker: Asker, now: float, *, limit
         )
 
 
-def _check_place(job: Job, asker: Asker) -> None:
+def _check_place(job: Job, asker: Changer) -> None:
     if not asker.leads:
         raise Refused(
             Reason.FORBIDDEN,

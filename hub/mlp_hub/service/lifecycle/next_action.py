@@ -71,7 +71,7 @@ class Erase:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class Relimit:
     """Give the present attempt the time limit that the job has now, in seconds from its start."""
 
     time_limit: float | None
@@ -84,7 +84,7 @@ class CheckAgain:
     at: float
 
 
-Action = Move | Update | Start | Stop | Limit | Collect | SweepPoints | Forget | Erase | CheckAgain
+Action = Move | Update | Start | Stop | Relimit | Collect | SweepPoints | Forget | Erase | CheckAgain
 A = AttemptPhase
 P = Phase
 T = Target
@@ -305,7 +305,7 @@ def _running(t: _Turn) -> list[Action]:
         actions.append(Update(new, passed))
     left = t.job.time_left
     if t.job.steered.limited:
-        actions.append(Limit(left))
+        actions.append(Relimit(left))
     if left is not None and t.job.started_at is not None:
         end = t.job.started_at + left + t.grace_s + KILL_MARGIN_S
         if t.now >= end:

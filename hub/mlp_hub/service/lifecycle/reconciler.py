@@ -53,7 +53,7 @@ class _Memory:
     stop_sent_at: float | None = None
     token: str | None = None
     ranks_at: float = 0.0
-    limited: d.Limit | None = None
+    limited: d.Relimit | None = None
 
 
 class Reconciler:
@@ -184,7 +184,7 @@ class Reconciler:
                         await self._acts.stop(job.attempt, action.grace_s)
                         memory.stop_sent_at = self._clock()
                         again = True
-                case d.Limit():
+                case d.Relimit():
                     if memory.limited != action and self._executor.limits:
                         await self._acts.limit(job.attempt, action.time_limit)
                         memory.limited = action
