@@ -61,7 +61,9 @@ from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.storage.ledger import StorageLedger
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
+from mlp_hub.service.tenants.asking import QuotaRequests
 from mlp_hub.service.tenants.groups import GroupPolicy
+from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
 from mlp_hub.service.tenants.runtimes import RuntimeService
@@ -224,6 +226,8 @@ class Platform:
             relocate=self.relocations.look_at,
             moved=self.relocations.done,
         )
+        self.quota_requests = QuotaRequests(db, self.tenants, clock)
+        self.joining = Joining(db, self.tenants, clock, "" if groups is None else groups.title)
         self.previews = Previews(
             db,
             self.admission.jobs_snapshot,

@@ -75,6 +75,33 @@ tenant = Table(
     Index("ix_tenant_reserves", "name", sqlite_where=_RESERVES, postgresql_where=_RESERVES),
 )
 
+quota_request = Table(  # what tenants asked for, with the answers
+    "quota_request",
+    metadata,
+    Column("uid", String(26), primary_key=True),
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), nullable=False),
+    Column("user", String(255), nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("amounts", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("decided_by", String(255)),
+    Column("decided_at", Double),
+    Column("word", Text, nullable=False),
+    Index(None, "tenant", "uid"),
+    Index(None, "phase"),
+)
+
+join_request = Table(  # who asks for a place where; gone once that is decided
+    "join_request",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("asked_at", Double, nullable=False),
+    Column("note", Text, nullable=False),
+    Index(None, "user"),
+)
+
 booking = Table(  # windows for which capacity is kept free
     "booking",
     metadata,

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
+from mlp_hub.store.repos.asking import Asking
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.datasets import Datasets
@@ -143,6 +144,11 @@ class Tx:
     def notices(self) -> Notices:
         """What people are told of their jobs, and where."""
         return Notices(self.connection)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """What is asked of who decides: more quota, places in tenants."""
+        return Asking(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

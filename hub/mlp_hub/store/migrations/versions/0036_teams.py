@@ -1,4 +1,4 @@
-"""What a team's admin does: jobs that were changed after they were submitted."""
+"""What a team's admin does: jobs that were changed after they were submitted, requests for quota and for places."""
 
 from __future__ import annotations
 
@@ -10,10 +10,43 @@ down_revision = "0034"
 
 
 def upgrade() -> None:
-    """Add what was made of a job."""
+    """Add what was made of a job, and what is asked for."""
     op.add_column("job", sa.Column("steered", sa.Text(), nullable=True))
+    op.create_table(
+        "quota_request",
+        sa.Column("uid", sa.String(26), nullable=False),
+        sa.Column("tenant", sa.String(50), nullable=False),
+        sa.Column("user", sa.String(255), nullable=False),
+        sa.Column("asked_at", sa.Double(), nullable=False),
+        sa.Column("amounts", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("phase", sa.String(16), nullable=False),
+        sa.Column("decided_by", sa.String(255), nullable=True),
+        sa.Column("decided_at", sa.Double(), nullable=True),
+        sa.Column("word", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant"], ["tenant.name"], name="fk_quota_request_tenant_tenant", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("uid", name="pk_quota_request"),
+    )
+    op.create_index("ix_quota_request_tenant_uid", "quota_request", ["tenant", "uid"])
+    op.create_index("ix_quota_request_phase", "quota_request", ["phase"])
+    op.create_table(
+        "join_request",
+        sa.Column("tenant", sa.String(50), nullable=False),
+        sa.Column("user", sa.String(255), nullable=False),
+        sa.Column("asked_at", sa.Double(), nullable=False),
+        sa.Column("note", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant"], ["tenant.name"], name="fk_join_request_tenant_tenant", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("tenant", "user", name="pk_join_request"),
+    )
+    op.create_index("ix_join_request_user", "join_request", ["user"])
 
 
 def downgrade() -> None:
     """Forget it."""
+    op.drop_table("join_request")
+    op.drop_table("quota_request")
     op.drop_column("job", "steered")
