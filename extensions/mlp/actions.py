@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp import apps as app_words
-from mlp import compared, notify_words, picture, provenance, reasons, sweeping, tables, words
+from mlp import compared, notify_words, picture, provenance, reasons, sweeping, tables, teamwords, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -414,6 +414,11 @@ def _shown_once(made: Json) -> tables.Sentences:
     return tables.Sentences(lines, made)
 
 
+def team(client: Client, call: ParsedLine) -> Any:
+    """Ask teams, or answer who asks."""
+    return teamwords.team(client, call.names, call.given)
+
+
 SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "jobs": jobs,
     "job": job,
@@ -422,6 +427,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "get": get,
     "why": why,
     "quota": quota,
+    "team": team,
     "runtimes": runtimes,
     "offer": offer,
     "language": language,

@@ -345,6 +345,39 @@ class Client(ServiceConnection):
         """End a token by its id."""
         self.request("DELETE", f"/users/{quote(self.user)}/tokens/{quote(token_id)}")
 
+    def teams(self) -> Json:
+        """Return the teams that the user may ask for a place."""
+        return object_of(self.request("GET", f"/users/{quote(self.user)}/teams"))
+
+    def ask_team(self, asked: Json) -> Json:
+        """Ask for a place in a team."""
+        return object_of(self.request("POST", f"/users/{quote(self.user)}/teams", asked, delivery_key()))
+
+    def unask_team(self, tenant: str) -> Json:
+        """Ask for it no more."""
+        return object_of(self.request("DELETE", f"/users/{quote(self.user)}/teams/{quote(tenant)}"))
+
+    def joins(self, tenant: str) -> list[Json]:
+        """Return who asks for a place in a team."""
+        return list(self.get(f"/tenants/{quote(tenant)}/joins"))
+
+    def answer_join(self, tenant: str, user: str, verb: str) -> Json:
+        """Take somebody in who asks, or decline them."""
+        return object_of(self.request("PUT", f"/tenants/{quote(tenant)}/joins/{quote(user)}:{verb}", {}))
+
+    def quota_requests(self, tenant: str) -> list[Json]:
+        """Return what a team asked for, the newest first."""
+        return list(self.get(f"/tenants/{quote(tenant)}/quota_requests"))
+
+    def ask_quota(self, tenant: str, asked: Json) -> Json:
+        """Ask for more quota of a team."""
+        path = f"/tenants/{quote(tenant)}/quota_requests"
+        return object_of(self.request("POST", path, asked, delivery_key()))
+
+    def withdraw_quota(self, tenant: str, request: str) -> Json:
+        """Take such a request back."""
+        return object_of(self.request("DELETE", f"/tenants/{quote(tenant)}/quota_requests/{quote(request)}"))
+
     def services(self, tenant: str) -> list[Json]:
         """Return a tenant's accounts for programs, with their tokens."""
         return list(self.get(f"/tenants/{quote(tenant)}/services"))

@@ -381,7 +381,6 @@ AGAIN: tuple[Option, ...] = (
 """What a job may be submitted again with."""
 
 
-
 def _limit_or_none(text: object) -> int | None:
     return None if text is None or text == NO_LIMIT else duration(text)
 
@@ -393,7 +392,9 @@ UPDATE: tuple[Option, ...] = (
     ),
     Option(
         "place",
-        lambda: say("where it stands in its team's queue, for the team's admins: first, or its own place again"),
+        lambda: say(
+            "where it stands in its team's queue, for the team's admins: first, or its own place again"
+        ),
         word(8),
         None,
         "first|own",

@@ -15,6 +15,8 @@ from mlp.language import say
 from mlp.options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
+from mlp.teamoptions import TEAM
+from mlp.teamoptions import right_call as right_team_call
 from mlp.verboptions import (
     ANY_FILES,
     BY,
@@ -54,7 +56,7 @@ MAGIC, COMMAND = "%mlp", "mlp"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, notify, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, team, secret, notify, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -113,6 +115,13 @@ VERBS: tuple[Verb, ...] = (
         (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
     ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
+    Verb(
+        "team",
+        lambda: say("ask teams for a place and for more quota, and answer who asks"),
+        "team",
+        TEAM,
+        _COMMAND_ONLY,
+    ),
     Verb("quota", lambda: say("what your teams may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
@@ -168,6 +177,10 @@ TAKES: dict[str, Callable[[], str]] = {
     "files": lambda: say("NAME [DIRECTORY]"),
     "file": lambda: say("NAME PATH [TO]"),
     "url": lambda: "[URL]",
+    "team": lambda: say(
+        "[ls] | join TEAM | unjoin TEAM | ask TEAM --reason TEXT --cpu N ... | requests TEAM | withdraw TEAM ID | joins TEAM | "
+        "approve TEAM USER... | decline TEAM USER..."
+    ),
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
@@ -355,6 +368,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about notifications? Right: {line}", line=line))
     if call.verb.takes == "app" and not right_app_call(call.names, call.given):
         raise UsageError(say("what about apps? Right: {line}", line=line))
+    if call.verb.takes == "team" and not right_team_call(call.names, call.given):
+        raise UsageError(say("what about teams? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):
         raise UsageError(say("what about tokens? Right: {line}", line=line))
 

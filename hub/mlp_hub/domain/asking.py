@@ -14,7 +14,7 @@ class AskPhase(StrEnum):
 
     OPEN = "open"  # a platform admin is to decide
     ACCEPTED = "accepted"  # and the quota is what was asked for, in the same transaction
-    DECLINED = "declined"
+    DECLINED = "declined"  # with a word that says why
     WITHDRAWN = "withdrawn"  # by the team itself
 
 

@@ -78,7 +78,7 @@ tenant = Table(
 quota_request = Table(  # what tenants asked for, with the answers
     "quota_request",
     metadata,
-    Column("uid", String(26), primary_key=True),
+    Column("uid", String(27), primary_key=True),
     Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), nullable=False),
     Column("user", String(255), nullable=False),
     Column("asked_at", Double, nullable=False),

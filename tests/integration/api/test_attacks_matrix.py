@@ -23,6 +23,7 @@ from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
 from mlp_api.sweeps import SweepCreate, SweepExtend
+from mlp_api.teams import JoinAsk, QuotaAnswer, QuotaAsk
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -48,6 +49,8 @@ THERE = {
     "model": "net",
     "tenant": "red",
     "booking": "night",
+    "request": "asked",
+    "team": "open",
     "runtime": "mine",
     "token": "a-ann-token",
     "service": "ci",
@@ -124,9 +127,18 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return THERE
+    if "team" in route.params:
+        rig.asks(name, "ann", rig.ann)
+        return {**THERE, "team": name}
+    if "joins" in route.path:
+        rig.hub.user(name, f"{name}-token")
+        rig.asks(name, name, f"{name}-token")
+        return {**THERE, "tenant": name, "user": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
+        if "request" in route.params:
+            return {**THERE, "tenant": name, "user": name, "request": rig.asks_for_more(name)}
         if "booking" in route.params:
             made = rig.ask("POST", f"/tenants/{name}/bookings", a_window("night"), token=rig.root_user)
             assert made.status == 201, made.body
@@ -327,6 +339,9 @@ VALID: dict[Any, dict[str, Any]] = {
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
     JobUpdate: {"priority": "low"},
+    QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
+    QuotaAnswer: {"word": "theirs"},
+    JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},
     SweepExtend: {"trials": 1},

@@ -431,6 +431,7 @@ export interface Tenant {
   job_network: string;
   leavers: string;
   datasets: string;
+  joining: string;
   description: string;
   members: number;
   running: number;
@@ -534,6 +535,10 @@ export interface TenantCreate {
    * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
    */
   datasets?: "members" | "own";
+  /**
+   * whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is among the teams on their page with its description, and its admins decide
+   */
+  joining?: "asked" | "closed";
   description?: string;
 }
 /**
@@ -599,6 +604,10 @@ export interface TenantUpdate {
    * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
    */
   datasets?: "members" | "own";
+  /**
+   * whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is among the teams on their page with its description, and its admins decide
+   */
+  joining?: "asked" | "closed";
   description?: string;
 }
 /**
@@ -730,6 +739,90 @@ export interface Member {
  */
 export interface MemberUpdate {
   role?: "admin" | "member";
+}
+/**
+ * A request for more quota. The amounts are what the tenant would have, null where nothing is asked; `word` is the answer's.
+ */
+export interface QuotaRequest {
+  id: string;
+  tenant: string;
+  user: string;
+  asked_at: string;
+  cpu: number | null;
+  gpu: number | null;
+  ram: number | null;
+  rom: number | null;
+  reason: string;
+  state: "accepted" | "declined" | "open" | "withdrawn";
+  decided_by: string | null;
+  decided_at: string | null;
+  word: string;
+}
+/**
+ * What a tenant is to have, all together, of each dimension that is named; the others stay. `reason` says what for.
+ */
+export interface QuotaAsk {
+  reason: string;
+  cpu?: number | null;
+  gpu?: number | null;
+  ram?: number | null;
+  rom?: number | null;
+}
+/**
+ * A word to those who asked.
+ */
+export interface QuotaAnswer {
+  word?: string;
+}
+/**
+ * The tenants that somebody may ask; none where `managed_by`, who manages the groups of people, decides on all places.
+ */
+export interface Teams {
+  teams: Team[];
+  managed_by: string;
+}
+/**
+ * A tenant that may be asked for a place; `asked_at` is when this person did, null where they have not.
+ */
+export interface Team {
+  tenant: string;
+  description: string;
+  asked_at: string | null;
+}
+/**
+ * Whom one asks for a place, and a word to its admins.
+ */
+export interface JoinAsk {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  tenant: string;
+  note?: string;
+}
+/**
+ * A person's request for a place in a tenant.
+ */
+export interface JoinRequest {
+  tenant: string;
+  user: string;
+  asked_at: string;
+  note: string;
+}
+/**
+ * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
+ *
+ * `actor` is a user's name, or `system` for what the hub did by itself.
+ */
+export interface AuditEntry {
+  id: number;
+  time: string;
+  actor: string;
+  action: string;
+  object: string;
+  tenant: string | null;
+  detail: {
+    [k: string]: unknown;
+  };
 }
 /**
  * A booked window that is not over.
@@ -2496,22 +2589,6 @@ export interface ResourceRequestTry {
 export interface ResourceRequestKey {
   id: string;
   applier: "am" | "dm" | "jm" | "mm" | "sp";
-}
-/**
- * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
- *
- * `actor` is a user's name, or `system` for what the hub did by itself.
- */
-export interface AuditEntry {
-  id: number;
-  time: string;
-  actor: string;
-  action: string;
-  object: string;
-  tenant: string | null;
-  detail: {
-    [k: string]: unknown;
-  };
 }
 /**
  * A decision of the scheduler with the job that it is about.

@@ -21,6 +21,7 @@ import { Holdings } from "./Quota";
 import { QueueTables, useQueueHints } from "./Queue";
 import { go, href, Link } from "./address";
 import { Runtimes } from "./Runtimes";
+import { Joins, MoreQuota, TeamAudit } from "./Team";
 import { TenantForm } from "./TenantForm";
 import { n, t } from "../core/language";
 
@@ -150,6 +151,11 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         title={name}
         sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
+        {manages ? (
+          <Link to={href("tenants", name, "runs")} cls="mlp-button">
+            {t("All runs")}
+          </Link>
+        ) : null}
         {session.admin && tenant && !editing ? (
           <>
             <button type="button" class="mlp-button" onClick={() => setEditing(true)}>
@@ -190,8 +196,11 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />
           {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} done={state.reload} /> : null}
+          {manages ? <Joins tenant={name} open={tenant.joining === "asked"} /> : null}
           {manages ? <Members tenant={name} /> : null}
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
+          {manages ? <MoreQuota tenant={tenant} /> : null}
+          {manages ? <TeamAudit tenant={name} /> : null}
         </>
       ) : null}
       {deleting && tenant ? <DeleteTenant tenant={tenant} close={() => setDeleting(false)} /> : null}

@@ -96,7 +96,7 @@ async def audit(call: Call) -> Reply:
     """List who changed what in a tenant: its members, jobs, requests, runtimes; the newest first."""
     query: TenantAuditQuery = call.query
     found, following = await call.platform.audit.entries(
-        span_of(query), tenant=call.params["tenant"], actor=query.actor, action=query.action
+        span_of(query), tenant=call.params["tenant"], actor=query.actor, action=query.action, own=True
     )
     return audit_page(call, found, following)
 

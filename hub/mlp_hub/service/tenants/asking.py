@@ -31,7 +31,7 @@ class QuotaRequests:
         self._db = db
         self._tenants = tenants
         self._clock = clock
-        self._uids = UidMaker()
+        self._uids = UidMaker()  # an id in a path begins with a letter, as all names do
 
     async def of_tenant(self, tenant: str) -> list[api.QuotaRequest]:
         """Return the newest of a tenant, the newest first. Raises `NotFound`."""
@@ -46,7 +46,7 @@ class QuotaRequests:
         """Ask for more; one request at a time. Raises `NotFound`, `Conflict`, `Invalid`."""
         amounts = _amounts(asked)
         now = self._clock()
-        new = AskedQuota(self._uids.make(now), tenant, actor, now, tuple(amounts.items()), asked.reason)
+        new = AskedQuota(f"r{self._uids.make(now)}", tenant, actor, now, tuple(amounts.items()), asked.reason)
 
         def work(tx: Tx) -> AskedQuota:
             found = tx.tenants.get(tenant)

@@ -14,7 +14,7 @@ def upgrade() -> None:
     op.add_column("job", sa.Column("steered", sa.Text(), nullable=True))
     op.create_table(
         "quota_request",
-        sa.Column("uid", sa.String(26), nullable=False),
+        sa.Column("uid", sa.String(27), nullable=False),
         sa.Column("tenant", sa.String(50), nullable=False),
         sa.Column("user", sa.String(255), nullable=False),
         sa.Column("asked_at", sa.Double(), nullable=False),
