@@ -365,6 +365,14 @@ class Client(ServiceConnection):
         """Take somebody in who asks, or decline them."""
         return object_of(self.request("PUT", f"/tenants/{quote(tenant)}/joins/{quote(user)}:{verb}", {}))
 
+    def caps(self, tenant: str) -> list[Json]:
+        """Return how much a member of a team may hold at once."""
+        return list(self.get(f"/tenants/{quote(tenant)}/caps"))
+
+    def set_cap(self, tenant: str, cap: Json) -> list[Json]:
+        """Set the cap of a member, or of everybody; return all of the team's."""
+        return list(self.request("PUT", f"/tenants/{quote(tenant)}/caps", cap).json())
+
     def quota_requests(self, tenant: str) -> list[Json]:
         """Return what a team asked for, the newest first."""
         return list(self.get(f"/tenants/{quote(tenant)}/quota_requests"))

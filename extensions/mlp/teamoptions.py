@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlp.language import say
-from mlp.options import BY_NAME, Option, number, word
+from mlp.options import BY_NAME, Option, number, whole, word
 
 _UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -35,16 +35,33 @@ AMOUNTS: tuple[Option, ...] = (
 )
 TEAM: tuple[Option, ...] = (
     *AMOUNTS,
+    Option(
+        "jobs",
+        lambda: say("how many jobs run at once (cap)"),
+        whole(0, 1_000_000, lambda: say("jobs")),
+        None,
+        "N",
+        shown_default=lambda: say("as many as the team may"),
+    ),
+    Option(
+        "user",
+        lambda: say("whose cap it is (cap)"),
+        word(255),
+        None,
+        "NAME",
+        shown_default=lambda: say("everybody's"),
+    ),
     Option("reason", lambda: say("what it is for (ask)"), word(500), None, "TEXT"),
     Option("note", lambda: say("a word to the team's admins (join)"), word(200), None, "TEXT"),
 )
+_CAP = {"cpu", "gpu", "jobs", "user"}
 _ASK = {o.name for o in AMOUNTS} | {"reason"}
 
 
 def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Tell whether the words after `team` are one of its acts, with options that it has."""
     act, count = names[0] if names else "ls", len(names) - 1
-    options = {"join": {"note"}, "ask": _ASK}
+    options = {"join": {"note"}, "ask": _ASK, "cap": _CAP}
     counts = {
         "ls": count < 1,
         "join": count == 1,
@@ -52,6 +69,8 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
         "ask": count == 1 and "reason" in given and len(given.keys() & _ASK) > 1,
         "requests": count == 1,
         "withdraw": count == 2,
+        "caps": count == 1,
+        "cap": count == 1,
         "joins": count == 1,
         "approve": count >= 2,
         "decline": count >= 2,

@@ -25,6 +25,8 @@ def team(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
         "ask": _ask,
         "requests": _requests,
         "withdraw": _withdraw,
+        "caps": _caps,
+        "cap": _cap,
         "joins": _joins,
         "approve": _approve,
         "decline": _decline,
@@ -73,6 +75,28 @@ def _withdraw(client: Client, names: list[str], given: Mapping[str, Any]) -> tab
     del given
     gone = client.withdraw_quota(names[0], names[1])
     return tables.Sentences([say("The request was taken back.")], gone)
+
+
+def _caps(client: Client, names: list[str], given: Mapping[str, Any]) -> Any:
+    del given
+    return _shown_caps(client.caps(names[0]))
+
+
+def _cap(client: Client, names: list[str], given: Mapping[str, Any]) -> Any:
+    asked = {key: given[key] for key in ("user", "cpu", "gpu", "jobs") if key in given}
+    return _shown_caps(client.set_cap(names[0], asked))
+
+
+def _shown_caps(found: list[Json]) -> Any:
+    columns = (say("Member"), say("Cores"), say("Devices"), say("Jobs at once"))
+    rows = [
+        (
+            c["user"] or say("each other"),
+            *("" if c[k] is None else amount(c[k]) for k in ("cpu", "gpu", "jobs")),
+        )
+        for c in found
+    ]
+    return tables.Table(columns, rows, found, empty=say("Each member may hold as much as the team may."))
 
 
 def _joins(client: Client, names: list[str], given: Mapping[str, Any]) -> Any:

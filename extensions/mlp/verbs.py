@@ -178,7 +178,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "file": lambda: say("NAME PATH [TO]"),
     "url": lambda: "[URL]",
     "team": lambda: say(
-        "[ls] | join TEAM | unjoin TEAM | ask TEAM --reason TEXT --cpu N ... | requests TEAM | withdraw TEAM ID | joins TEAM | "
+        "[ls] | join TEAM | unjoin TEAM | ask TEAM --reason TEXT --cpu N ... | requests TEAM | withdraw TEAM ID | caps TEAM | cap TEAM [--user NAME] [--cpu N] [--jobs N] | joins TEAM | "
         "approve TEAM USER... | decline TEAM USER..."
     ),
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),

@@ -75,3 +75,24 @@ class JoinRequest(Response):
     user: str
     asked_at: datetime
     note: str
+
+
+class MemberCapSet(Request):
+    """The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+
+    `user` null means each member who has no cap of their own. One in which all is null is taken away.
+    """
+
+    user: Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)] | None = None
+    cpu: QuotaCpu | None = None
+    gpu: Gpu | None = None
+    jobs: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+
+
+class MemberCap(Response):
+    """The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant."""
+
+    user: str | None
+    cpu: float | None
+    gpu: float | None
+    jobs: int | None

@@ -209,7 +209,7 @@ class ApiRig:
 
     def asks(self, tenant: str, user: str, token: str) -> None:
         """Make a tenant that may be asked, whose admin is rita, and let somebody ask for a place in it."""
-        self.tenant(tenant, "rita", joining="asked")
+        self.tenant(tenant, "rita", members=() if user == "ann" else ("ann",), joining="asked")
         asked = self.ask("POST", f"/users/{user}/teams", {"tenant": tenant}, token=token)
         assert asked.status == 201, asked.body
 

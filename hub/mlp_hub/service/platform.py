@@ -62,6 +62,7 @@ from mlp_hub.service.storage.ledger import StorageLedger
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
 from mlp_hub.service.tenants.asking import QuotaRequests
+from mlp_hub.service.tenants.caps import MemberCaps
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
@@ -227,6 +228,7 @@ class Platform:
             moved=self.relocations.done,
         )
         self.quota_requests = QuotaRequests(db, self.tenants, clock)
+        self.member_caps = MemberCaps(db, self.tenants, clock)
         self.joining = Joining(db, self.tenants, clock, "" if groups is None else groups.title)
         self.previews = Previews(
             db,

@@ -102,6 +102,16 @@ join_request = Table(  # who asks for a place where; gone once that is decided
     Index(None, "user"),
 )
 
+member_cap = Table(  # how much a member may hold; without a name: each who has no row
+    "member_cap",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("cpu", BigInteger),
+    Column("gpu", BigInteger),
+    Column("jobs", Integer),
+)
+
 booking = Table(  # windows for which capacity is kept free
     "booking",
     metadata,

@@ -12,6 +12,7 @@ from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.asking import Asking
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
+from mlp_hub.store.repos.caps import Caps
 from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.ended import EndedJobs
 from mlp_hub.store.repos.jobs import Jobs
@@ -144,6 +145,11 @@ class Tx:
     def notices(self) -> Notices:
         """What people are told of their jobs, and where."""
         return Notices(self.connection)
+
+    @cached_property
+    def caps(self) -> Caps:
+        """How much a member of a tenant may hold."""
+        return Caps(self.connection)
 
     @cached_property
     def asking(self) -> Asking:

@@ -23,7 +23,7 @@ from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
 from mlp_api.sweeps import SweepCreate, SweepExtend
-from mlp_api.teams import JoinAsk, QuotaAnswer, QuotaAsk
+from mlp_api.teams import JoinAsk, MemberCapSet, QuotaAnswer, QuotaAsk
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -341,6 +341,7 @@ VALID: dict[Any, dict[str, Any]] = {
     JobUpdate: {"priority": "low"},
     QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
     QuotaAnswer: {"word": "theirs"},
+    MemberCapSet: {"jobs": 1},
     JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},

@@ -52,6 +52,7 @@ FOR_THE_PLATFORM = {
 }
 """Below a user's path, and yet not for the user."""
 TENANT_ADMINS_WRITE = {
+    "PUT /tenants/{tenant}/caps",
     "POST /tenants/{tenant}/quota_requests",
     "DELETE /tenants/{tenant}/quota_requests/{request}",
     "PUT /tenants/{tenant}/joins/{user}:approve",

@@ -291,6 +291,7 @@ export const paths = {
   quotaRequests: (tenant: string): string => `/tenants/${enc(tenant)}/quota_requests`,
   quotaRequest: (tenant: string, id: string): string => `/tenants/${enc(tenant)}/quota_requests/${enc(id)}`,
   answerRequest: (tenant: string, id: string, verb: "accept" | "decline"): string => `/tenants/${enc(tenant)}/quota_requests/${enc(id)}:${verb}`,
+  caps: (tenant: string): string => `/tenants/${enc(tenant)}/caps`,
   teams: (user: string): string => `/users/${enc(user)}/teams`,
   team: (user: string, tenant: string): string => `/users/${enc(user)}/teams/${enc(tenant)}`,
   joins: (tenant: string): string => `/tenants/${enc(tenant)}/joins`,

@@ -1,5 +1,5 @@
 /** What a team asks for, as data: what was typed, and the words of a request. Pure. */
-import { bytes, cores, parseAmount, parseBytes, parseRam, ram, type Parsed } from "./format";
+import { bytes, cores, parseAmount, parseBytes, parseRam, ram, trim, type Parsed } from "./format";
 import { t } from "./language";
 import { unchanged } from "./tenantform";
 import type { QuotaRequest, Tenant } from "./wire";
@@ -59,3 +59,27 @@ export function wouldBe(tenant: Tenant, asked: QuotaRequest): TenantSettings {
   }));
   return { ...unchanged(tenant), ...raised };
 }
+
+export type CapField = "cpu" | "gpu" | "jobs";
+export const CAPS: CapField[] = ["cpu", "gpu", "jobs"];
+const CAP_LABELS: Record<CapField, () => string> = { cpu: () => t("Cores"), gpu: () => t("GPU devices"), jobs: () => t("Jobs at once") };
+export const capLabel = (of: CapField): string => CAP_LABELS[of]();
+
+/** What was typed of a cap; an empty field limits nothing. */
+export function readCap(texts: Record<CapField, string>): { asked: Record<CapField, number | null> | null; faults: Partial<Record<CapField, string>> } {
+  const faults: Partial<Record<CapField, string>> = {};
+  const asked: Record<CapField, number | null> = { cpu: null, gpu: null, jobs: null };
+  for (const of of CAPS) {
+    const typed = texts[of].trim();
+    if (!typed) continue;
+    const parsed = parseAmount(typed, of === "jobs" ? t("a number of jobs") : of);
+    if (!parsed.ok) faults[of] = parsed.msg;
+    else if (of === "jobs" && !Number.isInteger(parsed.value)) faults[of] = t("a whole number");
+    else asked[of] = parsed.value;
+  }
+  return { asked: Object.keys(faults).length ? null : asked, faults };
+}
+
+/** "4 cores, 2 jobs at once". */
+export const capWords = (cap: Record<CapField, number | null>): string =>
+  CAPS.flatMap((of) => (cap[of] === null ? [] : [t("{field} {value}", { field: capLabel(of), value: trim(cap[of] as number, 3) })])).join(t(", ")) || t("no limit");

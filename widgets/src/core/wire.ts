@@ -825,6 +825,26 @@ export interface AuditEntry {
   };
 }
 /**
+ * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant.
+ */
+export interface MemberCap {
+  user: string | null;
+  cpu: number | null;
+  gpu: number | null;
+  jobs: number | null;
+}
+/**
+ * The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+ *
+ * `user` null means each member who has no cap of their own. One in which all is null is taken away.
+ */
+export interface MemberCapSet {
+  user?: string | null;
+  cpu?: number | null;
+  gpu?: number | null;
+  jobs?: number | null;
+}
+/**
  * A booked window that is not over.
  *
  * `open`: it has begun. `short`: a quota was lowered or nodes left, and it no longer fits; null while all of it can be

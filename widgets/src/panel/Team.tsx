@@ -5,11 +5,11 @@ import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../component
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, clock, ms } from "../core/format";
-import { amountWords, askable, askFieldOf, has, label, NOTHING_TYPED, readAsk, stateWords, tones, type AskField } from "../core/team";
-import type { AuditEntry, JoinRequest, QuotaRequest, Tenant } from "../core/wire";
+import { amountWords, askable, askFieldOf, capLabel, CAPS, capWords, has, label, NOTHING_TYPED, readAsk, readCap, stateWords, tones, type AskField, type CapField } from "../core/team";
+import type { AuditEntry, JoinRequest, Member, MemberCap, QuotaRequest, Tenant } from "../core/wire";
 import { Details } from "./Audit";
 import { useHub, useRun } from "./context";
-import { Field } from "./form";
+import { Field, Select } from "./form";
 import { OwnForm, useForm } from "./OwnForm";
 import { n, t } from "../core/language";
 
@@ -74,6 +74,67 @@ function AskForm({ tenant, done, cancel }: { tenant: Tenant; done: () => void; c
         {askable(tenant).map((of, i) => <Field key={of} {...form.given(of)} label={label(of)} autofocus={i === 0} placeholder={has(tenant, of)} hint={t("now {amount}", { amount: has(tenant, of) })} />)}
       </div>
       <Field {...form.given("reason")} label={t("What for")} hint={t("At most 500 characters")} />
+    </OwnForm>
+  );
+}
+
+/** How much one member may hold at once. */
+export function Caps({ tenant }: { tenant: string }): JSX.Element {
+  const { client } = useHub();
+  const found = useLoad(`caps ${tenant}`, () => client.list<MemberCap>(paths.caps(tenant)), EVERY);
+  const [editing, setEditing] = useState<MemberCap | null>(null);
+  const items = found.data?.items ?? [];
+  const who = (cap: MemberCap): string => cap.user ?? t("Each other member");
+  const columns: Column<MemberCap>[] = [
+    { title: t("Member"), kind: "name", cell: who },
+    { title: t("May hold at once"), kind: "grow", cell: (cap) => capWords(cap) },
+    {
+      title: t("Actions"), hideTitle: true, kind: "num",
+      cell: (cap) => <button type="button" class="mlp-button mlp-small" aria-label={t("Change the cap of {user}", { user: who(cap) })} onClick={() => setEditing(cap)}>{t("Change …")}</button>,
+    },
+  ];
+  return (
+    <section class="mlp-card" aria-label={t("Caps of members")}>
+      <div class="mlp-card-head">
+        <h2>{t("Caps of members")}</h2>
+        <span class="mlp-dim">{t("What one may hold at once with all jobs; what is more waits.")}</span>
+        {editing ? null : <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={() => setEditing({ user: null, cpu: null, gpu: null, jobs: null })}>{t("Set a cap")}</button>}
+      </div>
+      {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
+      {editing ? <CapForm key={editing.user ?? ""} tenant={tenant} of={editing} known={items} close={() => setEditing(null)} done={() => {
+        setEditing(null);
+        void found.reload();
+      }} /> : null}
+      {items.length ? <Table stack caption={t("Caps of members of {tenant}", { tenant })} columns={columns} rows={items} rowKey={(cap) => cap.user ?? ""} /> : found.data && !editing ? <p class="mlp-dim">{t("Each member may hold as much as the team may.")}</p> : null}
+    </section>
+  );
+}
+
+function CapForm({ tenant, of, known, done, close }: { tenant: string; of: MemberCap; known: MemberCap[]; done: () => void; close: () => void }): JSX.Element {
+  const { client, say } = useHub();
+  const members = useLoad(`members ${tenant}`, () => client.list<Member>(paths.members(tenant)));
+  const [user, setUser] = useState(of.user ?? "");
+  const shown = (value: number | null): string => (value === null ? "" : String(value));
+  const start = (cap: MemberCap | undefined): Record<CapField, string> => ({ cpu: shown(cap?.cpu ?? null), gpu: shown(cap?.gpu ?? null), jobs: shown(cap?.jobs ?? null) });
+  const form = useForm<CapField, ReturnType<typeof readCap>>({
+    begin: () => start(known.find((one) => (one.user ?? "") === (of.user ?? "")) ?? of),
+    read: readCap,
+    send: async (read) => {
+      await client.put<MemberCap[]>(paths.caps(tenant), { ...read.asked, user: user || null });
+      say(t("The cap is set"));
+      done();
+    },
+    order: CAPS,
+    fieldOf: (msg) => CAPS.find((one) => msg.includes(one)) ?? null,
+  });
+  const names = (members.data?.items ?? []).map((m): [string, string] => [m.user, m.user]);
+  return (
+    <OwnForm form={form} label={t("Cap of a member of {tenant}", { tenant })} yes={t("Set")} doing={t("Setting")} cancel={close}>
+      <Select label={t("Whose")} name="whose" value={user} onChange={setUser} options={[["", t("Each other member")], ...names]} />
+      <div class="mlp-form-grid">
+        {CAPS.map((one) => <Field key={one} {...form.given(one)} label={capLabel(one)} placeholder={t("no limit")} />)}
+      </div>
+      <p class="mlp-dim">{t("Empty fields limit nothing; with all of them empty the cap is taken away. What runs goes on.")}</p>
     </OwnForm>
   );
 }

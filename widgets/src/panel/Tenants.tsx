@@ -21,7 +21,7 @@ import { Holdings } from "./Quota";
 import { QueueTables, useQueueHints } from "./Queue";
 import { go, href, Link } from "./address";
 import { Runtimes } from "./Runtimes";
-import { Joins, MoreQuota, TeamAudit } from "./Team";
+import { Caps, Joins, MoreQuota, TeamAudit } from "./Team";
 import { TenantForm } from "./TenantForm";
 import { n, t } from "../core/language";
 
@@ -199,6 +199,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           {manages ? <Joins tenant={name} open={tenant.joining === "asked"} /> : null}
           {manages ? <Members tenant={name} /> : null}
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
+          {manages ? <Caps tenant={name} /> : null}
           {manages ? <MoreQuota tenant={tenant} /> : null}
           {manages ? <TeamAudit tenant={name} /> : null}
         </>

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlp_api.audit import AuditEntry
-from mlp_api.teams import JoinAsk, JoinRequest, QuotaAnswer, QuotaAsk, QuotaRequest, Teams
+from mlp_api.teams import (
+    JoinAsk,
+    JoinRequest,
+    MemberCap,
+    MemberCapSet,
+    QuotaAnswer,
+    QuotaAsk,
+    QuotaRequest,
+    Teams,
+)
 from mlp_api.types import Member
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.decode import clip
@@ -101,6 +110,16 @@ async def audit(call: Call) -> Reply:
     return audit_page(call, found, following)
 
 
+async def caps(call: Call) -> Sequence[MemberCap]:
+    """List how much a member may hold at once, that of everybody first."""
+    return await call.platform.member_caps.of_tenant(call.params["tenant"])
+
+
+async def set_cap(call: Call) -> Sequence[MemberCap]:
+    """Set how much a member, or everybody, may hold at once. What runs goes on; what waits then waits for it."""
+    return await call.platform.member_caps.put(call.params["tenant"], call.body, actor=call.principal.name)
+
+
 _REQUESTS = "/tenants/{tenant}/quota_requests"
 _REQUEST = "/tenants/{tenant}/quota_requests/{request}"
 _JOIN = "/tenants/{tenant}/joins/{user}"
@@ -191,5 +210,19 @@ ROUTES = (
         R,
         query=TenantAuditQuery,
         reply=list[AuditEntry],
+    ),
+    Route(
+        "GET", "/tenants/{tenant}/caps", caps, "Caps of members", Relation.MEMBER, R, reply=list[MemberCap]
+    ),
+    Route(
+        "PUT",
+        "/tenants/{tenant}/caps",
+        set_cap,
+        "Set the cap of a member",
+        A,
+        W,
+        body=MemberCapSet,
+        reply=list[MemberCap],
+        bucket="change",
     ),
 )

@@ -479,6 +479,7 @@ class TenantService:
     ) -> None:
         """Take a member out; their jobs that wait there are put aside in the same transaction."""
         tx.members.remove(member.tenant, member.user)
+        tx.caps.remove(member.tenant, member.user)
         now = self._clock()
         if suspended := suspend_waiting(tx, changes, member.user, member.tenant, now):
             detail = {**detail, "suspended_jobs": suspended}

@@ -43,10 +43,23 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant", "user", name="pk_join_request"),
     )
     op.create_index("ix_join_request_user", "join_request", ["user"])
+    op.create_table(
+        "member_cap",
+        sa.Column("tenant", sa.String(50), nullable=False),
+        sa.Column("user", sa.String(255), nullable=False),
+        sa.Column("cpu", sa.BigInteger(), nullable=True),
+        sa.Column("gpu", sa.BigInteger(), nullable=True),
+        sa.Column("jobs", sa.Integer(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["tenant"], ["tenant.name"], name="fk_member_cap_tenant_tenant", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("tenant", "user", name="pk_member_cap"),
+    )
 
 
 def downgrade() -> None:
     """Forget it."""
+    op.drop_table("member_cap")
     op.drop_table("join_request")
     op.drop_table("quota_request")
     op.drop_column("job", "steered")
