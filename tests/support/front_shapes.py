@@ -47,6 +47,7 @@ def tenant(name: str, **change: Any) -> Json:
         "job_network": "none",
         "leavers": "finish",
         "datasets": "own",
+        "joining": "closed",
         "description": "",
         "members": 0,
         "running": 0,
