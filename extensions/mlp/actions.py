@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mlp import announcing, compared, notify_words, picture, provenance, reasons, sweeping, tables, words
+from mlp import announcing, compared, notify_words, picture, provenance, reasons, sweeping, tables, teamwords, words
 from mlp import apps as app_words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.fetching import fetch, fetch_model
-from mlp.format import clock_time
+from mlp.format import clock_time, span
 from mlp.handle import Job, JobList, listed
 from mlp.history import FINAL
 from mlp.language import say
-from mlp.options import AGAIN, BY_NAME, SHAPE
+from mlp.options import AGAIN, BY_NAME, SHAPE, UPDATE
 from mlp.verbs import AUTO, ParsedLine
 from mlp.words import sentences
 from mlp_language.catalogue import LANGUAGES
@@ -180,6 +180,24 @@ def _steered(client: Client, verb: str, name: str, size: Json) -> Json:
         with contextlib.suppress(Refused):
             return client.act_sweep(verb, name) if verb == "cancel" else client.delete_sweep(name)
         raise
+
+
+def update(client: Client, call: ParsedLine) -> tables.Sentences:
+    """Change a job that has not ended."""
+    asked = {o.name: call.given[o.name] for o in UPDATE if o.name in call.given}
+    if not asked:
+        flags = ", ".join(o.flags[0] for o in UPDATE)
+        raise UsageError(say("what is to be changed? Give one of {options}", options=flags))
+    after = client.act("update", call.names[0], call.given.get("user"), size=asked)
+    limit = after["time_limit"]
+    line = say(
+        "{job}: priority {priority}, time limit {limit}",
+        job=words.title(after),
+        priority=after["priority"],
+        limit=say("none") if limit is None else span(limit),
+    )
+    first = say("It stands first in the queue of its team.") if after["put_first"] else ""
+    return tables.Sentences([sentences(line, first), *filter(None, [words.seconds_meant(asked)])], after)
 
 
 def _again(job: str, after: Json) -> str:
@@ -401,6 +419,11 @@ def _shown_once(made: Json) -> tables.Sentences:
     return tables.Sentences(lines, made)
 
 
+def team(client: Client, call: ParsedLine) -> Any:
+    """Ask teams, or answer who asks."""
+    return teamwords.team(client, call.names, call.given)
+
+
 SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "jobs": jobs,
     "job": job,
@@ -409,6 +432,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "get": get,
     "why": why,
     "quota": quota,
+    "team": team,
     "runtimes": runtimes,
     "offer": offer,
     "language": language,
@@ -422,6 +446,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "secret": secret,
     "notify": notify,
     "announce": announce,
+    "update": update,
     **dict.fromkeys(SUITS, steer),
 }
 """Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""

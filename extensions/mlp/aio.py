@@ -226,6 +226,7 @@ class AsyncJob:
     suspend = _steered(Job.suspend)
     resume = _steered(Job.resume)
     resubmit = _steered(Job.resubmit)
+    update = _steered(Job.update)
     delete = _looked(Job.delete)
     history = _looked(Job.history)
     metrics = _looked(Job.metrics)

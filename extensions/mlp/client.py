@@ -34,7 +34,7 @@ class Client(ServiceConnection):
     def act(
         self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
     ) -> Json:
-        """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
+        """Cancel, suspend, resume, resubmit or update; `size` is what a job is submitted again with, or what is changed of it."""
         path = f"{self.job_path(name, user)}:{verb}"
         return object_of(
             self.request("PUT", path, dict(size or {}), delivery_key() if verb == "resubmit" else None)
@@ -344,6 +344,47 @@ class Client(ServiceConnection):
     def end_token(self, token_id: str) -> None:
         """End a token by its id."""
         self.request("DELETE", f"/users/{quote(self.user)}/tokens/{quote(token_id)}")
+
+    def teams(self) -> Json:
+        """Return the teams that the user may ask for a place."""
+        return object_of(self.request("GET", f"/users/{quote(self.user)}/teams"))
+
+    def ask_team(self, asked: Json) -> Json:
+        """Ask for a place in a team."""
+        return object_of(self.request("POST", f"/users/{quote(self.user)}/teams", asked, delivery_key()))
+
+    def unask_team(self, tenant: str) -> Json:
+        """Ask for it no more."""
+        return object_of(self.request("DELETE", f"/users/{quote(self.user)}/teams/{quote(tenant)}"))
+
+    def joins(self, tenant: str) -> list[Json]:
+        """Return who asks for a place in a team."""
+        return list(self.get(f"/tenants/{quote(tenant)}/joins"))
+
+    def answer_join(self, tenant: str, user: str, verb: str) -> Json:
+        """Take somebody in who asks, or decline them."""
+        return object_of(self.request("PUT", f"/tenants/{quote(tenant)}/joins/{quote(user)}:{verb}", {}))
+
+    def caps(self, tenant: str) -> list[Json]:
+        """Return how much a member of a team may hold at once."""
+        return list(self.get(f"/tenants/{quote(tenant)}/caps"))
+
+    def set_cap(self, tenant: str, cap: Json) -> list[Json]:
+        """Set the cap of a member, or of everybody; return all of the team's."""
+        return list(self.request("PUT", f"/tenants/{quote(tenant)}/caps", cap).json())
+
+    def quota_requests(self, tenant: str) -> list[Json]:
+        """Return what a team asked for, the newest first."""
+        return list(self.get(f"/tenants/{quote(tenant)}/quota_requests"))
+
+    def ask_quota(self, tenant: str, asked: Json) -> Json:
+        """Ask for more quota of a team."""
+        path = f"/tenants/{quote(tenant)}/quota_requests"
+        return object_of(self.request("POST", path, asked, delivery_key()))
+
+    def withdraw_quota(self, tenant: str, request: str) -> Json:
+        """Take such a request back."""
+        return object_of(self.request("DELETE", f"/tenants/{quote(tenant)}/quota_requests/{quote(request)}"))
 
     def services(self, tenant: str) -> list[Json]:
         """Return a tenant's accounts for programs, with their tokens."""

@@ -363,6 +363,7 @@ SIZE: tuple[Option, ...] = tuple(
 )
 """What size a job may be submitted again with."""
 
+NO_LIMIT = "none"
 AGAIN: tuple[Option, ...] = (
     *SIZE,
     replace(
@@ -378,6 +379,30 @@ AGAIN: tuple[Option, ...] = (
     ),
 )
 """What a job may be submitted again with."""
+
+
+def _limit_or_none(text: object) -> int | None:
+    return None if text is None or text == NO_LIMIT else duration(text)
+
+
+UPDATE: tuple[Option, ...] = (
+    next(o for o in SIZE if o.name == "priority"),
+    replace(
+        next(o for o in SIZE if o.name == "time_limit"), parse=_limit_or_none, metavar=f"30m|2h|{NO_LIMIT}"
+    ),
+    Option(
+        "place",
+        lambda: say(
+            "where it stands in its team's queue, for the team's admins: first, or its own place again"
+        ),
+        word(8),
+        None,
+        "first|own",
+        choices="first own",
+        shown_default=lambda: say("as before"),
+    ),
+)
+"""What may be changed of a job that has not ended."""
 
 BY_NAME: Mapping[str, Option] = {o.name: o for o in (*SUBMIT, WITH)}
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mlp import announceoptions, notifyoptions
 from mlp.language import say
-from mlp.options import Option, duration, name
+from mlp.options import Option, duration, name, word
 from mlp.words import SCOPE_PREFIX
 
 
@@ -59,6 +59,7 @@ STATE = Option(
     "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
 )
 TENANT = Option("tenant", lambda: say("only those of this tenant"), name, None, "NAME", "-t", "tenants")
+OF_USER = Option("user", lambda: say("whose job it is, for admins of its team"), word(255), None, "NAME")
 RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
 TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
 FOLLOW = Option("follow", lambda: say("go on until the job ends"), None, False, short="-f")

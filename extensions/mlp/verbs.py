@@ -12,9 +12,11 @@ from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
+from mlp.teamoptions import TEAM
+from mlp.teamoptions import right_call as right_team_call
 from mlp.verboptions import (
     ANNOUNCED_TO,
     ANY_FILES,
@@ -36,6 +38,7 @@ from mlp.verboptions import (
     OF_SECRET,
     OF_SWEEPS,
     OF_TENANT,
+    OF_USER,
     RANK,
     REGION,
     SCOPE,
@@ -56,7 +59,7 @@ MAGIC, COMMAND = "%mlp", "mlp"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, notify, announce, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, team, secret, notify, announce, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -93,6 +96,12 @@ VERBS: tuple[Verb, ...] = (
         "jobs",
         (STATE, TENANT, *AGAIN),
     ),
+    Verb(
+        "update",
+        lambda: say("change priority or time limit of a job that has not ended"),
+        "job",
+        (*UPDATE, OF_USER),
+    ),
     Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
     Verb(
         "models",
@@ -109,6 +118,13 @@ VERBS: tuple[Verb, ...] = (
         (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
     ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
+    Verb(
+        "team",
+        lambda: say("ask teams for a place and for more quota, and answer who asks"),
+        "team",
+        TEAM,
+        _COMMAND_ONLY,
+    ),
     Verb("quota", lambda: say("what your teams may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
@@ -170,6 +186,10 @@ TAKES: dict[str, Callable[[], str]] = {
     "files": lambda: say("NAME [DIRECTORY]"),
     "file": lambda: say("NAME PATH [TO]"),
     "url": lambda: "[URL]",
+    "team": lambda: say(
+        "[ls] | join TEAM | unjoin TEAM | ask TEAM --reason TEXT --cpu N ... | requests TEAM | withdraw TEAM ID | caps TEAM | cap TEAM [--user NAME] [--cpu N] [--jobs N] | joins TEAM | "
+        "approve TEAM USER... | decline TEAM USER..."
+    ),
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
     "announce": lambda: say("[ls] | TEXT | rm ID..."),
@@ -360,6 +380,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about announcements? Right: {line}", line=line))
     if call.verb.takes == "app" and not right_app_call(call.names, call.given):
         raise UsageError(say("what about apps? Right: {line}", line=line))
+    if call.verb.takes == "team" and not right_team_call(call.names, call.given):
+        raise UsageError(say("what about teams? Right: {line}", line=line))
     if call.verb.takes == "token" and not _token_call(call):
         raise UsageError(say("what about tokens? Right: {line}", line=line))
 

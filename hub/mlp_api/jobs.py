@@ -133,6 +133,18 @@ class Resubmit(Request):
     provenance: Provenance | UnsetType | None = UNSET
 
 
+class JobUpdate(Request):
+    """What is to be other of a job that has not ended; what is left out stays.
+
+    Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
+    there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+    """
+
+    priority: Name | UnsetType = UNSET
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
+    place: Literal["first", "own"] | UnsetType = UNSET
+
+
 class Heartbeat(Request):
     """A job tells how it is doing."""
 
@@ -192,6 +204,8 @@ class Job(Response):
 
     `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
 
+    `put_first` says that an admin of its tenant put it before the others of its queue.
+
     `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
     null for what was submitted here.
     """
@@ -243,6 +257,7 @@ class Job(Response):
     ran_s: float
     progress_from: int
     progress_since: datetime | None
+    put_first: bool
     version: int
     source: str | None
 
@@ -375,6 +390,7 @@ class QueueEntry(Response):
     started_at: datetime | None
     expected_start: datetime | None
     expected_because: Text
+    put_first: bool
     facts: list[Fact]
 
 

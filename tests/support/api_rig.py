@@ -207,6 +207,20 @@ class ApiRig:
             answer = self.ask("PUT", f"/tenants/{name}/members/{user}", {"role": role}, token=self.root_user)
             assert answer.status == 200, answer.body
 
+    def asks(self, tenant: str, user: str, token: str) -> None:
+        """Make a tenant that may be asked, whose admin is rita, and let somebody ask for a place in it."""
+        self.tenant(tenant, "rita", members=() if user == "ann" else ("ann",), joining="asked")
+        asked = self.ask("POST", f"/users/{user}/teams", {"tenant": tenant}, token=token)
+        assert asked.status == 201, asked.body
+
+    def asks_for_more(self, tenant: str) -> str:
+        """Let a tenant ask for more quota than it is given here; return the request's id."""
+        assert self.ask("PUT", f"/tenants/{tenant}", {"cpu": 1}, token=self.root_user).status == 200
+        body = {"cpu": 2, "reason": "more"}
+        asked = self.ask("POST", f"/tenants/{tenant}/quota_requests", body, token=self.root_user)
+        assert asked.status == 201, asked.body
+        return str(asked.json["id"])
+
     def job(self, user: str, name: str, token: str, **fields: Any) -> dict[str, Any]:
         """Submit a job that runs for a minute unless told otherwise."""
         env = {"SIM_DURATION": "60", **fields.pop("env", {})}

@@ -31,6 +31,7 @@ from front_shapes import (
     why_of,
     work,
 )
+from front_teams import FrontTeams
 from sweep_shapes import curves, sweep
 
 SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
@@ -150,6 +151,7 @@ class Data:
             lendable={"cpu": 6.0, "ram": 7824},
             free={"cpu": 7.0, "ram": 7824},
         )
+        self.teams = FrontTeams()
         self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue, "teal": teal}
         self.members: dict[str, dict[str, Json]] = {
             "red": {u: self._member("red", u, r) for u, r in (("ann", "admin"), ("bob", "member"))},
@@ -400,6 +402,19 @@ class Data:
                 return 200, found
             case "GET", ["users", _, "jobs" | "models", _, "files"], "":
                 return 200, self.files
+            case _, ["users", _, "teams", *rest], _:
+                return self.teams.of_user(method, rest, body)
+            case "GET", ["quota_requests"], _:
+                return 200, [r for r in self.teams.requests if r["state"] == "open"]
+            case "GET", ["tenants", name, "audit"], _:
+                return 200, [e for e in self.audit if e["tenant"] == name]
+            case _, ["tenants", _, "runs", *rest], _:
+                return self.runs.answer(method, ["users", "ann", "runs", *rest], verb, body, query or {})
+            case _, ["tenants", name, ("quota_requests" | "joins" | "caps"), *_], _:
+                return self.teams.of_tenant(method, name, parts[2:], verb, body)
+            case "PUT", ["users", user, "jobs", name], "update":
+                self.teams.bodies.append((f"update {user}/{name}", body))
+                return 200, self.jobs[self._key(user, name)] | {"put_first": body.get("place") == "first"}
             case _, ["users", _, "runs", *_], _:
                 return self.runs.answer(method, parts, verb, body, query or {})
             case "PUT", ["users", _, "jobs", _], "resubmit" if body:

@@ -30,6 +30,8 @@ PAGES = {
     "overview": ("admin", "What waits and why"),
     "tenants": ("admin/tenants", "blue"),
     "tenant": ("admin/tenants/red", "Members"),
+    "team-runs": ("tenants/red/runs", "Runs of red"),
+    "requests": ("admin/requests", "the reading of digits"),
     "tenant-booked": ("admin/tenants/teal", "Guarantee lowered to 50% since"),
     "new-tenant": ("admin/tenants/new", "Create tenant"),
     "users": ("admin/users", "Waits for approval"),

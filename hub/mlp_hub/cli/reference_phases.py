@@ -10,6 +10,7 @@ from typing import Any
 
 from mlp_hub.cli.reference_rest import markdown_table
 from mlp_hub.domain.app import APP_MACHINE, AppPhase
+from mlp_hub.domain.asking import ASK_MACHINE, AskPhase
 from mlp_hub.domain.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
 from mlp_hub.domain.departure import DEPARTURE_MACHINE, DeparturePhase
 from mlp_hub.domain.job import HOLDING, JOB_MACHINE, Phase
@@ -33,6 +34,7 @@ _LIVES: tuple[tuple[str, Machine[Any], type[StrEnum], Collection[str]], ...] = (
     ("Sweeps", SWEEP_MACHINE, SweepPhase, ()),
     ("Resource requests", REQUEST_MACHINE, RequestPhase, HELD),
     ("Releases that name an amount, not a request", RELEASE_MACHINE, RequestPhase, ()),
+    ("Requests for more quota", ASK_MACHINE, AskPhase, ()),
     ("Departures of users", DEPARTURE_MACHINE, DeparturePhase, ()),
 )
 _MEANING = re.compile(r'^ +\w+ = "([\w-]+)"  # (.+)$', re.MULTILINE)

@@ -58,6 +58,7 @@ _TITLES = {
     "standing": "People of a login's provider",
     "services": "Accounts of tenants",
     "tenants": "Tenants and quotas",
+    "teams": "What teams and people ask for",
     "bookings": "Booked windows",
     "runtimes": "Runtimes",
     "jobs": "Jobs",

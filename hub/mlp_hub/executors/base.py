@@ -234,6 +234,8 @@ class Executor(Protocol):
     """Whether what runs here can be reached, as apps must be."""
     drains: bool
     """Whether the hub takes nodes out of service; else who runs the cluster does, and its nodes' conditions tell of it."""
+    limits: bool
+    """Whether what runs can be given another time limit."""
 
     @property
     def brought(self) -> BroughtJobs | None:
@@ -306,6 +308,13 @@ class Executor(Protocol):
         """Send SIGTERM to all ranks, SIGKILL after the grace; return at once.
 
         With a `failure` the attempt ends as FAILED for that reason, unless it is ending already.
+        """
+        ...
+
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Let an attempt that was started run so many seconds from its start, None for as long as it likes; may be repeated.
+
+        Where `limits` is false nobody calls it.
         """
         ...
 

@@ -8,7 +8,7 @@ things stand, after a restart of the hub too.
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
-from mlp_hub.sandbox.control import inspect, kill, launch, remove, signal, stop, sweep
+from mlp_hub.sandbox.control import inspect, kill, launch, limit, remove, signal, stop, sweep
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
@@ -52,6 +52,7 @@ __all__ = [
     "inspect",
     "kill",
     "launch",
+    "limit",
     "one_line",
     "open_arriving",
     "open_shelf",

@@ -64,7 +64,10 @@ from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.storage.ledger import StorageLedger
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
+from mlp_hub.service.tenants.asking import QuotaRequests
+from mlp_hub.service.tenants.caps import MemberCaps
 from mlp_hub.service.tenants.groups import GroupPolicy
+from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
 from mlp_hub.service.tenants.runtimes import RuntimeService
@@ -191,6 +194,7 @@ class Platform:
             executor,
             clock,
             self._charges.full,
+            policy.scheduling,
         )
         self.runs = RunService(self.board, self.jobs, clock)
         self._summaries = Summaries(self.board, self.metrics.points)
@@ -229,6 +233,9 @@ class Platform:
             relocate=self.relocations.look_at,
             moved=self.relocations.done,
         )
+        self.quota_requests = QuotaRequests(db, self.tenants, clock)
+        self.member_caps = MemberCaps(db, self.tenants, clock)
+        self.joining = Joining(db, self.tenants, clock, "" if groups is None else groups.title)
         self.previews = Previews(
             db,
             self.admission.jobs_snapshot,

@@ -75,6 +75,43 @@ tenant = Table(
     Index("ix_tenant_reserves", "name", sqlite_where=_RESERVES, postgresql_where=_RESERVES),
 )
 
+quota_request = Table(  # what tenants asked for, with the answers
+    "quota_request",
+    metadata,
+    Column("uid", String(27), primary_key=True),
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), nullable=False),
+    Column("user", String(255), nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("amounts", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("decided_by", String(255)),
+    Column("decided_at", Double),
+    Column("word", Text, nullable=False),
+    Index(None, "tenant", "uid"),
+    Index(None, "phase"),
+)
+
+join_request = Table(  # who asks for a place where; gone once that is decided
+    "join_request",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("asked_at", Double, nullable=False),
+    Column("note", Text, nullable=False),
+    Index(None, "user"),
+)
+
+member_cap = Table(  # how much a member may hold; without a name: each who has no row
+    "member_cap",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("cpu", BigInteger),
+    Column("gpu", BigInteger),
+    Column("jobs", Integer),
+)
+
 booking = Table(  # windows for which capacity is kept free
     "booking",
     metadata,
@@ -156,6 +193,7 @@ job = Table(
     Column("version", Integer, nullable=False),
     Column("sweep", String(26)),  # the uid of the sweep that it is a trial of, and which; null of all others
     Column("trial", Integer),
+    Column("steered", Text),  # what was made of it after it was submitted; null of most
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),

@@ -10,8 +10,10 @@ from mlp_hub.store.repos.announcements import Announcements
 from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
+from mlp_hub.store.repos.asking import Asking
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
+from mlp_hub.store.repos.caps import Caps
 from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.drains import DrainedNodes
 from mlp_hub.store.repos.ended import EndedJobs
@@ -155,6 +157,16 @@ class Tx:
     def drains(self) -> DrainedNodes:
         """The nodes that were taken out of service."""
         return DrainedNodes(self.connection)
+
+    @cached_property
+    def caps(self) -> Caps:
+        """How much a member of a tenant may hold."""
+        return Caps(self.connection)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """What is asked of who decides: more quota, places in tenants."""
+        return Asking(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

@@ -16,7 +16,7 @@ from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
-from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
+from mlp_api.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
 from mlp_api.nodes import NodeDrainSet
@@ -26,6 +26,7 @@ from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
 from mlp_api.sweeps import SweepCreate, SweepExtend
+from mlp_api.teams import JoinAsk, MemberCapSet, QuotaAnswer, QuotaAsk
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -51,6 +52,8 @@ THERE = {
     "model": "net",
     "tenant": "red",
     "booking": "night",
+    "request": "asked",
+    "team": "open",
     "runtime": "mine",
     "token": "a-ann-token",
     "service": "ci",
@@ -133,9 +136,18 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         told = rig.ask("POST", path_of_announcements(route), an_announcement(), token=rig.root_user)
         assert told.status == 201, told.body
         return {**THERE, "announcement": str(told.json["id"])}
+    if "team" in route.params:
+        rig.asks(name, "ann", rig.ann)
+        return {**THERE, "team": name}
+    if "joins" in route.path:
+        rig.hub.user(name, f"{name}-token")
+        rig.asks(name, name, f"{name}-token")
+        return {**THERE, "tenant": name, "user": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
+        if "request" in route.params:
+            return {**THERE, "tenant": name, "user": name, "request": rig.asks_for_more(name)}
         if "booking" in route.params:
             made = rig.ask("POST", f"/tenants/{name}/bookings", a_window("night"), token=rig.root_user)
             assert made.status == 201, made.body
@@ -339,6 +351,11 @@ VALID: dict[Any, dict[str, Any]] = {
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
+    JobUpdate: {"priority": "low"},
+    QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
+    QuotaAnswer: {"word": "theirs"},
+    MemberCapSet: {"jobs": 1},
+    JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},
     SweepExtend: {"trials": 1},

@@ -100,6 +100,8 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
     there = {"user": asker.user, "job": "digits", "tenant": "red", "token": f"a-{asker.owner}"}
     there |= {
         "booking": "night",
+        "request": "asked",
+        "team": "open",
         "runtime": "mine",
         "service": "ci",
         "dataset": "pets",
@@ -145,10 +147,18 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         told = rig.ask("POST", f"{whose}/announcements", an_announcement(), token=rig.root_user)
         assert told.status == 201, told.body
         return {**there, "announcement": str(told.json["id"])}
+    if "team" in route.params:
+        rig.asks(name, asker.user, asker.owner)
+        return {**there, "team": name}
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")
+    if "joins" in route.path:
+        rig.asks(name, name, f"{name}-token")
+        return {**there, "tenant": name, "user": name}
     rig.tenant(name, "rita", members=("ann", name))
+    if "request" in route.params:
+        return {**there, "tenant": name, "user": name, "request": rig.asks_for_more(name)}
     made = {"booking": ("POST", "bookings", window("night")), "service": ("POST", "services", {"name": name})}
     made["runtime"] = ("PUT", "runtimes/mine", {"title": "Mine"})
     for kind, (method, path, body) in made.items():

@@ -31,6 +31,7 @@ ANYBODY = {
     "DELETE /users/{user}": "as for approving",
 }
 OF_ANOTHERS_JOB = {
+    "PUT /users/{user}/jobs/{job}:update": "an admin of the tenant orders its queue",
     "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
     "PUT /users/{user}/jobs/{job}:suspend": "same",
     "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",
@@ -52,6 +53,11 @@ FOR_THE_PLATFORM = {
 }
 """Below a user's path, and yet not for the user."""
 TENANT_ADMINS_WRITE = {
+    "PUT /tenants/{tenant}/caps",
+    "POST /tenants/{tenant}/quota_requests",
+    "DELETE /tenants/{tenant}/quota_requests/{request}",
+    "PUT /tenants/{tenant}/joins/{user}:approve",
+    "PUT /tenants/{tenant}/joins/{user}:decline",
     "PUT /tenants/{tenant}/members/{user}",
     "DELETE /tenants/{tenant}/members/{user}",
     "POST /tenants/{tenant}/announcements",
@@ -85,6 +91,9 @@ OTHER_SCOPES = {
     "PUT /users/{user}/notifications": (scopes.NOTICES_WRITE, "same"),
     "POST /users/{user}/notifications:test": (scopes.NOTICES_WRITE, "same"),
     "GET /users/{user}/notices": (scopes.NOTICES_READ, "same"),
+    "GET /users/{user}/teams": (scopes.TENANTS_READ, "shows tenants"),
+    "POST /users/{user}/teams": (scopes.TENANTS_WRITE, "asks a tenant for a place"),
+    "DELETE /users/{user}/teams/{team}": (scopes.TENANTS_WRITE, "same"),
     "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
     "PUT /stored:take": (scopes.STORED_WRITE, "asked by what holds files, with a token for that alone"),
     "PUT /stored:give": (scopes.STORED_WRITE, "same"),

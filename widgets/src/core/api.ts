@@ -293,4 +293,18 @@ export const paths = {
   turnService: (tenant: string, name: string): string => `/tenants/${enc(tenant)}/services/${enc(name)}:rotate`,
   members: (tenant: string): string => `/tenants/${enc(tenant)}/members`,
   member: (tenant: string, user: string): string => `/tenants/${enc(tenant)}/members/${enc(user)}`,
+  tenantRuns: (tenant: string, search: string, sort: string, start: number, limit: number): string =>
+    `/tenants/${enc(tenant)}/runs?search=${enc(search)}&sort=${enc(sort)}&start=${start}&limit=${limit}`,
+  tenantRunsCsv: (tenant: string, search: string, sort: string): string => `/tenants/${enc(tenant)}/runs:csv?search=${enc(search)}&sort=${enc(sort)}`,
+  tenantAudit: (tenant: string, limit: number, cursor: string | null): string => `/tenants/${enc(tenant)}/audit?limit=${limit}${cursor ? `&cursor=${enc(cursor)}` : ""}`,
+  /** Of all tenants, those that wait for an answer. */
+  openRequests: "/quota_requests",
+  quotaRequests: (tenant: string): string => `/tenants/${enc(tenant)}/quota_requests`,
+  quotaRequest: (tenant: string, id: string): string => `/tenants/${enc(tenant)}/quota_requests/${enc(id)}`,
+  answerRequest: (tenant: string, id: string, verb: "accept" | "decline"): string => `/tenants/${enc(tenant)}/quota_requests/${enc(id)}:${verb}`,
+  caps: (tenant: string): string => `/tenants/${enc(tenant)}/caps`,
+  teams: (user: string): string => `/users/${enc(user)}/teams`,
+  team: (user: string, tenant: string): string => `/users/${enc(user)}/teams/${enc(tenant)}`,
+  joins: (tenant: string): string => `/tenants/${enc(tenant)}/joins`,
+  join: (tenant: string, user: string, verb: "approve" | "decline"): string => `/tenants/${enc(tenant)}/joins/${enc(user)}:${verb}`,
 };

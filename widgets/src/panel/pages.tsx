@@ -14,6 +14,7 @@ import { OverviewPage } from "./Overview";
 import { QueuePage } from "./Queue";
 import { QuotaPage } from "./Quota";
 import { SweepPage, SweepsPage } from "./Sweeps";
+import { RequestsPage } from "./Requests";
 import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
 import { RunsPage } from "./Runs";
 import { UsersPage } from "./Users";
@@ -79,9 +80,15 @@ const PAGES: Page[] = [
     entry: (name = "") => t("Team {name}", { name }),
   },
   { path: "admin", title: () => t("Overview"), page: () => <OverviewPage />, entries: one },
+  {
+    path: "tenants/:/runs", title: (name = "") => t("Runs of {tenant}", { tenant: name }), page: (name = "") => <RunsPage key={name} tenant={name} />,
+    sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
+    under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
+  },
   { path: "admin/tenants", title: () => t("Tenants"), page: () => <TenantsPage />, entries: one },
   { path: "admin/tenants/new", title: () => t("New tenant"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },
+  { path: "admin/requests", title: () => t("Requests"), page: () => <RequestsPage />, entries: one },
   { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
   { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },

@@ -92,6 +92,7 @@ class LocalExecutor(Fenced, MountedLogs):
     images = False
     serves = True
     drains = True
+    limits = True
 
     def __init__(
         self,
@@ -177,6 +178,11 @@ class LocalExecutor(Fenced, MountedLogs):
         why = None if failure is None else (failure.cause.value, failure.message, failure.said)
         await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, why, epoch)
 
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Tell the shim, which keeps the time."""
+        await self._open()
+        await asyncio.to_thread(self._limit, self._dir(attempt), time_limit, epoch)
+
     def address(self, attempt: str) -> str:
         """Return the socket in the run directory, which is the platform's."""
         return f"{self._dir(attempt)}/{SOCKET}"
@@ -236,6 +242,10 @@ class LocalExecutor(Fenced, MountedLogs):
     def _stop(self, run_dir: str, grace_s: float, why: tuple[str, str, Any] | None, epoch: int) -> None:
         with self._fence.acting(epoch):
             sandbox.stop(run_dir, grace_s, why)
+
+    def _limit(self, run_dir: str, time_limit: float | None, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            sandbox.limit(run_dir, time_limit)
 
     def _remove(self, run_dir: str, epoch: int) -> None:
         with self._fence.acting(epoch):

@@ -140,6 +140,7 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         ran_s=round(job.ran_in_all, 3),
         progress_from=progress_from,
         progress_since=maybe_when(progress_since),
+        put_first=job.steered.place is not None,
         version=job.version,
         source=None if spec.brought is None else spec.brought.title,
     )
@@ -321,6 +322,7 @@ def queue_to(
         started_at=maybe_when(job.started_at),
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        put_first=job.steered.place is not None,
         facts=[],
     )
 
@@ -355,6 +357,7 @@ def pending_to(
         started_at=None,
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        put_first=False,
         facts=[] if verdict is None else [fact_to(fact) for fact in verdict.facts],
     )
 
