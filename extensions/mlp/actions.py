@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp import apps as app_words
-from mlp import compared, notify_words, picture, provenance, reasons, sweeping, tables, words
+from mlp import compared, environments, notify_words, picture, provenance, reasons, sweeping, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
@@ -278,6 +278,21 @@ def models(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences(lines, gone)
 
 
+def env(client: Client, call: ParsedLine) -> Any:
+    """List, create, show or delete environments."""
+    act, *names = call.names or ["list"]
+    tenant = call.given.get("tenant") or environments.tenant_of(client)
+    if act == "list":
+        return environments.table(client.environments(tenant), tenant)
+    if act == "create":
+        requirements = environments.requirements_in(Path(call.given["file"]).expanduser())
+        return environments.created(client.create_environment(tenant, names[0], requirements))
+    if act == "show":
+        return environments.shown(client.environment(tenant, names[0]))
+    gone = [client.delete_environment(tenant, name) for name in names]
+    return tables.Sentences([say("{name} is being deleted", name=name) for name in names], gone)
+
+
 def runs(client: Client, call: ParsedLine) -> Any:
     """Search runs, show one, or write notes and tags."""
     act, *names = call.names or [""]
@@ -408,6 +423,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "offer": offer,
     "language": language,
     "models": models,
+    "env": env,
     "runs": runs,
     "compare": compare,
     "data": data,

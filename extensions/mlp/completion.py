@@ -14,6 +14,7 @@ from mlp.terms import RUNTIMES
 from mlp.verbs import find, languages, options_of, verbs_of
 
 ACTS = ("ls", "show", "register", "stage", "get", "rm")
+ENV_ACTS = ("list", "create", "show", "delete")
 DATA_ACTS = ("ls", "pull", "push", "rm")
 Lookup = Callable[[str], Iterable[str]]
 SCRIPTS = {
@@ -71,7 +72,13 @@ def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
         return lookup("jobs")
     if takes == "runs":
         return lookup("jobs") if before else ("show", "note", "tag", "untag")
-    return {"shell": tuple(SCRIPTS), "model": ACTS, "app": APP_ACTS, "language": languages()}.get(takes, ())
+    return {
+        "shell": tuple(SCRIPTS),
+        "model": ACTS,
+        "env": ENV_ACTS,
+        "app": APP_ACTS,
+        "language": languages(),
+    }.get(takes, ())
 
 
 def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:

@@ -13,6 +13,7 @@ from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.ended import EndedJobs
+from mlp_hub.store.repos.environments import Environments
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
@@ -123,6 +124,11 @@ class Tx:
     def app_gate(self) -> AppGateRepo:
         """Keys of apps, and browsers that opened one."""
         return AppGateRepo(self.connection)
+
+    @cached_property
+    def environments(self) -> Environments:
+        """The environments of tenants; what their files take of a quota is that of `stored`."""
+        return Environments(self.connection)
 
     @cached_property
     def models(self) -> Models:
