@@ -109,7 +109,7 @@ def digest_of(lock: str) -> str:
 
 def files_uid(tenant: str, base: str, lock: str) -> str:
     """Return the uid of what is stored for a lock in a tenant, made for the Python that `base` describes."""
-    parts = "\0".join([KIND, _FORMAT, tenant, base, lock])
+    parts = f"{KIND}\0{_FORMAT}\0{tenant}\0{base}\0{lock}"
     return hashlib.blake2b(parts.encode(), digest_size=13).hexdigest()
 
 

@@ -34,7 +34,10 @@ async def get(call: Call) -> EnvironmentDetail:
 async def delete(call: Call) -> EnvironmentInfo:
     """Delete an environment; one that a job uses which has not ended is refused, with the job's name."""
     return await call.platform.environments.delete(
-        call.params["tenant"], call.params["environment"], actor=call.principal.name
+        call.params["tenant"],
+        call.params["environment"],
+        actor=call.principal.name,
+        admin=call.principal.is_platform_admin,
     )
 
 

@@ -23,6 +23,7 @@ from mlp_hub.service.storage.environments import check_unused, not_here
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.networks import Networks
+from mlp_hub.service.tenants.service import places
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -108,12 +109,26 @@ class EnvironmentService:
 
         return await self._db.read(work)
 
-    async def delete(self, tenant: str, name: str, *, actor: str) -> api.EnvironmentInfo:
-        """Delete one, which no job uses that has not ended; its files go after this has returned."""
+    async def delete(
+        self, tenant: str, name: str, *, actor: str, admin: bool = False
+    ) -> api.EnvironmentInfo:
+        """Delete one, which no job uses that has not ended; its files go after this has returned.
+
+        Who made it may, and who administers the team, or all of them (`admin`).
+        """
         now = self._clock()
 
         def work(tx: Tx) -> tuple[str, api.EnvironmentInfo]:
             found = _existing(tx, tenant, name)
+            if not (admin or actor == found.user or _leads(tx, tenant, actor)):
+                raise Refused(
+                    Reason.FORBIDDEN,
+                    msg(
+                        "environment {name} was made by {user}; only {user} and administrators of the team can delete it",
+                        name=found.name,
+                        user=found.user,
+                    ),
+                )
             check_unused(tx, found)
             check_environment_move(found, P.DELETING)
             deleting = replace(found, phase=P.DELETING)
@@ -158,6 +173,10 @@ def _existing(tx: Tx, tenant: str, name: str) -> Environment:
     if found is None or found.name != name:
         raise not_found("environment", name)
     return found
+
+
+def _leads(tx: Tx, tenant: str, user: str) -> bool:
+    return any(m.tenant == tenant and m.role == "admin" for m in places(tx, user))
 
 
 def _taken(there: Environment, name: str) -> Refused:
