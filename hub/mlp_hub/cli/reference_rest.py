@@ -63,6 +63,7 @@ _TITLES = {
     "runs": "Runs",
     "datasets": "Datasets",
     "secrets": "Secrets",
+    "environments": "Environments",
     "notices": "Notices of jobs",
     "metrics": "Metrics",
     "models": "Models",

@@ -53,6 +53,8 @@ ENVIRONMENT_MACHINE = Machine(
     },
     msg("environment {name} is {old} and cannot become {new}"),
 )
+HOLDING_ENVIRONMENTS = frozenset({E.CREATING, E.READY, E.DELETING})
+"""Phases in which an environment takes storage, once it is resolved; in error it has no files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ import hashlib
 import os
 import sys
 import tarfile
-import threading
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -150,30 +149,16 @@ def test_a_wheel_that_is_not_the_one_of_the_lock_is_not_installed(factory: Facto
 
 def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
-    ended: list[BaseException] = []
-
-    def runs_for_ever() -> None:
-        with factory.maker._at_work(PLACE, OWNER, 1) as arriving:
-            step = _Step("echo here > half; exec sleep 600", "none", talks=False)
-            factory.maker._run(PLACE, arriving, step, OWNER, factory.steps)
-
-    def run() -> None:
-        try:
-            runs_for_ever()
-        except BaseException as error:  # noqa: BLE001 - looked at below
-            ended.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    run_dir = factory.root / "builds" / "red-tools-abc" / "run"
-    wait_for(lambda: sandbox.inspect(str(run_dir)).started_at, what="the first to run")
-    wait_for(lambda: list(factory.root.rglob("half")), what="the first to write")
+    maker, build = factory.maker, factory.root / "builds" / "red-tools-abc"
+    arriving = maker._make_directories(PLACE, factory.top, OWNER)
+    step = _Step("echo here > half; exec sleep 600", "none", talks=False)
+    sandbox.launch(maker._spec(PLACE, arriving, build, step, OWNER), str(build / "run"))
+    wait_for(lambda: list(factory.root.rglob("half")))
     another = LocalEnvironments(
         factory.root / "builds", factory.directories, Fence(), sys.executable, factory.maker._index
     )
     asyncio.run(another.forget(PLACE, epoch=1))
-    thread.join()
-    assert ended
+    assert sandbox.inspect(str(build / "run")).phase is sandbox.SandboxPhase.ABSENT
     assert factory.is_clean()
     assert factory.make("plain\n").size > 0
 

@@ -870,6 +870,7 @@ export interface JobCreate {
    * @maxItems 32
    */
   data?: string[];
+  env_name?: string | null;
   /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 50 characters
    */
@@ -917,6 +918,8 @@ export interface Provenance {
  *
  * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
  * null for what was submitted here.
+ *
+ * `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
  */
 export interface Job {
   name: string;
@@ -991,6 +994,8 @@ export interface Job {
   progress_since: string | null;
   version: number;
   source: string | null;
+  env_name: string | null;
+  env_lock: string | null;
 }
 /**
  * One process of a job.
@@ -1386,7 +1391,7 @@ export interface Curve {
  * All that is kept of a run.
  *
  * `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
- * NAME==VERSION as its client told them.
+ * NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock.
  */
 export interface RunDetail {
   run: ListedRun;
@@ -1402,6 +1407,8 @@ export interface RunDetail {
     [k: string]: string;
   };
   environment: string | null;
+  env_name: string | null;
+  env_lock: string | null;
   data: RunData[];
 }
 /**
@@ -1456,6 +1463,7 @@ export interface SweepCreate {
    * @maxItems 32
    */
   data?: string[];
+  env_name?: string | null;
   /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 43 characters
    */
@@ -1756,6 +1764,50 @@ export interface LogLine {
  */
 export interface QueueHint {
   type: "changed";
+}
+/**
+ * An environment of a tenant.
+ *
+ * `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
+ * that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
+ * charged once. `jobs` have not ended and use it. `message` says why it is in error.
+ */
+export interface EnvironmentInfo {
+  name: string;
+  tenant: string;
+  user: string;
+  state: "creating" | "deleting" | "error" | "ready";
+  size: number;
+  packages: {
+    [k: string]: string;
+  };
+  lock: string;
+  shared_with: string[];
+  jobs: string[];
+  message: string;
+  created_at: string;
+}
+/**
+ * An environment to make: its name, and its requirements as a requirements.txt has them.
+ */
+export interface EnvironmentCreate {
+  /**
+   * an environment of the job's tenant, whose packages its Python has besides the platform's
+   */
+  name: string;
+  /**
+   * packages, one a line, with versions where they matter: pandas>=2.2; no options, addresses or paths
+   */
+  requirements: string;
+}
+/**
+ * An environment with the requirements it was asked for with, its whole lock, and the last that was written while it was made.
+ */
+export interface EnvironmentDetail {
+  environment: EnvironmentInfo;
+  requirements: string;
+  lock: string;
+  log: string;
 }
 /**
  * A version of a model to register: `src` says which file, or which directory with all below, becomes it.
