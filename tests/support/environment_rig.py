@@ -43,6 +43,7 @@ class Maker:
         self.fails: list[BaseException] = []
         self.did: list[tuple[str, str]] = []
         self.at_work: set[str] = set()
+        self.kernels: set[str] = set()
 
     async def lock(
         self, of: StoredPlace, requirements: str, owner: int | None, *, epoch: int, steps: BuildSteps
@@ -70,6 +71,16 @@ class Maker:
             return Extent(1, SIZE)
 
         return await asyncio.to_thread(install)
+
+    async def offer(self, of: StoredPlace, name: str, *, epoch: int) -> None:
+        """Note it."""
+        del of, epoch
+        self.kernels.add(name)
+
+    async def withdraw(self, of: StoredPlace, name: str, *, epoch: int) -> None:
+        """Note it."""
+        del of, epoch
+        self.kernels.discard(name)
 
     async def forget(self, of: StoredPlace, *, epoch: int) -> None:
         """Note it."""

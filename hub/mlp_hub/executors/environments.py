@@ -11,9 +11,6 @@ from typing import Protocol
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.workspace import Extent, StoredPlace
 
-ENVIRONMENTS = "/mlp/env"
-"""Contract: where ranks and notebooks see the environments of their tenant, each in a directory of its own."""
-
 
 class BuildFailed(MessageError):  # noqa: N818 - says what happened
     """The environment can never be made as asked; `message` has the last that was said."""
@@ -53,6 +50,14 @@ class EnvironmentMaker(Protocol):
         self, of: StoredPlace, lock: str, owner: int | None, *, epoch: int, steps: BuildSteps
     ) -> Extent:
         """Have the files of a lock, and tell their size; where they are there already nothing is done. Raises as `lock` does."""
+        ...
+
+    async def offer(self, of: StoredPlace, name: str, *, epoch: int) -> None:
+        """Have notebooks of the tenant run on what is there, as the kernel of this name."""
+        ...
+
+    async def withdraw(self, of: StoredPlace, name: str, *, epoch: int) -> None:
+        """Have them run on it no more."""
         ...
 
     async def forget(self, of: StoredPlace, *, epoch: int) -> None:

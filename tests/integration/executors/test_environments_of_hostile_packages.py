@@ -89,7 +89,9 @@ class Factory:
 
     def is_clean(self) -> bool:
         """Whether nothing is left of what was being made."""
-        return not any((self.root / "builds").iterdir()) and not any((self.top.parent / ".arriving").iterdir())
+        return not any((self.root / "builds").iterdir()) and not any(
+            (self.top.parent / ".arriving").iterdir()
+        )
 
 
 def _digest(text: str) -> str:
@@ -127,7 +129,10 @@ def test_nothing_of_a_wheel_runs_while_it_is_installed_and_compiled(factory: Fac
 
 def test_what_has_to_be_built_is_refused(factory: Factory) -> None:
     with tarfile.open(factory.wheels / "built-1.0.tar.gz", "w:gz") as archive:
-        for name, text in {"PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n", "setup.py": RUNS}.items():
+        for name, text in {
+            "PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n",
+            "setup.py": RUNS,
+        }.items():
             info = tarfile.TarInfo(f"built-1.0/{name}")
             info.size = len(text)
             archive.addfile(info, BytesIO(text.encode()))
@@ -141,7 +146,7 @@ def test_a_wheel_that_is_not_the_one_of_the_lock_is_not_installed(factory: Facto
     factory.wheel("plain", {"plain.py": "x = 1"})
     lock = factory.lock("plain\n")
     factory.wheel("plain", {"plain.py": "x = 2"})
-    with pytest.raises(BuildFailed, match="(?i)hash"):
+    with pytest.raises(BuildFailed, match=r"(?i)hash"):
         asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
     assert not factory.top.exists()
     assert factory.is_clean()
@@ -174,7 +179,9 @@ def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
 
 
 def test_what_a_reason_repeats_has_no_password_of_the_index(factory: Factory) -> None:
-    index = PackageIndex({"UV_DEFAULT_INDEX": "https://ann:hidden@127.0.0.1:1/simple", "UV_HTTP_RETRIES": "0"})
+    index = PackageIndex(
+        {"UV_DEFAULT_INDEX": "https://ann:hidden@127.0.0.1:1/simple", "UV_HTTP_RETRIES": "0"}
+    )
     maker = LocalEnvironments(factory.root / "builds", factory.directories, Fence(), sys.executable, index)
     with pytest.raises(BuildFailed) as failed:
         asyncio.run(maker.lock(PLACE, "plain\n", OWNER, epoch=1, steps=factory.steps))

@@ -161,9 +161,7 @@ def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path: Path
         assert again.reason is Reason.NOT_FOUND
         await create(rig, requirements="numpy")
         await at_rest(rig)
-        exactly = await refusal(
-            rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True))
-        )
+        exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
         assert "environment tools was made of other packages when digits ran" in str(exactly.message)
 
     story(tmp_path, told)
@@ -186,9 +184,7 @@ def test_who_may_not_is_told_why(tmp_path: Path) -> None:
             Reason.WRONG_STATE,
             True,
         )
-        by_another = await refusal(
-            rig.platform.environments.delete("default", "tools", actor="bob")
-        )
+        by_another = await refusal(rig.platform.environments.delete("default", "tools", actor="bob"))
         assert by_another.reason is Reason.FORBIDDEN
         await rig.platform.environments.delete("default", "tools", actor="root", admin=True)
         await gone(rig)

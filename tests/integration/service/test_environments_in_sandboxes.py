@@ -33,9 +33,7 @@ print("sum", world.allreduce(world.rank + 1), iniconfig.__file__.startswith("/ml
 
 async def ran(rig: SandboxRig, name: str, code: str, **more: object) -> list[str]:
     """Run a job to its end and return what its ranks wrote."""
-    await rig.platform.jobs.submit(
-        "ann", JobCreate(name=name, code=code, cpu=0.5, ram=512, **more)
-    )
+    await rig.platform.jobs.submit("ann", JobCreate(name=name, code=code, cpu=0.5, ram=512, **more))
     job = await rig.until(name, "finished", "failed")
     lines = []
     for rank in range(len(job.ranks)):
@@ -87,7 +85,12 @@ def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) 
 
         await create(rig, "same", "iniconfig >= 2")
         same = await at_rest(rig, "same")
-        assert (same.state, same.lock, same.shared_with, same.size) == ("ready", ready.lock, ["tools"], ready.size)
+        assert (same.state, same.lock, same.shared_with, same.size) == (
+            "ready",
+            ready.lock,
+            ["tools"],
+            ready.size,
+        )
         assert (await asyncio.to_thread(rig.held)).rom >= ready.size
 
         await delete(rig)

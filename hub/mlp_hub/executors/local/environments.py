@@ -28,15 +28,24 @@ from mlp_hub.beneath import Folder
 from mlp_hub.domain.environment import MOST_LOCK
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.storage import ARRIVING
-from mlp_hub.executors.environments import ENVIRONMENTS, BuildFailed, BuildSteps
+from mlp_hub.executors.environments import BuildFailed, BuildSteps
+from mlp_hub.executors.local import kernels
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, remove_directory_in
 from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.sizes import length_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
-from mlp_hub.sandbox import Bind, Limits, SandboxPhase, SandboxSpec, SandboxUnavailable, environment_binds
-from mlp_language.message import msg
+from mlp_hub.sandbox import (
+    ENVIRONMENTS_AT,
+    Bind,
+    Limits,
+    SandboxPhase,
+    SandboxSpec,
+    SandboxUnavailable,
+    environment_binds,
+)
+from mlp_language.message import msg, verbatim
 
 T = TypeVar("T")
 MADE = 2
@@ -138,6 +147,24 @@ class LocalEnvironments:
 
         return await self._in_turn(install)
 
+    async def offer(self, of: StoredPlace, name: str, *, epoch: int) -> None:
+        """Write its kernel."""
+
+        def offer() -> None:
+            with self._fence.acting(epoch), self._directories.using(of, write=True) as top:
+                kernels.offer(top.parent, name, of.name)
+
+        await asyncio.get_running_loop().run_in_executor(self._enders, offer)
+
+    async def withdraw(self, of: StoredPlace, name: str, *, epoch: int) -> None:
+        """Remove its kernel."""
+
+        def withdraw() -> None:
+            with self._fence.acting(epoch), self._directories.using(of, write=True) as top:
+                kernels.withdraw(top.parent, name)
+
+        await asyncio.get_running_loop().run_in_executor(self._enders, withdraw)
+
     async def forget(self, of: StoredPlace, *, epoch: int) -> None:
         """End what makes it."""
 
@@ -168,17 +195,11 @@ class LocalEnvironments:
                 remove_directory(arriving)
 
     def _make_directories(self, of: StoredPlace, final: Path, owner: int | None) -> Path:
-        final.parent.parent.parent.mkdir(parents=True, exist_ok=True)
-        kind = final.parent.parent.name
         with (
-            Folder.at(final.parent.parent.parent) as root,
-            root.inside(kind, make=0o755) as kinds,
-            kinds.inside(final.parent.name, make=0o755) as shelf,
+            sandbox.open_environments(final.parent.parent.parent, of.user) as shelf,
             shelf.inside(ARRIVING, make=0o700) as all_,
             all_.inside(of.name, make=0o755) as arriving,
         ):
-            for each in (kinds, shelf):
-                os.fchmod(each.fd, 0o755)
             if owner is not None:
                 arriving.give(owner, owner)
         build = self._build_of(of)
@@ -208,7 +229,7 @@ class LocalEnvironments:
         try:
             sandbox.launch(self._spec(of, arriving, build, step, owner), run_dir)
         except (SandboxUnavailable, ValueError) as error:
-            raise BuildFailed(msg("{why}", why=str(error))) from error
+            raise BuildFailed(verbatim(str(error))) from error
         began, measured, said = time.monotonic(), time.monotonic(), ""
         while (state := sandbox.inspect(run_dir)).phase not in _OVER:
             time.sleep(LOOK_S)
@@ -232,7 +253,7 @@ class LocalEnvironments:
                 msg("it took more than {n} MiB of memory; name fewer packages", n=LIMITS.ram_mib)
             )
         if state.exit.code != 0:
-            raise BuildFailed(msg("{said}", said=said or state.exit.message))
+            raise BuildFailed(verbatim(said or state.exit.message))
 
     def _spec(
         self, of: StoredPlace, arriving: Path, build: Path, step: _Step, owner: int | None
@@ -248,7 +269,7 @@ class LocalEnvironments:
                 "PATH": "/usr/local/bin:/usr/bin:/bin",
                 "LANG": "C.UTF-8",
                 "NO_COLOR": "1",
-                "UV_CACHE_DIR": f"{ENVIRONMENTS}/{_CACHE}",
+                "UV_CACHE_DIR": f"{ENVIRONMENTS_AT}/{_CACHE}",
                 "UV_LINK_MODE": "hardlink",
                 "UV_NO_CONFIG": "1",
                 "UV_NO_PROGRESS": "1",
@@ -264,9 +285,9 @@ class LocalEnvironments:
                 *environment_binds(self._python),
                 Bind(find_uv_bin(), _UV),
                 *(Bind(file, file, optional=True) for file in index.files),
-                Bind(str(arriving), ENVIRONMENTS, writable=True),
+                Bind(str(arriving), ENVIRONMENTS_AT, writable=True),
             ),
-            cwd=ENVIRONMENTS,
+            cwd=ENVIRONMENTS_AT,
             limits=LIMITS,
             network=step.network,
         )
@@ -331,7 +352,7 @@ def _compile_command(python: str) -> _Step:
 
 
 def _install_commands(python: str, name: str) -> tuple[_Step, ...]:
-    here = f"{ENVIRONMENTS}/{name}"
+    here = f"{ENVIRONMENTS_AT}/{name}"
     inside = f"{here}/bin/python"
     make = (_UV, "venv", "--quiet", "--no-project", "--python", python, here)
     sync = (_UV, "pip", "sync", "--python", inside, "--require-hashes", "--only-binary", ":all:", _LOCK)

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, LaunchSpec
-from mlp_hub.executors.environments import ENVIRONMENTS
 from mlp_hub.executors.local.environments import base_of, is_for
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.programs import environment, home_mount, program
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
-from mlp_hub.sandbox import Bind, Limits, SandboxSpec, environment_binds
+from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
 
 
@@ -123,13 +122,13 @@ def _own_python(spec: LaunchSpec, around: Surroundings) -> str:
                 "the environment was made for another Python than this hub has now; delete it, create it again, and submit the job again"
             )
         )
-    return f"{ENVIRONMENTS}/{spec.environment.name}/bin/python"
+    return f"{ENVIRONMENTS_AT}/{spec.environment.name}/bin/python"
 
 
 def _environment(spec: LaunchSpec, directories: Directories) -> list[Bind]:
     if spec.environment is None:
         return []
-    return [Bind(str(directories.stored(spec.environment)), f"{ENVIRONMENTS}/{spec.environment.name}")]
+    return [Bind(str(directories.stored(spec.environment)), f"{ENVIRONMENTS_AT}/{spec.environment.name}")]
 
 
 def _own_variables(own: str, env: Mapping[str, str], python: str) -> dict[str, str]:

@@ -109,9 +109,7 @@ class EnvironmentService:
 
         return await self._db.read(work)
 
-    async def delete(
-        self, tenant: str, name: str, *, actor: str, admin: bool = False
-    ) -> api.EnvironmentInfo:
+    async def delete(self, tenant: str, name: str, *, actor: str, admin: bool = False) -> api.EnvironmentInfo:
         """Delete one, which no job uses that has not ended; its files go after this has returned.
 
         Who made it may, and who administers the team, or all of them (`admin`).

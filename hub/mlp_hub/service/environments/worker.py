@@ -29,7 +29,7 @@ from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
-from mlp_language.message import NOTHING, Message, msg
+from mlp_language.message import NOTHING, Message, msg, verbatim
 
 log = logging.getLogger(__name__)
 P = EnvironmentPhase
@@ -133,54 +133,48 @@ class EnvironmentWorker(StoredWorker):
         await self._db.write(resolved)
 
     async def _install(self, found: Environment, maker: EnvironmentMaker) -> None:
-        item = await told(self._db.write(lambda tx: self._begin(tx, found)), self._changed)
-        if item is None:
-            self._rested(found)
+        begun = await told(self._db.write(lambda tx: self._begin(tx, found)), self._changed)
+        if begun is None:
             return
-        owner = await self._owner_of(found)
+        item, there = begun
+        epoch, size = self._lease.epoch, item.used
         await self._lease.ensure_held()
-        extent = await maker.install(
-            place_of(item),
-            found.lock,
-            owner,
-            epoch=self._lease.epoch,
-            steps=_Steps(self, found.uid, item.uid),
-        )
+        if not there:
+            steps = _Steps(self, found.uid, item.uid)
+            owner = await self._owner_of(found)
+            extent = await maker.install(place_of(item), found.lock, owner, epoch=epoch, steps=steps)
+            size = extent.size
+        await maker.offer(place_of(item), found.name, epoch=epoch)
 
         def ready(tx: Tx) -> None:
             now = tx.environments.get(found.uid)
             if now is None or now.phase is not P.CREATING:
                 return  # it is to be deleted by now, and is looked at again
-            self._storage.settle(tx, item.uid, extent.size)
-            self._put_ready(tx, now)
+            self._storage.settle(tx, item.uid, size)
+            check_environment_move(now, P.READY)
+            log = self.logs.get(now.uid, now.log)
+            tx.environments.put(replace(now, phase=P.READY, log=log, message=NOTHING))
 
         await told(self._db.write(ready), self._changed)
         self._rested(found)
 
-    def _begin(self, tx: Tx, found: Environment) -> StoredItem | None:
-        """Return what is stored of its files, which are to be made; None where it is ready by those that are there."""
+    def _begin(self, tx: Tx, found: Environment) -> tuple[StoredItem, bool] | None:
+        """Return what is stored of its files, and whether these are there, made for another environment; None where it is not wanted."""
         now = tx.environments.get(found.uid)
         if now is None or now.phase is not P.CREATING:
             return None
         item = tx.stored.get(now.files)
-        others = tx.environments.of_files(now.files)
-        if item is not None and any(each.phase is P.READY for each in others):
-            self._put_ready(tx, now)
-            return None
-        if item is None:
-            name = directory_of(now.name, now.files)
-            item = StoredItem(now.files, StoredKind.ENVIRONMENT, now.tenant, now.user, name, self._clock())
-            self._storage.reserve(tx, item)
-        return item
-
-    def _put_ready(self, tx: Tx, now: Environment) -> None:
-        check_environment_move(now, P.READY)
-        tx.environments.put(replace(now, phase=P.READY, log=self.logs.get(now.uid, now.log), message=NOTHING))
+        if item is not None:
+            return item, any(each.phase is P.READY for each in tx.environments.of_files(now.files))
+        name = directory_of(now.name, now.files)
+        item = StoredItem(now.files, StoredKind.ENVIRONMENT, now.tenant, now.user, name, self._clock())
+        self._storage.reserve(tx, item)
+        return item, False
 
     async def _fail(self, found: Environment, maker: EnvironmentMaker, message: Message) -> None:
         """Remove what there is of it, unless others have it; then say why. A death in between has it made once more."""
         text = str(message)
-        said = message if len(text) <= MOST_TOLD else msg("{said}", said=text[-MOST_TOLD:])
+        said = message if len(text) <= MOST_TOLD else verbatim(text[-MOST_TOLD:])
 
         def failed(tx: Tx) -> None:
             now = tx.environments.get(found.uid)
@@ -202,6 +196,7 @@ class EnvironmentWorker(StoredWorker):
         await self._lease.ensure_held()
         epoch = self._lease.epoch
         await maker.forget(_resolving(found), epoch=epoch)
+        await maker.withdraw(_resolving(found), found.name, epoch=epoch)
 
         def unless_last(tx: Tx) -> StoredItem | None:
             item = tx.stored.get(found.files) if found.files else None
