@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mlp import announcing, compared, notify_words, picture, provenance, reasons, sweeping, tables, teamwords, words
+from mlp import announcing, compared, environments, notify_words, picture, provenance, reasons, sweeping, tables, teamwords, words
 from mlp import apps as app_words
 from mlp.client import Client
 from mlp.completion import references
@@ -296,6 +296,21 @@ def models(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences(lines, gone)
 
 
+def env(client: Client, call: ParsedLine) -> Any:
+    """List, create, show or delete environments."""
+    act, *names = call.names or ["list"]
+    tenant = call.given.get("tenant") or environments.tenant_of(client)
+    if act == "list":
+        return environments.table(client.environments(tenant), tenant)
+    if act == "create":
+        requirements = environments.requirements_in(Path(call.given["file"]).expanduser())
+        return environments.created(client.create_environment(tenant, names[0], requirements))
+    if act == "show":
+        return environments.shown(client.environment(tenant, names[0]))
+    gone = [client.delete_environment(tenant, name) for name in names]
+    return tables.Sentences([say("{name} is being deleted", name=name) for name in names], gone)
+
+
 def runs(client: Client, call: ParsedLine) -> Any:
     """Search runs, show one, or write notes and tags."""
     act, *names = call.names or [""]
@@ -437,6 +452,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "offer": offer,
     "language": language,
     "models": models,
+    "env": env,
     "runs": runs,
     "compare": compare,
     "data": data,

@@ -254,6 +254,23 @@ class Client(ServiceConnection):
         """Delete a version of a model."""
         return object_of(self.request("DELETE", self.model_path(name)))
 
+    def environments(self, tenant: str) -> list[Json]:
+        """Return a tenant's environments, the oldest first."""
+        return list(self.get(_environments(tenant)))
+
+    def environment(self, tenant: str, name: str) -> Json:
+        """Return an environment with its requirements, its lock and the last lines of its making."""
+        return object_of(self.request("GET", _environments(tenant, name)))
+
+    def create_environment(self, tenant: str, name: str, requirements: str) -> Json:
+        """Have an environment made of requirements; a repeated delivery of this one call makes one."""
+        wanted = {"name": name, "requirements": requirements}
+        return object_of(self.request("POST", _environments(tenant), wanted, delivery_key()))
+
+    def delete_environment(self, tenant: str, name: str) -> Json:
+        """Delete an environment; one that a job uses which has not ended is refused."""
+        return object_of(self.request("DELETE", _environments(tenant, name)))
+
     def dataset_path(self, name: str = "") -> str:
         """Return the path of a dataset of the user's, or of all."""
         return f"/users/{quote(self.user)}/datasets" + (f"/{quote(name)}" if name else "")
@@ -411,3 +428,7 @@ class Client(ServiceConnection):
     def runtimes(self) -> list[Any]:
         """Return the runtimes on offer."""
         return list(self.pages("/runtimes"))
+
+
+def _environments(tenant: str, name: str = "") -> str:
+    return f"/tenants/{quote(tenant)}/environments" + (f"/{quote(name)}" if name else "")

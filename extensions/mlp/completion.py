@@ -21,6 +21,7 @@ SWEEP_ACTS = ("ls", "show", "trials", "cancel", "extend", "rm")
 PROGRAMS = (".py", ".ipynb", ".sh")
 MOST_FILES = 10_000
 """Safety: entries of a directory that are looked at for one tab key."""
+ENV_ACTS = ("list", "create", "show", "delete")
 DATA_ACTS = ("ls", "pull", "push", "rm")
 Lookup = Callable[[str], Iterable[str]]
 SCRIPTS = {
@@ -100,7 +101,13 @@ def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
         return lookup("sweeps") if before or takes == "sweep" else SWEEP_ACTS
     if takes == "runs":
         return lookup("jobs") if before else ("show", "note", "tag", "untag")
-    return {"shell": tuple(SCRIPTS), "model": ACTS, "app": APP_ACTS, "language": languages()}.get(takes, ())
+    return {
+        "shell": tuple(SCRIPTS),
+        "model": ACTS,
+        "env": ENV_ACTS,
+        "app": APP_ACTS,
+        "language": languages(),
+    }.get(takes, ())
 
 
 def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:

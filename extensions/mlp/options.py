@@ -330,6 +330,8 @@ SUBMIT: tuple[Option, ...] = (
            many=True, written="--param", shown_default=lambda: say("none")),
     Option("data", lambda: say("a dataset that its program reads below /data, and at PATH where one is given; may be repeated"), data, None,
            "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
+    Option("env_name", lambda: say("an environment of the team, whose packages its Python has (see the verb env)"), job_name, None, "NAME",
+           shown_default=lambda: say("none")),
     Option("array", lambda: say("a job for each index, as one entry; the program finds its own in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
            "0-31[%8]", wire=False, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,

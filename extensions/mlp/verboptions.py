@@ -55,6 +55,12 @@ def _grace(text: object) -> int:
     return 0 if str(text).strip() in ("0", "0s") else duration(text)
 
 
+def _path(text: object) -> str:
+    if not str(text).strip():
+        raise ValueError(say("is no file"))
+    return str(text)
+
+
 STATE = Option(
     "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
 )
@@ -111,6 +117,18 @@ TENANT_SECRET = Option(
     "NAME",
     "-t",
     "tenants",
+)
+OF_ENVIRONMENTS = Option(
+    "tenant", lambda: say("the team whose environments are meant"), name, None, "NAME", "-t", "tenants",
+    shown_default=lambda: say("yours"),
+)  # fmt: skip
+REQUIREMENTS = Option(
+    "file",
+    lambda: say("a file that names its packages, one a line, as in pandas>=2.2 (create)"),
+    _path,
+    None,
+    "requirements.txt",
+    "-f",
 )
 OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this tenant (ls)"))
 NOTICE_EVENTS = Option(

@@ -33,6 +33,7 @@ from mlp.verboptions import (
     NO_BROWSER,
     NOTICE_EVENTS,
     OF_DATASET,
+    OF_ENVIRONMENTS,
     OF_MODELS,
     OF_RUNS,
     OF_SECRET,
@@ -41,6 +42,7 @@ from mlp.verboptions import (
     OF_USER,
     RANK,
     REGION,
+    REQUIREMENTS,
     SCOPE,
     SERVICE,
     SORT,
@@ -59,7 +61,7 @@ MAGIC, COMMAND = "%mlp", "mlp"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, team, secret, notify, announce, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, env, app, team, secret, notify, announce, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -116,6 +118,12 @@ VERBS: tuple[Verb, ...] = (
         lambda: say("list datasets, push and pull their files, copy object stores, remove them"),
         "data",
         (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
+    ),
+    Verb(
+        "env",
+        lambda: say("list, create, show and delete environments of packages"),
+        "env",
+        (REQUIREMENTS, OF_ENVIRONMENTS),
     ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
     Verb(
@@ -206,6 +214,7 @@ TAKES: dict[str, Callable[[], str]] = {
         "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | add s3://BUCKET/PREFIX NAME | sync NAME | "
         "rm NAME[:PATH]..."
     ),
+    "env": lambda: say("[list] | create NAME -f requirements.txt | show NAME | delete NAME..."),
     "app": lambda: say(
         "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
         "access NAME WHO | keys NAME [create|revoke KEY] | rm NAME..."
@@ -370,6 +379,8 @@ def _check_acts(call: ParsedLine, line: str) -> None:
         raise UsageError(say("what about models? Right: {line}", line=line))
     if call.verb.takes == "data" and not _data_call(call):
         raise UsageError(say("what about datasets? Right: {line}", line=line))
+    if call.verb.takes == "env" and not _env_call(call):
+        raise UsageError(say("what about environments? Right: {line}", line=line))
     if call.verb.takes == "secret" and not _secret_call(call):
         raise UsageError(say("what about secrets? Right: {line}", line=line))
     if call.verb.takes == "sweeps" and not right_sweep_call(call.names, call.given):
@@ -420,6 +431,14 @@ def _data_call(call: ParsedLine) -> bool:
         "rm": names >= 1,
     }
     return right.get(act, False)
+
+
+def _env_call(call: ParsedLine) -> bool:
+    """Tell whether the words after `env` are one of its acts."""
+    act, names = call.names[0] if call.names else "list", len(call.names) - 1
+    if ("file" in call.given) != (act == "create"):
+        return False
+    return {"list": names < 1, "create": names == 1, "show": names == 1, "delete": names >= 1}.get(act, False)
 
 
 def _secret_call(call: ParsedLine) -> bool:

@@ -51,6 +51,14 @@ Arguments = Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_le
 COMMIT_PATTERN = r"^[0-9a-f]{40}([0-9a-f]{24})?$(?!\n)"
 Commit = Annotated[str, Meta(pattern=COMMIT_PATTERN, max_length=64)]
 Environment = Annotated[str, Meta(max_length=262_144)]
+EnvironmentName = Annotated[
+    str,
+    Meta(
+        pattern=JOB_NAME_PATTERN,
+        max_length=50,
+        description="an environment of the job's tenant, whose packages its Python has besides the platform's",
+    ),
+]
 DataNames = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=500)]],
     Meta(
@@ -82,6 +90,7 @@ class JobShape(Request, kw_only=True):
     topology: Annotated[str, Meta(max_length=100)] | None = None
     tensorboard: OnOff = "on"
     data: DataNames = field(default_factory=list)
+    env_name: EnvironmentName | None = None
 
 
 class Provenance(Request):
@@ -208,6 +217,8 @@ class Job(Response):
 
     `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
     null for what was submitted here.
+
+    `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
     """
 
     name: str
@@ -260,6 +271,8 @@ class Job(Response):
     put_first: bool
     version: int
     source: str | None
+    env_name: str | None
+    env_lock: str | None
 
 
 class Verdict(Response):

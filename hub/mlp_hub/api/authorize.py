@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from mlp_api.jobs import JOB_NAME_PATTERN
 from mlp_api.types import NAME_PATTERN
 from mlp_hub.api.auth import may_enter
 from mlp_hub.api.decode import clip
@@ -28,6 +29,7 @@ _OTHER_NAMES = {
         r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
     ),  # a machine's, which nobody here chose
     "announcement": re.compile(r"[0-9]{1,18}"),
+    "environment": re.compile(JOB_NAME_PATTERN),
 }
 
 

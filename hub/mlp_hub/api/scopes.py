@@ -32,8 +32,8 @@ STORED_WRITE = f"{PREFIX}stored:write"
 GATEWAY = f"{PREFIX}gateway"
 
 SCOPES: dict[str, str] = {
-    JOBS_READ: "Read jobs, their logs, metrics and events.",
-    JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics.",
+    JOBS_READ: "Read jobs, their logs, metrics and events; and environments.",
+    JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics; make and delete environments.",
     MODELS_READ: "Read models and their files.",
     MODELS_WRITE: "Register, stage and delete models.",
     APPS_READ: "Read apps, how they stand and their logs.",

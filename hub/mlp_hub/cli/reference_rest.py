@@ -65,6 +65,7 @@ _TITLES = {
     "runs": "Runs",
     "datasets": "Datasets",
     "secrets": "Secrets",
+    "environments": "Environments",
     "notices": "Notices of jobs",
     "announcements": "Announcements",
     "metrics": "Metrics",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from mlp_hub.domain import names
 from mlp_hub.domain.data import DataUse
+from mlp_hub.domain.environment import EnvironmentUse
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
@@ -246,6 +247,9 @@ class JobSpec:
     replica: Replica | None = None  # then an app's worker made it, and people see the app
     params: Mapping[str, Param] = field(default_factory=dict)  # the program finds them in `mlp.params`
     trial: Trial | None = None  # then a sweep's worker made it
+    environment: EnvironmentUse | None = (
+        None  # its tenant's, whose packages it has; None: the platform's alone
+    )
     language: str = ""  # what `mlp` says within its ranks is said in; empty: English
 
     @property

@@ -24,6 +24,7 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime import Runtime
 from mlp_hub.domain.stages import NO_TIMES, StageTimes
 from mlp_hub.executors.brought import BroughtJobs
+from mlp_hub.executors.environments import EnvironmentMaker
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home, JobRun, StoredPlace, Workspace
 from mlp_language.message import Message, msg
@@ -135,6 +136,7 @@ class LaunchSpec:
     brought: Brought | None = None  # what is to run in place of the program
     listens: bool = False  # whether it answers requests, at the executor's `address`
     model: str | None = None  # of its user, NAME@VERSION, whose files it sees at `MODEL`
+    environment: StoredPlace | None = None  # whose Python it has; None: that of jobs in general
 
     @property
     def ranks(self) -> int:
@@ -240,6 +242,11 @@ class Executor(Protocol):
     @property
     def brought(self) -> BroughtJobs | None:
         """Jobs that people made past the hub; None where that cannot be."""
+        ...
+
+    @property
+    def environments(self) -> EnvironmentMaker | None:
+        """What makes environments of packages; None where jobs have images instead."""
         ...
 
     @property

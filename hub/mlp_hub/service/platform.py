@@ -26,6 +26,8 @@ from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.disk.watch import Disk
+from mlp_hub.service.environments.service import EnvironmentService
+from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.health.problems import Problem, Problems
 from mlp_hub.service.health.provider import ProviderWatch
@@ -269,6 +271,13 @@ class Platform:
             clock,
             changed=self._room_changed,
         )
+        self.environments = EnvironmentService(
+            db,
+            executor,
+            EnvironmentWorker(stored, clock=clock, first_uid=policy.first_uid),
+            self._networks,
+            clock,
+        )
         self.secrets = SecretService(db, clock, policy.secrets_key)
         self.notices = NoticeService(
             self.queue, self.board, self.forecasts, self.secrets, clock=clock, policy=policy.notices
@@ -378,6 +387,7 @@ class Platform:
         await self.notices.start()
         await self._charges.start()
         await self.reconciler.start()
+        await self.environments.start()
         await self.models.start()
         await self.datasets.start()
         await self.apps.start()

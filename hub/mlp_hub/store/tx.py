@@ -17,6 +17,7 @@ from mlp_hub.store.repos.caps import Caps
 from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.drains import DrainedNodes
 from mlp_hub.store.repos.ended import EndedJobs
+from mlp_hub.store.repos.environments import Environments
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
@@ -127,6 +128,11 @@ class Tx:
     def app_gate(self) -> AppGateRepo:
         """Keys of apps, and browsers that opened one."""
         return AppGateRepo(self.connection)
+
+    @cached_property
+    def environments(self) -> Environments:
+        """The environments of tenants; what their files take of a quota is that of `stored`."""
+        return Environments(self.connection)
 
     @cached_property
     def models(self) -> Models:

@@ -6,6 +6,7 @@ import { AppPage, AppsPage } from "./Apps";
 import { AuditPage } from "./Audit";
 import { ComparePage } from "./Compare";
 import { DatasetPage, DatasetsPage } from "./Datasets";
+import { EnvironmentPage, EnvironmentsPage } from "./Environments";
 import { JobPage, JobsPage } from "./Jobs";
 import { MePage } from "./Me";
 import { ModelPage, ModelsPage } from "./Models";
@@ -64,6 +65,11 @@ const PAGES: Page[] = [
   {
     path: "models/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <ModelPage key={`${user}/${name}`} user={user} name={name} />,
     under: () => "models",
+  },
+  { path: "environments", title: () => t("Environments"), page: () => <EnvironmentsPage />, entries: one },
+  {
+    path: "environments/:/:", title: (_, name = "") => name, page: (tenant = "", name = "") => <EnvironmentPage key={`${tenant}/${name}`} tenant={tenant} name={name} />,
+    under: () => "environments",
   },
   { path: "apps", title: () => t("Apps"), page: () => <AppsPage />, entries: one },
   // not below apps: what follows there is the app itself

@@ -70,6 +70,7 @@ class KubernetesExecutor(MountedLogs):
     keeps_tenants = False
     brought: BroughtJobs | None = None
     images = True
+    environments = None
     serves = True
     drains = False
     limits = False

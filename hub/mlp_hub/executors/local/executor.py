@@ -36,8 +36,10 @@ from mlp_hub.executors.base import (
     check_placement,
 )
 from mlp_hub.executors.local import disk
+from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.node import gpus, local_node
+from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.local.prepare import Surroundings, sandbox_spec
 from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
@@ -82,7 +84,7 @@ class LocalExecutor(Fenced, MountedLogs):
     """The executor of one machine; see `Executor` for what its methods promise.
 
     `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the interpreter of the jobs' environment. `binds`
-    are seen in every sandbox, as the directory of the platform's sockets. `servers_root` holds the run directories of
+    are seen in every sandbox, as the directory of the platform's sockets. `index` is where packages of environments come from. `servers_root` holds the run directories of
     notebook servers, by user. `platform` are paths that no tenant's files may be kept in.
     """
 
@@ -104,6 +106,7 @@ class LocalExecutor(Fenced, MountedLogs):
         binds: Sequence[Bind] = (),
         servers_root: str | Path | None = None,
         platform: Sequence[Path] = (),
+        index: PackageIndex = PackageIndex({}),  # noqa: B008 - it is frozen
     ) -> None:
         self._root = str(run_root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -116,6 +119,8 @@ class LocalExecutor(Fenced, MountedLogs):
         self.workspace = MountedWorkspace(
             directories, self._fence, tenants=MountedTenantFiles(directories, self._fence, platform)
         )
+        builds = Path(self._root).with_name("environments")
+        self.environments = LocalEnvironments(builds, directories, self._fence, self._python, index)
         self._fork_server = ForkServer()
         self._meter = ProcessMeter()
         self._callbacks: list[Callable[[str], None]] = []

@@ -58,6 +58,7 @@ class SimulatedExecutor(Fenced):
     name = "simulated"
     keeps_tenants = False
     brought = None
+    environments = None
     images = False
     serves = True
     drains = True

@@ -158,6 +158,18 @@ async def check_same(  # noqa: PLR0917 - each is compared
                     name=then.title(spec.user),
                 ),
             )
+    if job.spec.environment is not None and (
+        spec.environment is None or spec.environment.lock != job.spec.environment.lock
+    ):
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "environment {name} was made of other packages when {job} ran; its lock then was {lock}: run again without exactly",
+                name=job.spec.environment.name,
+                job=job.title,
+                lock=job.spec.environment.lock[:12],
+            ),
+        )
     if said is None or said.environment is None or before is None or said.environment == before:
         return
     raise Refused(

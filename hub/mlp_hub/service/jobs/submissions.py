@@ -26,7 +26,7 @@ from mlp_hub.service.jobs import validation, wire
 from mlp_hub.service.jobs.intake import Intake, Once
 from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.storage import data
+from mlp_hub.service.storage import data, environments
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.networks import Networks
@@ -286,10 +286,20 @@ class Submissions:
                 own = {again.name: again}
         workspace = self._executor.workspace
         spec = await validation.checked_spec(asked, user, tenants, default, workspace, own)
-        await validation.check_runtime(
-            spec.started_by, lambda package: self._executor.lacks(package, user), spec.env
-        )
+        spec, packages = await self._with_environment(spec)
+
+        async def lacks(package: str) -> bool:
+            return package not in packages and await self._executor.lacks(package, user)
+
+        await validation.check_runtime(spec.started_by, lacks, spec.env)
         return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
+
+    async def _with_environment(self, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
+        if spec.environment is None:
+            return spec, {}
+        if self._executor.environments is None:
+            raise environments.not_here()
+        return await self._board.db.read(lambda tx: environments.found_now(tx, spec))
 
     async def _places_of(self, user: str) -> Places:
         """Return the user's tenants and which of them is meant when none is named."""
