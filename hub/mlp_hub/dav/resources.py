@@ -17,12 +17,19 @@ from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
 from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import msg
 
-TREE, LENGTH, MADE = "mlp.tree", "mlp.length", "mlp.made"
+TREE, LENGTH, MADE, LISTED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed"
 REFERENCE = "/data"
 DIGEST_PROPERTY = "{urn:mlp-hub}digest"
 """Name of the property that says what `Repr-Digest` does."""
 MOST_BELOW = 100_000
 """Safety: files and directories that are moved or removed by one request, each of which is looked at for locks: bounds memory."""
+
+MOST_ASKED = 64
+"""Safety: properties that one request asks for by their names: each of each file is looked for, and answered."""
+MOST_ANSWERED = 2_000_000
+"""Safety: properties of all files of a listing together that are asked for by their names: bounds memory."""
+NAMES_MAX = 8192
+"""Safety: characters of the names of all properties that are asked for: each file's answer repeats them."""
 
 
 class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
@@ -79,6 +86,23 @@ class _Entry:
 
     def get_last_modified(self) -> float:
         return self.found.st_mtime
+
+    def get_properties(self, mode: str, *, name_list: list[str] | None = None) -> list[tuple[str, Any]]:
+        """Return properties; refuse to look for so many by their names that the answer fills the memory."""
+        if name_list is not None:
+            files = self.environ.get(LISTED, 1)
+            n = len(name_list)
+            if n > MOST_ASKED or n * files > MOST_ANSWERED or sum(map(len, name_list)) > NAMES_MAX:
+                raise DAVError(
+                    HTTP_FORBIDDEN,
+                    msg(
+                        "{n} properties of {files} files are asked for; ask for fewer at once",
+                        n=n,
+                        files=files,
+                    ),
+                )
+        found: list[tuple[str, Any]] = super().get_properties(mode, name_list=name_list)  # type: ignore[misc]
+        return found
 
     def get_etag(self) -> str | None:
         return f"{self.found.st_ino:x}-{self.found.st_mtime_ns:x}-{self.found.st_size:x}"
@@ -270,4 +294,5 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
                 HTTP_FORBIDDEN,
                 msg("there are more than {n} files below; take directories in it one by one", n=MOST_BELOW),
             )
+        self.environ[LISTED] = len(found)
         return found
