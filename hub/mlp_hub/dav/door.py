@@ -40,7 +40,7 @@ MOST_OF_USER = 24
 """Safety: requests of one dataset's owner at a time: the others' find a thread."""
 MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
-XML_MAX = 1 << 20
+XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
 """Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
@@ -31,6 +32,15 @@ MOST_ANSWERED = 2_000_000
 NAMES_MAX = 8192
 """Safety: characters of the names of all properties that are asked for: each file's answer repeats them."""
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Given: characters that XML has no place for; names of files may have them."""
+
+
+def reference(tree: Tree, parts: Parts) -> str:
+    """Name a path of a dataset, the same by whatever address it is reached: locks go by it, and end with their dataset."""
+    access = tree.access
+    return REFERENCE + quote("/".join(("", access.user, f"{access.name}@{access.uid}", *parts)))
+
 
 class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
     """Provider of one share: paths are `/{user}/{dataset}/...`, and the request's tree is that dataset's."""
@@ -41,7 +51,8 @@ class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
 
     def ref_url_to_path(self, ref_url: str) -> str:
         """Return the path that a reference means."""
-        return unquote(ref_url.removeprefix(REFERENCE))
+        _, user, dataset, *rest = unquote(ref_url.removeprefix(REFERENCE)).split("/", 3)
+        return "/".join(("", user, dataset.partition("@")[0], *rest))
 
     def get_resource_inst(self, path: str, environ: dict[str, Any]) -> OneFile | Directory | None:
         """Return what is there; None for nothing, and for what is no file and no directory."""
@@ -79,10 +90,13 @@ class _Entry:
         return parts_of(self.path)[2:]
 
     def get_ref_url(self) -> str:
-        return REFERENCE + quote(self.path)  # the same by whatever path it is reached: locks go by it
+        return reference(self.tree, self.parts) + ("/" if self.path.endswith("/") else "")
 
     def get_creation_date(self) -> float:
         return self.found.st_ctime
+
+    def get_display_name(self) -> str:
+        return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", parts_of(self.path)[-1])
 
     def get_last_modified(self) -> float:
         return self.found.st_mtime
@@ -259,8 +273,9 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
         return False
 
     def get_member_names(self) -> list[str]:
+        """List what is in it by names that an address can have: a program may have made others."""
         try:
-            return self.tree.names(self.parts)
+            return [name for name in self.tree.names(self.parts) if name.isascii() or _is_text(name)]
         except OSError as error:
             raise disk_error(error) from error
 
@@ -296,3 +311,11 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
             )
         self.environ[LISTED] = len(found)
         return found
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

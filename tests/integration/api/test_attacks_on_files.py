@@ -8,6 +8,8 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -62,10 +64,38 @@ def test_no_spelling_of_a_destination_takes_a_files_own_ground_away(
     assert dav.ask("GET", f"{data}/dir/a").body == b"a"
 
 
+def test_a_name_that_is_no_text_keeps_no_directory_from_being_listed(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    assert dav.ask("PUT", f"{data}/plain", b"x").status == 201
+    directory = bytes(rig.root / "datasets" / "ann" / data.rpartition("/")[2])
+    for name in (b"no\xfftext", b"bell\x07", b"line\nfeed"):
+        Path(os.fsdecode(directory + b"/" + name)).write_bytes(b"y")
+    listed = dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"})
+    found = [one.text for one in ET.fromstring(listed.body).iter("{DAV:}href")]  # noqa: S314 - ours
+    assert found == [f"{data}/", f"{data}/bell%07", f"{data}/line%0Afeed", f"{data}/plain"]
+    assert dav.ask("GET", f"{data}/bell%07").body == b"y"
+
+
 LOCK = (
     '<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
     "<D:locktype><D:write/></D:locktype></D:lockinfo>"
 )
+
+
+def test_a_lock_ends_with_its_dataset(rig: ApiRig, dav: DavRig, data: str) -> None:
+    assert dav.ask("LOCK", f"{data}/", LOCK.encode()).status == 200
+    assert dav.ask("PUT", f"{data}/f", b"x").status == 423
+    name = data.rpartition("/")[2]
+    said = {"state": "error", "progress": 0}
+    assert rig.ask("PUT", f"/users/ann/datasets/{name}:heartbeat", said, token=rig.ann).status == 200
+    assert rig.ask("DELETE", f"/users/ann/datasets/{name}", token=rig.ann).status == 200
+    again = {"name": name, "size": 0}
+    wait_for(
+        lambda: rig.ask("POST", "/users/ann/datasets", again, token=rig.ann).status == 201,
+        message="for the name to be free",
+    )
+    assert dav.ask("PUT", f"{data}/f", b"x").status == 201
 
 
 @pytest.mark.parametrize(
