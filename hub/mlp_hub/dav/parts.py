@@ -129,6 +129,7 @@ class PartUploads:
         if self._is_locked(tree, path, environ):
             raise DAVError(HTTP_LOCKED, msg("somebody has a lock on it; try again when that has ended"))
         try:
+            _ = tree.top  # now: who deletes the dataset meanwhile takes it away under what comes
             with tree.arriving() as folder:
                 self._tidy(folder)
                 with _alone(folder, part.name(path)) as file:
