@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mlp import announcing, compared, environments, notify_words, picture, provenance, reasons, sweeping, tables, teamwords, words
+from mlp import (
+    announcing,
+    compared,
+    environments,
+    notify_words,
+    picture,
+    provenance,
+    reasons,
+    sweeping,
+    tables,
+    teamwords,
+    words,
+)
 from mlp import apps as app_words
 from mlp.client import Client
 from mlp.completion import references

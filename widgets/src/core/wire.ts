@@ -461,6 +461,7 @@ export interface Tenant {
   job_network: string;
   leavers: string;
   datasets: string;
+  joining: string;
   description: string;
   members: number;
   running: number;
@@ -564,6 +565,10 @@ export interface TenantCreate {
    * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
    */
   datasets?: "members" | "own";
+  /**
+   * whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is among the teams on their page with its description, and its admins decide
+   */
+  joining?: "asked" | "closed";
   description?: string;
 }
 /**
@@ -629,6 +634,10 @@ export interface TenantUpdate {
    * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
    */
   datasets?: "members" | "own";
+  /**
+   * whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is among the teams on their page with its description, and its admins decide
+   */
+  joining?: "asked" | "closed";
   description?: string;
 }
 /**
@@ -760,6 +769,110 @@ export interface Member {
  */
 export interface MemberUpdate {
   role?: "admin" | "member";
+}
+/**
+ * A request for more quota. The amounts are what the tenant would have, null where nothing is asked; `word` is the answer's.
+ */
+export interface QuotaRequest {
+  id: string;
+  tenant: string;
+  user: string;
+  asked_at: string;
+  cpu: number | null;
+  gpu: number | null;
+  ram: number | null;
+  rom: number | null;
+  reason: string;
+  state: "accepted" | "declined" | "open" | "withdrawn";
+  decided_by: string | null;
+  decided_at: string | null;
+  word: string;
+}
+/**
+ * What a tenant is to have, all together, of each dimension that is named; the others stay. `reason` says what for.
+ */
+export interface QuotaAsk {
+  reason: string;
+  cpu?: number | null;
+  gpu?: number | null;
+  ram?: number | null;
+  rom?: number | null;
+}
+/**
+ * A word to those who asked.
+ */
+export interface QuotaAnswer {
+  word?: string;
+}
+/**
+ * The tenants that somebody may ask; none where `managed_by`, who manages the groups of people, decides on all places.
+ */
+export interface Teams {
+  teams: Team[];
+  managed_by: string;
+}
+/**
+ * A tenant that may be asked for a place; `asked_at` is when this person did, null where they have not.
+ */
+export interface Team {
+  tenant: string;
+  description: string;
+  asked_at: string | null;
+}
+/**
+ * Whom one asks for a place, and a word to its admins.
+ */
+export interface JoinAsk {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  tenant: string;
+  note?: string;
+}
+/**
+ * A person's request for a place in a tenant.
+ */
+export interface JoinRequest {
+  tenant: string;
+  user: string;
+  asked_at: string;
+  note: string;
+}
+/**
+ * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
+ *
+ * `actor` is a user's name, or `system` for what the hub did by itself.
+ */
+export interface AuditEntry {
+  id: number;
+  time: string;
+  actor: string;
+  action: string;
+  object: string;
+  tenant: string | null;
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant.
+ */
+export interface MemberCap {
+  user: string | null;
+  cpu: number | null;
+  gpu: number | null;
+  jobs: number | null;
+}
+/**
+ * The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+ *
+ * `user` null means each member who has no cap of their own. One in which all is null is taken away.
+ */
+export interface MemberCapSet {
+  user?: string | null;
+  cpu?: number | null;
+  gpu?: number | null;
+  jobs?: number | null;
 }
 /**
  * A booked window that is not over.
@@ -900,6 +1013,7 @@ export interface JobCreate {
    * @maxItems 32
    */
   data?: string[];
+  env_name?: string | null;
   /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 50 characters
    */
@@ -945,8 +1059,12 @@ export interface Provenance {
  *
  * `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
  *
+ * `put_first` says that an admin of its tenant put it before the others of its queue.
+ *
  * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
  * null for what was submitted here.
+ *
+ * `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
  */
 export interface Job {
   name: string;
@@ -1019,8 +1137,11 @@ export interface Job {
   ran_s: number;
   progress_from: number;
   progress_since: string | null;
+  put_first: boolean;
   version: number;
   source: string | null;
+  env_name: string | null;
+  env_lock: string | null;
 }
 /**
  * One process of a job.
@@ -1087,6 +1208,20 @@ export interface Resubmit {
   args?: string[];
   exactly?: boolean;
   provenance?: Provenance | null;
+}
+/**
+ * What is to be other of a job that has not ended; what is left out stays.
+ *
+ * Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
+ * there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+ */
+export interface JobUpdate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+  place?: "first" | "own";
 }
 /**
  * A job tells how it is doing.
@@ -1416,7 +1551,7 @@ export interface Curve {
  * All that is kept of a run.
  *
  * `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
- * NAME==VERSION as its client told them.
+ * NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock.
  */
 export interface RunDetail {
   run: ListedRun;
@@ -1432,6 +1567,8 @@ export interface RunDetail {
     [k: string]: string;
   };
   environment: string | null;
+  env_name: string | null;
+  env_lock: string | null;
   data: RunData[];
 }
 /**
@@ -1486,6 +1623,7 @@ export interface SweepCreate {
    * @maxItems 32
    */
   data?: string[];
+  env_name?: string | null;
   /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 43 characters
    */
@@ -1786,6 +1924,50 @@ export interface LogLine {
  */
 export interface QueueHint {
   type: "changed";
+}
+/**
+ * An environment of a tenant.
+ *
+ * `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
+ * that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
+ * charged once. `jobs` have not ended and use it. `message` says why it is in error.
+ */
+export interface EnvironmentInfo {
+  name: string;
+  tenant: string;
+  user: string;
+  state: "creating" | "deleting" | "error" | "ready";
+  size: number;
+  packages: {
+    [k: string]: string;
+  };
+  lock: string;
+  shared_with: string[];
+  jobs: string[];
+  message: string;
+  created_at: string;
+}
+/**
+ * An environment to make: its name, and its requirements as a requirements.txt has them.
+ */
+export interface EnvironmentCreate {
+  /**
+   * an environment of the job's tenant, whose packages its Python has besides the platform's
+   */
+  name: string;
+  /**
+   * packages, one a line, with versions where they matter: pandas>=2.2; no options, addresses or paths
+   */
+  requirements: string;
+}
+/**
+ * An environment with the requirements it was asked for with, its whole lock, and the last that was written while it was made.
+ */
+export interface EnvironmentDetail {
+  environment: EnvironmentInfo;
+  requirements: string;
+  lock: string;
+  log: string;
 }
 /**
  * A version of a model to register: `src` says which file, or which directory with all below, becomes it.
@@ -2480,6 +2662,7 @@ export interface QueueEntry {
   started_at: string | null;
   expected_start: string | null;
   expected_because: string;
+  put_first: boolean;
   facts: Fact[];
 }
 /**
@@ -2648,22 +2831,6 @@ export interface ResourceRequestTry {
 export interface ResourceRequestKey {
   id: string;
   applier: "am" | "dm" | "jm" | "mm" | "sp";
-}
-/**
- * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
- *
- * `actor` is a user's name, or `system` for what the hub did by itself.
- */
-export interface AuditEntry {
-  id: number;
-  time: string;
-  actor: string;
-  action: string;
-  object: string;
-  tenant: string | null;
-  detail: {
-    [k: string]: unknown;
-  };
 }
 /**
  * A decision of the scheduler with the job that it is about.
