@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp.language import say
@@ -16,7 +17,7 @@ def level(text: object) -> str:
     return str(text)
 
 
-def right_call(names: list[str], given: dict[str, Any]) -> bool:
+def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Tell whether the words after `announce` are one of its acts."""
     act = names[0] if names else "ls"
     if given.keys() & {"level", "lasts"} and act in {"ls", "rm"}:

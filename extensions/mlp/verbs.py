@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -375,26 +375,9 @@ def _check_names(call: ParsedLine, surface: str) -> None:
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:
-    if call.verb.takes == "model" and not _model_call(call):
-        raise UsageError(say("what about models? Right: {line}", line=line))
-    if call.verb.takes == "data" and not _data_call(call):
-        raise UsageError(say("what about datasets? Right: {line}", line=line))
-    if call.verb.takes == "env" and not _env_call(call):
-        raise UsageError(say("what about environments? Right: {line}", line=line))
-    if call.verb.takes == "secret" and not _secret_call(call):
-        raise UsageError(say("what about secrets? Right: {line}", line=line))
-    if call.verb.takes == "sweeps" and not right_sweep_call(call.names, call.given):
-        raise UsageError(say("what about sweeps? Right: {line}", line=line))
-    if call.verb.takes == "notify" and not notifyoptions.right_call(call.names, call.given):
-        raise UsageError(say("what about notifications? Right: {line}", line=line))
-    if call.verb.takes == "announce" and not announceoptions.right_call(call.names, call.given):
-        raise UsageError(say("what about announcements? Right: {line}", line=line))
-    if call.verb.takes == "app" and not right_app_call(call.names, call.given):
-        raise UsageError(say("what about apps? Right: {line}", line=line))
-    if call.verb.takes == "team" and not right_team_call(call.names, call.given):
-        raise UsageError(say("what about teams? Right: {line}", line=line))
-    if call.verb.takes == "token" and not _token_call(call):
-        raise UsageError(say("what about tokens? Right: {line}", line=line))
+    found = _ACTS.get(call.verb.takes)
+    if found is not None and not found[0](call):
+        raise UsageError(found[1](line))
 
 
 def _model_call(call: ParsedLine) -> bool:
@@ -501,3 +484,28 @@ def shown_default(option: Option) -> str:
     if option.default is None or option.default is False:
         return ""
     return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)
+
+
+def _asks(right: Callable[[Sequence[str], Mapping[str, Any]], bool]) -> Callable[[ParsedLine], bool]:
+    return lambda call: right(call.names, call.given)
+
+
+_ACTS: dict[str, tuple[Callable[[ParsedLine], bool], Callable[[str], str]]] = {
+    "model": (_model_call, lambda line: say("what about models? Right: {line}", line=line)),
+    "data": (_data_call, lambda line: say("what about datasets? Right: {line}", line=line)),
+    "env": (_env_call, lambda line: say("what about environments? Right: {line}", line=line)),
+    "secret": (_secret_call, lambda line: say("what about secrets? Right: {line}", line=line)),
+    "token": (_token_call, lambda line: say("what about tokens? Right: {line}", line=line)),
+    "sweeps": (_asks(right_sweep_call), lambda line: say("what about sweeps? Right: {line}", line=line)),
+    "app": (_asks(right_app_call), lambda line: say("what about apps? Right: {line}", line=line)),
+    "team": (_asks(right_team_call), lambda line: say("what about teams? Right: {line}", line=line)),
+    "notify": (
+        _asks(notifyoptions.right_call),
+        lambda line: say("what about notifications? Right: {line}", line=line),
+    ),
+    "announce": (
+        _asks(announceoptions.right_call),
+        lambda line: say("what about announcements? Right: {line}", line=line),
+    ),
+}
+"""Of verbs with acts: whether a call is one of them, and what is said of one that is not."""
