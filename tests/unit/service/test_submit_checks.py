@@ -153,3 +153,22 @@ def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there
         asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {}))
     asyncio.run(check_runtime(BUILT_IN["mpi"], lacks, {}))
     asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {"PYTHONPATH": "/home/ann/packages"}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"workers": 2, "runtime": "plain"}, "one kernel"),
+        ({"ps": 1}, "one kernel"),
+        ({"runtime": "mpi"}, "launcher of its own"),
+        ({"runtime": "torch"}, "launcher of its own"),
+        ({"args": ["--lr", "1"]}, "takes no arguments"),
+    ],
+)
+def test_a_notebook_is_one_process_with_parameters(
+    directories: Directories, fields: dict[str, Any], why: str
+) -> None:
+    (directories.homes / "ann" / "work.ipynb").write_text("{}")
+    with pytest.raises(Refused, match=why):
+        check(directories, entry="work.ipynb", **fields)
+    assert check(directories, entry="work.ipynb", params={"lr": 1}).entry == "work.ipynb"
