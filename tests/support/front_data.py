@@ -460,6 +460,8 @@ class Data:
                 return 200, self.scheduling
             case "GET", ["overview"], "":
                 return 200, self.admin.overview(list(self.tenants.values()), self.queue, self.nodes)
+            case "GET", ["runs"], "":
+                return self.runs.answer(method, ["users", "ann", "runs"], verb, {}, query or {})
             case _, ["announcements", *rest], _:
                 return self.admin.announced(method, rest, verb, body or {})
             case _, ["tenants", name, "announcements", *rest], _:

@@ -36,6 +36,7 @@ PAGES = {
     "new-tenant": ("admin/tenants/new", "Create tenant"),
     "users": ("admin/users", "Waits for approval"),
     "queue": ("admin/queue", "red may use 4 cpu"),
+    "all-runs": ("admin/runs", "run 3"),
     "nodes": ("admin/nodes", "node-2"),
     "what-if": ("admin/what-if", "Nothing was run yet"),
     "audit": ("admin/audit", "tenant.update"),

@@ -315,3 +315,28 @@ def test_semicolons_tabs_and_a_byte_order_mark_are_read(rig: ApiRig) -> None:
         assert [(one["name"], one["team"], one["state"]) for one in found["people"]] == [
             ("uma", "red", "new")
         ]
+
+
+# --- runs
+
+
+def test_runs_of_everybody_are_searched_by_an_administrator_alone(rig: ApiRig) -> None:
+    rig.job("bob", "theirs", rig.bob, cpu=0.1)
+    rig.until("bob", "theirs", "running")
+
+    def found(search: str) -> list[tuple[str, str]]:
+        answer = rig.ask("GET", f"/runs?search={search}", token=rig.root_user)
+        assert answer.status == 200, answer.body
+        return [(one["user"], one["name"]) for one in answer.json["runs"]]
+
+    assert {("ann", "digits"), ("bob", "theirs")} <= set(found(""))
+    assert found("user=bob%20name=theirs") == [("bob", "theirs")]
+    assert ("bob", "theirs") in found("tenant=blue%20state=running")
+    rig.ask("PUT", "/users/bob/jobs/theirs:cancel", {}, token=rig.bob)
+    rig.until("bob", "theirs", "cancelled")
+    assert ("bob", "theirs") in found("state=error")
+    assert b"theirs" in rig.ask("GET", "/runs:csv?search=user=bob", token=rig.root_user).body
+    for token in (rig.bob, rig.rita, rig.blue, rig.notebook):
+        for path in ("/runs", "/runs:csv"):
+            assert rig.ask("GET", path, token=token).status == 403
+    assert rig.ask("GET", "/runs?search=state=odd", token=rig.root_user).json["reason"] == "Invalid"

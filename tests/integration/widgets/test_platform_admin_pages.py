@@ -12,6 +12,7 @@ from browser import shot
 from front_admin import an_announcement
 from front_pages import LOOKS, Pages
 from front_service import FrontService
+from waiting import wait_for
 
 MARKUP = "<img src=x onerror=document.title='hit'> <b>bold</b>"
 
@@ -173,3 +174,18 @@ def test_all_who_wait_are_approved_after_a_question_that_names_them(
     dialog.get_by_role("button", name="Approve all 3").click()
     expect(dialog).to_have_count(0)
     assert {u["state"] for u in front.data.users if u["username"] in {"dave", "eve", "fay"}} == {"Actived"}
+
+
+def test_runs_of_everybody_are_searched_by_filters_that_are_terms(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/runs")
+    expect(page.get_by_role("row").filter(has_text="run 3")).to_be_visible()
+    page.get_by_label("State").select_option("error")
+    page.get_by_label("Team", exact=True).select_option("red")
+    page.get_by_label("Of user").fill("bob")
+    page.get_by_label("Search, as lr<0.1 tag=best").fill("lr<0.1")
+    wanted = "lr%3C0.1%20state%3Derror%20tenant%3Dred%20user%3Dbob"
+    expect(page.get_by_role("link", name="CSV")).to_have_attribute(
+        "href", f"/services/mlp/api/v1/runs:csv?search={wanted}"
+    )
+    wait_for(lambda: any(f"search={wanted}" in q for q in front.queries), message="for the search")
+    shot(page, "panel-all-runs")

@@ -268,6 +268,8 @@ export const paths = {
   userAction: (user: string, action: "approve" | "password" | "logout" | "stop_servers" | "admin"): string => `/users/${enc(user)}:${action}`,
   /** Users by name whose name holds `search`. */
   users: (search: string, limit: number): string => `/users?limit=${limit}${search ? `&search=${enc(search)}` : ""}`,
+  allRuns: (search: string, limit: number): string => `/runs?search=${enc(search)}&limit=${limit}`,
+  allRunsCsv: (search: string): string => `/runs:csv?search=${enc(search)}`,
   importPeople: "/users:import",
   overview: "/overview",
   nodeDrain: (node: string): string => `/nodes/${enc(node)}/drain`,

@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { t } from "../core/language";
 import type { Session } from "../core/wire";
+import { AllRunsPage } from "./AllRuns";
 import { AppPage, AppsPage } from "./Apps";
 import { AuditPage } from "./Audit";
 import { ComparePage } from "./Compare";
@@ -97,6 +98,7 @@ const PAGES: Page[] = [
   { path: "admin/requests", title: () => t("Requests"), page: () => <RequestsPage />, entries: one },
   { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
+  { path: "admin/runs", title: () => t("All runs"), page: () => <AllRunsPage />, entries: one },
   { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },
   { path: "admin/what-if", title: () => t("What-if"), page: () => <WhatIfPage />, entries: one },
   { path: "admin/audit", title: () => t("Audit"), page: () => <AuditPage />, entries: one },
