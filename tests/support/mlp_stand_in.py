@@ -313,6 +313,7 @@ class Verb(Base):
                 "suspend": "suspended",
                 "resume": "queued",
                 "resubmit": "queued",
+                "update": job["phase"],
             }
             self.world.jobs[name].update(
                 **json.loads(self.request.body or "{}"),

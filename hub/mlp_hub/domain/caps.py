@@ -18,7 +18,7 @@ class Cap:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberCap:
+class CapOfMember:
     """The cap of one member of a tenant, or of `EVERYBODY`."""
 
     tenant: str

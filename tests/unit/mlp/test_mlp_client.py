@@ -463,6 +463,36 @@ class _Input:
         return self.text
 
 
+def test_a_job_that_has_not_ended_is_changed(world, capsys):
+    world.jobs["digits"] = job_record()
+    assert main(["update", "digits", "--priority", "low", "--time-limit", "2h"]) == 0
+    assert capsys.readouterr().out.strip() == "digits: priority low, time limit 2 h"
+    assert main(["update", "digits", "--time-limit", "none"]) == 0
+    assert capsys.readouterr().out.strip() == "digits: priority low, time limit none"
+    assert main(["update", "digits"]) == 2
+    assert "--priority, --time-limit, --place" in capsys.readouterr().err
+    assert main(["update", "digits", "--time-limit", "soon"]) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["ask", "red", "--cpu", "4"],
+        ["ask", "red", "--reason", "x"],
+        ["ask", "red", "--cpu", "-4", "--reason", "x"],
+        ["ask", "red", "--rom", "much", "--reason", "x"],
+        ["join"],
+        ["approve", "red"],
+        ["cap", "red", "--jobs", "-1"],
+        ["joins", "red", "--note", "x"],
+        ["leave", "red"],
+    ],
+)
+def test_what_is_no_act_of_a_team_is_refused_before_anybody_is_asked(world, capsys, line):
+    assert main(["team", *line]) == 2
+    assert capsys.readouterr().err
+
+
 def test_a_job_is_submitted_again_in_another_size(world, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
     assert main(["resubmit", "digits", "--workers", "1", "--time-limit", "20m", "--priority", "high"]) == 0

@@ -6,7 +6,7 @@ const lookup = (table: Record<string, () => string>, word: string): string => (O
 const EVENTS: Record<string, () => string> = {
   submitted: () => t("submitted"), queued: () => t("queued"), admitted: () => t("admitted"), starting: () => t("starting"), running: () => t("running"),
   suspending: () => t("suspending"), suspended: () => t("suspended"), resume: () => t("resumed"), resumed: () => t("resumed"), preempted: () => t("preempted"),
-  requeued: () => t("requeued"), resize: () => t("resize"), resized: () => t("resized"), finishing: () => t("finishing"), finished: () => t("finished"),
+  changed: () => t("changed"), requeued: () => t("requeued"), resize: () => t("resize"), resized: () => t("resized"), finishing: () => t("finishing"), finished: () => t("finished"),
   failed: () => t("failed"), cancelling: () => t("cancelling"), cancelled: () => t("cancelled"), deleting: () => t("deleting"),
   started: () => t("started"), waiting: () => t("waiting"), "metrics-full": () => t("metrics full"), "metrics-lost": () => t("metrics lost"),
   created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images there"), "first-line": () => t("first line"),

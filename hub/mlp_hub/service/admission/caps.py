@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mlp_hub.domain.caps import EVERYBODY, Cap, MemberCap
+from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.job import Job
@@ -57,7 +57,7 @@ def held_now(
 
 
 def held_back(
-    caps: Sequence[MemberCap],
+    caps: Sequence[CapOfMember],
     waiting: Iterable[Job],
     holding: Iterable[Job],
     key: Callable[[Job], JobKey],

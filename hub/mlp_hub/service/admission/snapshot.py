@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain import names
-from mlp_hub.domain.caps import MemberCap
+from mlp_hub.domain.caps import CapOfMember
 from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
@@ -46,7 +46,7 @@ class Holders:
     next_expiry: float | None  # of a request; or when a booked window opens or closes, if that is sooner
     bookings: tuple[CapacityWindow, ...] = ()
     pending: Mapping[str, ResourceRequest] = field(default_factory=dict)  # by uid, without their expiry
-    caps: tuple[MemberCap, ...] = ()
+    caps: tuple[CapOfMember, ...] = ()
 
 
 def read_holders(tx: Tx, now: float) -> Holders:

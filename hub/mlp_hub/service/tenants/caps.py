@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlp_api import teams as api
-from mlp_hub.domain.caps import EVERYBODY, Cap, MemberCap
+from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenant import DEFAULT_TENANT
@@ -37,7 +37,7 @@ class MemberCaps:
             asked.jobs,
         )
 
-        def work(tx: Tx) -> list[MemberCap]:
+        def work(tx: Tx) -> list[CapOfMember]:
             if tx.tenants.get(tenant) is None:
                 raise not_found("tenant", tenant)
             known = tenant == DEFAULT_TENANT or tx.members.get(tenant, user) is not None
@@ -48,7 +48,7 @@ class MemberCaps:
                 )
             before = next((one.cap for one in tx.caps.of_tenant(tenant) if one.user == user), Cap())
             if cap != before:
-                tx.caps.put(MemberCap(tenant, user, cap))
+                tx.caps.put(CapOfMember(tenant, user, cap))
                 detail = {"before": _amounts(before), "after": _amounts(cap)}
                 tx.audit.add(self._clock(), actor, "member.cap", user or tenant, tenant=tenant, detail=detail)
             return tx.caps.of_tenant(tenant)
@@ -64,7 +64,7 @@ def _amounts(cap: Cap) -> dict[str, float | None]:
     }
 
 
-def _told(one: MemberCap) -> api.MemberCap:
+def _told(one: CapOfMember) -> api.MemberCap:
     cap = one.cap
     return api.MemberCap(
         user=one.user or None,
