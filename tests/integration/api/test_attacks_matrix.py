@@ -15,6 +15,7 @@ from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.environments import EnvironmentCreate
 from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
@@ -56,6 +57,7 @@ THERE = {
     "sweep": "search",
     "key": "mine",
     "secret": "mine",
+    "environment": "tools",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -124,6 +126,9 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return THERE
+    if "environment" in route.params:
+        rig.environment(name)
+        return {**THERE, "environment": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
@@ -320,6 +325,7 @@ def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_el
 
 
 VALID: dict[Any, dict[str, Any]] = {
+    EnvironmentCreate: {"name": "theirs", "requirements": "iniconfig"},
     SecretSet: {"keys": {"a": "b"}},
     NotificationsSet: {"browser": ["failed"]},
     ChannelTest: {"channel": "team"},

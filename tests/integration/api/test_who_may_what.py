@@ -108,6 +108,7 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "sweep": "search",
         "key": "mine",
         "secret": "mine",
+        "environment": "tools",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
@@ -138,6 +139,9 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return there
+    if "environment" in route.params:
+        rig.environment(name, asker.user)
+        return {**there, "environment": name}
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")
