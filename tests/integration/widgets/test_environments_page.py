@@ -15,7 +15,7 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
 ) -> None:
     page = pages.panel("environments")
     region = page.get_by_role("region", name="Environments of default")
-    expect(region).to_contain_text("pandas 3.0.2, numpy 2.4.1, python-dateutil 2.9.0, six 1.17.0 and 1 more")
+    expect(region).to_contain_text("pandas 3.0.2, numpy 2.4.1, python-dateutil 2.9.0 and 2 more")
     expect(region).to_contain_text("No solution found when resolving dependencies")
     page.get_by_role("button", name="Create an environment").press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
