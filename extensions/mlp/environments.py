@@ -20,7 +20,7 @@ MOST_BYTES = 65_536
 
 def tenant_of(client: Client) -> str:
     """Return the team of a user of one; raises `UsageError` where there are several."""
-    names = [str(each["name"]) for each in client.quota()]
+    names = [str(each["tenant"]["name"]) for each in client.quota()]
     if len(names) == 1:
         return names[0]
     raise UsageError(say("which team's? Add --tenant and one of: {names}", names=", ".join(names)))

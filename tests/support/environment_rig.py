@@ -118,7 +118,7 @@ class Maker:
 
 def unresolvable() -> BuildFailed:
     """Return what uv says of requirements that nothing fits."""
-    return BuildFailed(msg("{said}", said="error: No solution found when resolving dependencies"))
+    return BuildFailed(msg("{said}", said="No solution found when resolving dependencies"))
 
 
 class SandboxRig(Rig):

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from front_admin import AdminFront
+from front_environments import FrontEnvironments
 from front_files import FrontFiles
 from front_notices import FrontNotices
 from front_programs import services
@@ -77,6 +78,7 @@ class Data:
         ]  # fmt: skip
         why = "no model was found in it, but notes.txt"
         self.datasets = FrontFiles()
+        self.environments = FrontEnvironments()
         self.runs = FrontRuns()
         self.notices = FrontNotices()
         self.models: list[Json] = [
@@ -384,6 +386,8 @@ class Data:
             case "PATCH", ["users", _, "preferences"], "":
                 self.session |= body
                 return 200, body
+            case _, ["tenants", _, "environments", *_], _:
+                return self.environments.answer(method, parts, body or {})
             case "GET", ["users"], "":
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):

@@ -23,6 +23,8 @@ PAGES = {
     "dataset": ("datasets/ann/pets", "labels.csv"),
     "models": ("models", "digits@2"),
     "model": ("models/ann/digits@2", "model.safetensors"),
+    "environments": ("environments", "pandas 3.0.2"),
+    "environment": ("environments/default/vision", "How it was made"),
     "apps": ("apps", "digits-app"),
     "app": ("app/ann/digits-app", "It answers at"),
     "quota": ("quota", "notebook of bob"),

@@ -16,6 +16,7 @@ from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.environments import EnvironmentCreate
 from mlp_api.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
@@ -64,6 +65,7 @@ THERE = {
     "secret": "mine",
     "node": "n1",
     "announcement": "1",
+    "environment": "tools",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -143,6 +145,9 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         rig.hub.user(name, f"{name}-token")
         rig.asks(name, name, f"{name}-token")
         return {**THERE, "tenant": name, "user": name}
+    if "environment" in route.params:
+        rig.environment(name)
+        return {**THERE, "environment": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
@@ -345,6 +350,7 @@ def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_el
 
 
 VALID: dict[Any, dict[str, Any]] = {
+    EnvironmentCreate: {"name": "theirs", "requirements": "iniconfig"},
     SecretSet: {"keys": {"a": "b"}},
     NotificationsSet: {"browser": ["failed"]},
     ChannelTest: {"channel": "team"},

@@ -112,6 +112,7 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "secret": "mine",
         "node": "n1",
         "announcement": "1",
+        "environment": "tools",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
@@ -150,6 +151,9 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
     if "team" in route.params:
         rig.asks(name, asker.user, asker.owner)
         return {**there, "team": name}
+    if "environment" in route.params:
+        rig.environment(name, asker.user)
+        return {**there, "environment": name}
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")

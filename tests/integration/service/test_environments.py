@@ -119,7 +119,7 @@ def test_what_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None
         failed = await at_rest(rig)
         assert (failed.state, str(failed.message)) == (
             "error",
-            "error: No solution found when resolving dependencies",
+            "No solution found when resolving dependencies",
         )
         assert str((await refusal(rig.submit("digits", env_name="tools"))).message) == (
             "environment tools is in error; a job can have it once it is ready"

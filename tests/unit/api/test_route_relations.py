@@ -70,6 +70,11 @@ TENANT_ADMINS_WRITE = {
     "PUT /tenants/{tenant}/services/{service}:rotate",
     "DELETE /tenants/{tenant}/services/{service}",
 }
+MEMBERS_WRITE = {
+    "POST /tenants/{tenant}/environments",
+    "DELETE /tenants/{tenant}/environments/{environment}",
+}
+"""What a tenant's members make for each other; of others' the service lets its admins alone delete any."""
 BY_JOBS = {
     "GET /users/{user}/jobs/{job}",
     "PUT /users/{user}/jobs/{job}:heartbeat",
@@ -138,6 +143,8 @@ def allowed(route: Route) -> set[Relation]:
     if "tenant" in route.params:
         if looks:
             return {Relation.MEMBER, Relation.TENANT_ADMIN}
+        if name in MEMBERS_WRITE:
+            return {Relation.MEMBER}
         return {Relation.TENANT_ADMIN} if name in TENANT_ADMINS_WRITE else {Relation.PLATFORM}
     return {Relation.SELF} if "user" in route.params else {Relation.PLATFORM}
 
@@ -153,8 +160,8 @@ def expected_scope(route: Route) -> str | None:
         return scopes.LEDGER_WRITE
     looks = route.method == "GET"
     first = route.path.strip("/").replace(":", "/").split("/")[0]
-    if {"job", "sweep"} & set(route.params) or route.path.partition(":")[0].endswith(
-        ("/jobs", "/runs", "/sweeps")
+    if {"job", "sweep", "environment"} & set(route.params) or route.path.partition(":")[0].endswith(
+        ("/jobs", "/runs", "/sweeps", "/environments")
     ):
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):

@@ -37,7 +37,7 @@ export function environmentState(of: Pick<EnvironmentInfo, "state" | "lock">): {
 }
 
 /** What an environment brings in a few words: its first packages, and how many there are besides. */
-export function packagesTold(packages: Record<string, string>, most = 4): string {
+export function packagesTold(packages: Record<string, string>, most = 3): string {
   const all = Object.entries(packages).map(([name, version]) => `${name} ${version}`);
   const shown = all.slice(0, most).join(t(", "));
   return all.length > most ? t("{packages} and {n} more", { packages: shown, n: all.length - most }) : shown;

@@ -51,7 +51,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
     { title: t("Name"), kind: "name", cell: (e) => <Link to={href("environments", tenant, e.name)}>{e.name}</Link> },
     { title: t("State"), kind: "tight", cell: (e) => <State of={e} /> },
     { title: t("Packages"), kind: "grow", cell: (e) => <span class="mlp-clip" title={e.message || packagesTold(e.packages, 100)}>{e.message ? e.message.split("\n")[0] : packagesTold(e.packages)}</span> },
-    { title: t("Size"), kind: "num", cell: (e) => (e.size ? bytes(e.size) : "") },
+    { title: t("Size"), kind: "num", cell: (e) => bytes(e.size) },
     { title: t("Made by"), kind: "low", cell: (e) => e.user },
     { title: t("Made"), kind: "num", cell: (e) => clock(e.created_at, now) },
     {
@@ -152,9 +152,11 @@ export function EnvironmentPage({ tenant, name }: { tenant: string; name: string
       {e.state === "ready" ? <p>{rich(t("Use it: {command}"), { command: <code>{`%mlp submit train.py --env-name ${e.name}`}</code> })}</p> : null}
       {e.shared_with.length ? <p>{t("The same files as {names}; charged once", { names: e.shared_with.join(t(", ")) })}</p> : null}
       {e.jobs.length ? <p>{t("Used by {names}", { names: e.jobs.join(t(", ")) })}</p> : null}
-      <Text title={t("Requirements")} text={requirements} />
-      {log ? <Text title={t("How it was made")} text={log} /> : null}
-      {lock ? <Text title={t("Lock")} text={lock} closed /> : null}
+      <section class="mlp-card" aria-label={t("What it was made of")}>
+        <Text title={t("Requirements")} text={requirements} />
+        {log ? <Text title={t("How it was made")} text={log} /> : null}
+        {lock ? <Text title={t("Lock")} text={lock} closed /> : null}
+      </section>
     </>
   );
 }
@@ -163,7 +165,7 @@ function Text({ title, text, closed }: { title: string; text: string; closed?: b
   return (
     <details class="mlp-fold" open={!closed}>
       <summary>{title}</summary>
-      <pre class="mlp-diff" tabIndex={0} aria-label={title}>{text}</pre>
+      <pre class="mlp-tail" tabIndex={0} aria-label={title}>{text}</pre>
     </details>
   );
 }

@@ -253,7 +253,7 @@ class LocalEnvironments:
                 msg("it took more than {n} MiB of memory; name fewer packages", n=LIMITS.ram_mib)
             )
         if state.exit.code != 0:
-            raise BuildFailed(verbatim(said or state.exit.message))
+            raise BuildFailed(verbatim(said.removeprefix("error: ") or state.exit.message))
 
     def _spec(
         self, of: StoredPlace, arriving: Path, build: Path, step: _Step, owner: int | None

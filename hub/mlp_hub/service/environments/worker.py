@@ -41,7 +41,7 @@ MOST_TOLD = 1500
 """Safety: characters of what was said last that a reason repeats."""
 
 
-class Unwanted(Exception):  # noqa: N818 - what became of it
+class BuildUnwanted(Exception):  # noqa: N818 - what became of it
     """The environment is to be deleted while it is made."""
 
 
@@ -82,7 +82,7 @@ class EnvironmentWorker(StoredWorker):
                 await self._delete(found, self._maker)
         except (LeaseLost, Superseded):
             pass
-        except (Unwanted, Unfinished):
+        except (BuildUnwanted, Unfinished):
             return True
         return False
 
@@ -117,7 +117,7 @@ class EnvironmentWorker(StoredWorker):
             found.requirements,
             owner,
             epoch=self._lease.epoch,
-            steps=_Steps(self, found.uid, ""),
+            steps=_MakingSteps(self, found.uid, ""),
         )
         if not lock.strip():
             raise BuildFailed(
@@ -140,7 +140,7 @@ class EnvironmentWorker(StoredWorker):
         epoch, size = self._lease.epoch, item.used
         await self._lease.ensure_held()
         if not there:
-            steps = _Steps(self, found.uid, item.uid)
+            steps = _MakingSteps(self, found.uid, item.uid)
             owner = await self._owner_of(found)
             extent = await maker.install(place_of(item), found.lock, owner, epoch=epoch, steps=steps)
             size = extent.size
@@ -240,7 +240,7 @@ class EnvironmentWorker(StoredWorker):
         return uid in self._unwanted
 
 
-class _Steps:
+class _MakingSteps:
     """What a maker asks and tells from its thread, on the loop; it ends where the lease does."""
 
     def __init__(self, worker: EnvironmentWorker, uid: str, files: str) -> None:
@@ -262,7 +262,7 @@ class _Steps:
     def goes_on(self) -> None:
         self._held()
         if self._worker.is_unwanted(self._uid):
-            raise Unwanted
+            raise BuildUnwanted
 
 
 def _resolving(found: Environment) -> StoredPlace:

@@ -243,7 +243,7 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
     if of:
         said = {"resubmit": of, **said}
     else:
-        for later in ("replace", "params", "provenance"):
+        for later in ("replace", "params", "provenance", "env_name"):
             if not said.get(later, True):
                 del said[later]  # as before there was such a field: keys are remembered over an upgrade
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
