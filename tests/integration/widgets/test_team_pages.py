@@ -18,7 +18,7 @@ def test_a_waiting_job_is_put_first_and_changed_where_the_queue_is_shown(
 ) -> None:
     page = pages.panel(TEAM)
     row = page.get_by_role("row").filter(has_text="digits-5")
-    row.get_by_role("button", name="Put digits-5 first").click()
+    row.get_by_role("button", name="Put first: digits-5").click()
     expect(page.get_by_text("digits-5 stands first in the queue of red")).to_be_visible()
     row.get_by_role("button", name="Change digits-5").click()
     dialog = page.get_by_role("dialog")
@@ -62,7 +62,7 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps.get_by_role("button", name="Set", exact=True).click()
     expect(caps.get_by_role("row").filter(has_text="bob")).to_contain_text("3")
     joins = page.get_by_role("region", name="Who asks to join")
-    joins.get_by_role("button", name="Take carol in").click()
+    joins.get_by_role("button", name="Take in carol").click()
     expect(joins).to_contain_text("Nobody asks now.")
     quota = page.get_by_role("region", name="More quota")
     quota.get_by_role("button", name="Take back").click()
@@ -102,7 +102,7 @@ def test_a_person_asks_a_team_for_a_place_in_every_look(pages: Pages, front: Fro
         two_frames(page)
         shot(page, f"team-me-{look}", full=True)
         assert fits(page), look
-    teams.get_by_role("button", name="Ask blue for a place").click()
+    teams.get_by_role("button", name="Ask to join blue").click()
     page.get_by_role("dialog").get_by_role("button", name="Ask to join").click()
     expect(teams.get_by_role("button", name="Take back the request to blue")).to_be_visible()
 

@@ -72,7 +72,7 @@ function OtherTeams({ user }: { user: string }): JSX.Element | null {
                 <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Take back the request to {tenant}", { tenant: team.tenant })} onClick={() => void run(() => client.delete(paths.team(user, team.tenant)), t("{tenant} is asked no more", { tenant: team.tenant }))}>{t("Take back")}</button>
               </>
             ) : (
-              <button type="button" class="mlp-button mlp-small" aria-label={t("Ask {tenant} for a place", { tenant: team.tenant })} onClick={() => {
+              <button type="button" class="mlp-button mlp-small" aria-label={t("Ask to join {tenant}", { tenant: team.tenant })} onClick={() => {
                 clear();
                 setAsking(team.tenant);
               }}>{t("Ask to join")}</button>

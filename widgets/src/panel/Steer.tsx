@@ -40,8 +40,8 @@ export function Steer({ job, done }: { job: Steered; done: () => Promise<void> }
       }}>{t("Change …")}</button>
       {admin && isWaiting(job.phase) ? (
         job.put_first
-          ? <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Give {job} its own place again", { job: name })} onClick={() => change({ place: "own" }, t("{job} has its own place in the queue again", { job: name }))}>{t("Own place")}</button>
-          : <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Put {job} first", { job: name })} onClick={() => change({ place: "first" }, t("{job} stands first in the queue of {tenant}", { job: name, tenant: job.tenant }))}>{t("Put first")}</button>
+          ? <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Own place: {job}", { job: name })} onClick={() => change({ place: "own" }, t("{job} has its own place in the queue again", { job: name }))}>{t("Own place")}</button>
+          : <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Put first: {job}", { job: name })} onClick={() => change({ place: "first" }, t("{job} stands first in the queue of {tenant}", { job: name, tenant: job.tenant }))}>{t("Put first")}</button>
       ) : null}
       {error && !open ? <ErrorBox error={error} /> : null}
       {open ? <Form job={job} raises={admin} busy={busy} error={error} onClose={() => setOpen(false)} onDone={(body) => change(body, t("{job} is changed", { job: name }))} /> : null}
