@@ -153,6 +153,16 @@ def test_a_dataset_that_is_deleted_under_a_part_leaves_no_directory(
     assert not (shelf / ".arriving" / name).exists()
 
 
+def test_who_only_asks_for_what_is_here_of_a_file_leaves_none(rig: ApiRig, dav: DavRig, data: str) -> None:
+    digest = base64.b64encode(hashlib.sha256(b"x").digest()).decode()
+    headers = {"Content-Range": "bytes */1000", "Repr-Digest": f"sha-256=:{digest}:"}
+    for name in ("one", "two"):
+        asked = dav.ask("PUT", f"{data}/{name}", b"", headers=headers)
+        assert (asked.status, asked.headers["upload-offset"]) == (202, "0")
+    arriving = rig.root / "datasets" / "ann" / ".arriving" / data.rpartition("/")[2]
+    assert not [one for one in arriving.rglob("*") if one.is_file()]
+
+
 def test_who_has_left_a_tenant_takes_no_more_of_its_storage(rig: ApiRig, dav: DavRig) -> None:
     rig.tenant("left-behind", "rita", members=("ann",))
     asked = {"name": "left", "size": 0, "tenant": "left-behind"}
