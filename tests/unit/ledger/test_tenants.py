@@ -33,7 +33,7 @@ class Hub:
         self.tenants = TenantService(db, lambda: self.at, self.nodes, changed=self.changed)
         self.users = UserService(db, lambda: self.at)
         self.ledger = Ledger(db, lambda: self.at, self.nodes, changed=self.changed)
-        self.node_list = Nodes(db, self, lambda: self.at)
+        self.node_list = Nodes(db, self.nodes, lambda: self.at)
 
     def nodes(self) -> list[NodeInfo]:
         return [NodeInfo("n1", SIZE, Resources(cpu=2000, ram=8192), labels={"zone": "a"})]
