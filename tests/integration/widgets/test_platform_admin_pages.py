@@ -51,7 +51,7 @@ def test_a_node_is_taken_out_of_service_with_what_it_stops_said_before_and_put_b
     pages: Pages, front: FrontService
 ) -> None:
     page = pages.panel("admin/nodes")
-    page.get_by_role("button", name="Take node-1 out of service").click()
+    page.get_by_role("button", name="Take out of service: node-1").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text(
         "job digits-3 of bob, team red · 1 of its 3 ranks · saves a checkpoint every"
@@ -68,7 +68,7 @@ def test_a_node_is_taken_out_of_service_with_what_it_stops_said_before_and_put_b
     expect(dialog).to_have_count(0)
     assert front.data.admin.drained["node-1"]["evict"] is True
     expect(page.get_by_role("region", name="Node node-1")).to_contain_text("a new kernel")
-    page.get_by_role("button", name="Service of node-1").click()
+    page.get_by_role("button", name="Out of service: node-1", exact=True).click()
     expect(dialog).to_contain_text("a new kernel · ann, since")
     dialog.get_by_role("button", name="Put back into service").click()
     expect(page.get_by_role("region", name="Node node-1")).to_contain_text("Up")
