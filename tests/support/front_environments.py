@@ -27,7 +27,7 @@ class FrontEnvironments:
             environment("vision", jobs=["digits"], shared_with=["same"]),
             environment("fresh", state="creating", packages={}, lock="", size=0),
             environment(
-                "never", user="bob", state="error", packages={}, lock="", size=0,
+                "people2", user="bob", state="error", packages={}, lock="", size=0,
                 message="No solution found when resolving dependencies\n  cause: there is no version of humanize==99",
             ),
         ]  # fmt: skip
