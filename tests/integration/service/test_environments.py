@@ -210,6 +210,25 @@ def test_another_teams_is_not_there(tmp_path: Path) -> None:
     story(tmp_path, told)
 
 
+def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        tenants = rig.platform.tenants
+        await tenants.create(TenantCreate(name="red"), actor="root")
+        await create(rig, tenant="red")
+        await at_rest(rig, tenant="red")
+        assert "environment tools-" in str((await refusal(tenants.delete("red", actor="root"))).message)
+        await delete(rig, tenant="red")
+        await gone(rig, tenant="red")
+        maker.fails.append(unresolvable())
+        await create(rig, tenant="red")
+        await at_rest(rig, tenant="red")
+        await tenants.delete("red", actor="root")
+        await tenants.create(TenantCreate(name="red"), actor="root")
+        assert await rig.platform.environments.list("red") == []
+
+    story(tmp_path, told)
+
+
 def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
     async def told(rig: Rig, maker: Maker) -> None:
         del maker

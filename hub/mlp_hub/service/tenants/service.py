@@ -193,6 +193,8 @@ class TenantService:
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
+            for each in tx.environments.of_tenant(name):  # none of them has files, which would be held
+                tx.environments.remove(each.uid)
             tx.tenants.remove(name)
             tx.usage.remove(name)
             for account in tx.service_accounts.leave_behind(name):
