@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from cheroot import wsgi
 from wsgidav.request_resolver import RequestResolver
@@ -19,7 +18,7 @@ from wsgidav.wsgidav_app import WsgiDAVApp
 from mlp_hub.dav.door import Door
 from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
-from mlp_hub.dav.resources import REFERENCE, Files
+from mlp_hub.dav.resources import Files, reference
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenant_server import TenantServer
@@ -73,9 +72,8 @@ def make_door(root: Path, service: ServiceDoor, base: str = "", roots: TenantRoo
 
     def is_locked(tree: Tree, parts: Parts, environ: dict[str, Any]) -> bool:
         del environ
-        url = quote(f"{REFERENCE}/{'/'.join((tree.access.user, tree.access.name, *parts))}")
         manager = next(iter(files.values())).lock_manager
-        return bool(manager is not None and manager.get_indirect_url_lock_list(url))
+        return bool(manager is not None and manager.get_indirect_url_lock_list(reference(tree, parts)))
 
     return Door(app, service, roots or TenantRoots(root), UploadPlaces(root), files, is_locked=is_locked)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import logging
+import re
 import stat
 import threading
 import time
@@ -12,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlparse
 from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
@@ -27,6 +29,7 @@ from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
 from mlp_language.render import Reader, render
 
+log = logging.getLogger(__name__)
 Environ = dict[str, Any]
 Start = Callable[..., Any]
 App = Callable[[Environ, Start], Iterable[bytes]]
@@ -37,10 +40,11 @@ MOST_OF_USER = 24
 """Safety: requests of one dataset's owner at a time: the others' find a thread."""
 MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
-XML_MAX = 1 << 20
+XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
 """Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
+_RANGE = re.compile(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})")
 COOKIES_MAX = 8192
 """Safety: characters of the cookies that are handed on."""
 GUARD = (
@@ -99,6 +103,10 @@ class Door:
             yield from _refuse(environ, start, refused)
         except DAVError as error:
             yield from _refuse(environ, start, _of(error))
+        except (ValueError, OverflowError):  # a header says what is no number, no date or no address
+            log.info("a request that cannot be read was refused", exc_info=True)
+            said = NotServed(400, msg("a header of the request cannot be read"), "Invalid")
+            yield from _refuse(environ, start, said)
 
     def _health(self, start: Start) -> Iterator[bytes]:
         """Say that it is alive, whether it serves, and what the service says of its token. Looks at no disk: that may hang."""
@@ -140,12 +148,21 @@ class Door:
             return
         access = self._access(asker, user, name, language, write=method in WRITES)
         environ[LENGTH] = _length(environ)
+        if not _RANGE.fullmatch(str(environ.get("HTTP_RANGE", ""))):
+            environ.pop(
+                "HTTP_RANGE", None
+            )  # of several, and of what is none, the whole file comes (RFC 9110, 14.2)
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
         with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
             if method == "PROPFIND":
                 held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
-            tree = environ[TREE] = held.enter_context(self._tree(access, write=method in WRITES))
+
+            def still_there() -> None:
+                self._access(asker, user, name, language, write=False)
+
+            opened = self._tree(access, still_there, write=method in WRITES)
+            tree = environ[TREE] = held.enter_context(opened)
             yield from self._answer(environ, start, tree, parts[2:])
 
     def _answer(self, environ: Environ, start: Start, tree: Tree, parts: Parts) -> Iterator[bytes]:
@@ -195,13 +212,13 @@ class Door:
                     del busy[user]
 
     @contextlib.contextmanager
-    def _tree(self, access: Access, *, write: bool) -> Iterator[Tree]:
+    def _tree(self, access: Access, still_there: Callable[[], None], *, write: bool) -> Iterator[Tree]:
         """Open the tree of the dataset's tenant, which stays where it is meanwhile."""
         try:
             with (
                 self._roots.using(access.tenant, write=write) as root,
                 self._uploads.of(root) as uploads,
-                contextlib.closing(Tree(root, uploads, access)) as tree,
+                contextlib.closing(Tree(root, uploads, access, still_there)) as tree,
             ):
                 yield tree
         except OutOfReach as away:
@@ -255,10 +272,14 @@ def _refuse_endless(environ: Environ, start: Start) -> Iterator[bytes]:
 
 def _check_destination(environ: Mapping[str, Any], prefix: str, parts: tuple[str, ...]) -> None:
     """Refuse what WsgiDAV would take for another place, and what it would empty before it fails."""
-    asked = str(environ.get("HTTP_DESTINATION", ""))
-    rest = asked.partition("://")[2]
-    path = unquote(asked if not rest else "/" + rest.partition("/")[2])
-    if set(path) & set(";?#"):
+    asked = unquote(str(environ.get("HTTP_DESTINATION", "")))
+    try:
+        path = urlparse(
+            asked, allow_fragments=False
+        ).path  # as WsgiDAV reads it, lest it is another place there
+    except ValueError:
+        raise NotServed(400, msg("the Destination is no address"), "Invalid") from None
+    if set(asked) & set(";?#"):
         raise NotServed(
             403, msg("a file is not copied or moved to a name with ;, ? or #; upload it there"), "Invalid"
         )

@@ -129,8 +129,11 @@ class PartUploads:
         if self._is_locked(tree, path, environ):
             raise DAVError(HTTP_LOCKED, msg("somebody has a lock on it; try again when that has ended"))
         try:
+            _ = tree.top  # now: who deletes the dataset meanwhile takes it away under what comes
             with tree.arriving() as folder:
                 self._tidy(folder)
+                if not part.end and not _is_here(folder, part.name(path)):
+                    return 202, 0  # who only asks leaves no file behind, which nobody would be charged with
                 with _alone(folder, part.name(path)) as file:
                     return self._into(environ, tree, path, part, folder, file)
         except OSError as error:
@@ -209,6 +212,14 @@ class PartUploads:
                         and entry.stat(follow_symlinks=False).st_mtime < before
                     ):
                         folder.remove(entry.name)
+
+
+def _is_here(folder: Folder, name: str) -> bool:
+    try:
+        folder.stat(name)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from typing import Any, BinaryIO
 from urllib.parse import quote, unquote
@@ -17,12 +18,28 @@ from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
 from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import msg
 
-TREE, LENGTH, MADE = "mlp.tree", "mlp.length", "mlp.made"
+TREE, LENGTH, MADE, LISTED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed"
 REFERENCE = "/data"
 DIGEST_PROPERTY = "{urn:mlp-hub}digest"
 """Name of the property that says what `Repr-Digest` does."""
 MOST_BELOW = 100_000
 """Safety: files and directories that are moved or removed by one request, each of which is looked at for locks: bounds memory."""
+
+MOST_ASKED = 64
+"""Safety: properties that one request asks for by their names: each of each file is looked for, and answered."""
+MOST_ANSWERED = 2_000_000
+"""Safety: properties of all files of a listing together that are asked for by their names: bounds memory."""
+NAMES_MAX = 8192
+"""Safety: characters of the names of all properties that are asked for: each file's answer repeats them."""
+
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Given: characters that XML has no place for; names of files may have them."""
+
+
+def reference(tree: Tree, parts: Parts) -> str:
+    """Name a path of a dataset, the same by whatever address it is reached: locks go by it, and end with their dataset."""
+    access = tree.access
+    return REFERENCE + quote("/".join(("", access.user, f"{access.name}@{access.uid}", *parts)))
 
 
 class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
@@ -34,7 +51,8 @@ class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
 
     def ref_url_to_path(self, ref_url: str) -> str:
         """Return the path that a reference means."""
-        return unquote(ref_url.removeprefix(REFERENCE))
+        _, user, dataset, *rest = unquote(ref_url.removeprefix(REFERENCE)).split("/", 3)
+        return "/".join(("", user, dataset.partition("@")[0], *rest))
 
     def get_resource_inst(self, path: str, environ: dict[str, Any]) -> OneFile | Directory | None:
         """Return what is there; None for nothing, and for what is no file and no directory."""
@@ -72,13 +90,33 @@ class _Entry:
         return parts_of(self.path)[2:]
 
     def get_ref_url(self) -> str:
-        return REFERENCE + quote(self.path)  # the same by whatever path it is reached: locks go by it
+        return reference(self.tree, self.parts) + ("/" if self.path.endswith("/") else "")
 
     def get_creation_date(self) -> float:
         return self.found.st_ctime
 
+    def get_display_name(self) -> str:
+        return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", parts_of(self.path)[-1])
+
     def get_last_modified(self) -> float:
         return self.found.st_mtime
+
+    def get_properties(self, mode: str, *, name_list: list[str] | None = None) -> list[tuple[str, Any]]:
+        """Return properties; refuse to look for so many by their names that the answer fills the memory."""
+        if name_list is not None:
+            files = self.environ.get(LISTED, 1)
+            n = len(name_list)
+            if n > MOST_ASKED or n * files > MOST_ANSWERED or sum(map(len, name_list)) > NAMES_MAX:
+                raise DAVError(
+                    HTTP_FORBIDDEN,
+                    msg(
+                        "{n} properties of {files} files are asked for; ask for fewer at once",
+                        n=n,
+                        files=files,
+                    ),
+                )
+        found: list[tuple[str, Any]] = super().get_properties(mode, name_list=name_list)  # type: ignore[misc]
+        return found
 
     def get_etag(self) -> str | None:
         return f"{self.found.st_ino:x}-{self.found.st_mtime_ns:x}-{self.found.st_size:x}"
@@ -235,8 +273,9 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
         return False
 
     def get_member_names(self) -> list[str]:
+        """List what is in it by names that an address can have: a program may have made others."""
         try:
-            return self.tree.names(self.parts)
+            return [name for name in self.tree.names(self.parts) if name.isascii() or _is_text(name)]
         except OSError as error:
             raise disk_error(error) from error
 
@@ -270,4 +309,13 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
                 HTTP_FORBIDDEN,
                 msg("there are more than {n} files below; take directories in it one by one", n=MOST_BELOW),
             )
+        self.environ[LISTED] = len(found)
         return found
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -120,10 +120,16 @@ class UploadPlaces:
 
 
 class Tree:
-    """The files of a dataset. `root` has the storage tree; close it when the request is over."""
+    """The files of a dataset. `root` has the storage tree; close it when the request is over.
 
-    def __init__(self, root: Path, uploads: Uploads, access: Access) -> None:
+    `still_there` is asked where the directory had to be made, and raises where the dataset was deleted meanwhile.
+    """
+
+    def __init__(
+        self, root: Path, uploads: Uploads, access: Access, still_there: Callable[[], None] = lambda: None
+    ) -> None:
         self.access = access
+        self._still_there = still_there
         self._uploads = uploads
         self._root = root
         self._top: Folder | None = None
@@ -139,10 +145,28 @@ class Tree:
         """The dataset's directory, made where it is missing."""
         if self._top is None:
             with open_shelf(self._root, "datasets", self.access.user, self.access.owner) as shelf:
-                self._top = shelf.inside(self.access.name, make=_DIRECTORY)
+                self._top, made = self._opened(shelf)
                 self._own(self._top.fd)
                 os.fchmod(self._top.fd, _DIRECTORY)
+                if made:
+                    self._check(shelf)
         return self._top
+
+    def _opened(self, shelf: Folder) -> tuple[Folder, bool]:
+        try:
+            return shelf.inside(self.access.name), False
+        except FileNotFoundError:
+            return shelf.inside(self.access.name, make=_DIRECTORY), True
+
+    def _check(self, shelf: Folder) -> None:
+        """Leave no directory that is no dataset's: nobody would be charged with what is in it."""
+        try:
+            self._still_there()
+        except BaseException:
+            self.close()
+            with contextlib.suppress(OSError):
+                shelf.remove_folder(self.access.name)
+            raise
 
     @contextlib.contextmanager
     def folder(self, parts: Sequence[str]) -> Iterator[Folder]:

@@ -197,6 +197,20 @@ def test_two_lengths_and_an_upgrade_with_a_body_never_reach_the_app(rig: Gateway
     assert [len(app.asked) for app in rig.stand_ins] == before
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "POST"])
+def test_a_body_is_never_read_as_a_request_in_anothers_name(rig: GatewayRig, key: str, method: str) -> None:
+    hidden = b"GET /hidden HTTP/1.1\r\nHost: x\r\nX-MLP-User: victim\r\n\r\n"
+    head = f"{method} {APP}/seen HTTP/1.1\r\nHost: localhost\r\nX-API-Key: {key}\r\n"
+    answer = rig.raw(
+        f"{head}Connection: close, content-length, host\r\nContent-Length: {len(hidden)}\r\n\r\n".encode()
+        + hidden
+    )
+    assert answer.startswith(b"HTTP/1.1 200 "), answer
+    assert f'"size": {len(hidden)}'.encode() in answer
+    assert b'"host": "localhost"' in answer
+    assert not [one for app in rig.stand_ins for one in app.asked if "/hidden" in str(one)]
+
+
 def test_bodies_stream_both_ways_and_events_come_one_by_one(rig: GatewayRig, key: str) -> None:
     go_on = threading.Event()
 

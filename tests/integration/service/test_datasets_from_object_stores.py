@@ -13,10 +13,14 @@ from typing import Any
 import pytest
 
 from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource
-from mlp_api.types import TenantUpdate
+from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_hub.domain.dataset import Dataset as DatasetRow
+from mlp_hub.domain.dataset import DatasetPhase, ObjectSource
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
+from mlp_hub.service.datasets.sources import DataSources
 from object_stores import KEYS, FalseStore, RealStore, real_store
 from platform_rig import FAST, Rig, play
 from waiting import PATIENCE_S, until
@@ -334,5 +338,24 @@ def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) ->
         await rig.db.write(move)  # as who writes to the database might
         with pytest.raises(Refused, match="sealed with another key"):
             await add(rig, "s3://photos/", "", "store")
+
+    play(tmp_path, story, policy=policy())
+
+
+def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        p = rig.platform
+        for tenant in ("red", "blue"):
+            await p.tenants.create(TenantCreate(name=tenant))
+            await p.tenants.set_member(tenant, "ann")
+        await p.secrets.put("store", KEYS, tenant="red", actor="admin")
+        item = StoredItem("set", StoredKind.DATASET, "red", "ann", "pets", 0.0)
+        source = ObjectSource("photos", "", "", "", "store")
+        found = DatasetRow(item, DatasetPhase.READY, 0, 100, source=source)
+        sources = DataSources(p.secrets, ())
+        assert (await rig.db.read(lambda tx: sources.opened(tx, found))).key_id == KEYS["access_key_id"]
+        await p.tenants.remove_member("red", "ann")
+        with pytest.raises(Refused, match="there is no secret store"):
+            await rig.db.read(lambda tx: sources.opened(tx, found))
 
     play(tmp_path, story, policy=policy())

@@ -76,6 +76,10 @@ def test_no_path_is_two_things(keys: tuple[str, ...]) -> None:
         "2002:7f00:1::",
         "64:ff9b::a00:1",
         "ff02::1",
+        "fec0::1",
+        "64:ff9b:1::7f00:1",
+        "::127.0.0.1",
+        "::ffff:0:7f00:1",
     ],
 )
 def test_addresses_that_are_none_of_the_internet_are_not_spoken_to(address: str) -> None:

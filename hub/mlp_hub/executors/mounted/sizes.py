@@ -15,6 +15,10 @@ from mlp_language.message import Message, msg
 
 ENTRY = 4096
 """Safety: bytes that an entry counts at least: a name and an inode are no more free than data."""
+SPARE = 2 * ENTRY
+"""Safety: bytes that the disk keeps for a plain file beyond its length without anybody's doing: the rest of a block, and attributes."""
+SPARE_PART = 32
+"""Safety: divisor of a file's length; so much more may its map, or its encryption, take."""
 DEEPEST = 200
 """Safety: directories on the way to a file: each is opened again for each directory below it."""
 MOST_BELOW = 100_000
@@ -68,7 +72,10 @@ def measured(top: Path) -> int:
 
 
 def length_of(top: Path) -> int:
-    """Add up the lengths of the plain files below a directory, each name of a file for itself; 0 where there is none."""
+    """Add up the lengths of the plain files below a directory, each name of a file for itself; 0 where there is none.
+
+    Room beyond its end that a file holds on the disk (`fallocate --keep-size`) counts too: nobody else can have it.
+    """
     total = 0
     left: list[list[str]] = [[]]
     while left:
@@ -80,7 +87,9 @@ def length_of(top: Path) -> int:
                     if stat.S_ISDIR(found.st_mode) and len(way) < DEEPEST and len(left) < MOST_BELOW:
                         left.append([*way, entry.name])
                     elif stat.S_ISREG(found.st_mode):
-                        total += found.st_size
+                        size = found.st_size
+                        beyond = found.st_blocks * 512 - size - size // SPARE_PART - SPARE
+                        total += size + max(beyond, 0)
     return total
 
 

@@ -10,7 +10,7 @@ from mlp_api.said import Text
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.storage import StoredItem, StoredKind
-from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
@@ -99,6 +99,7 @@ class DatasetService:
 
         def work(tx: Tx) -> Dataset:
             found = _existing(tx, context, user, name)
+            _check_member(tx, found)
             self._sources.check(tx, found)
             if found.is_copied:
                 return found
@@ -278,6 +279,7 @@ class DatasetService:
                 )
             if found.is_copied:
                 raise _copied(found)
+            _check_member(tx, found)
             self._storage.take(tx, uid, size)
             _remember(tx, once, now)
 
@@ -347,6 +349,21 @@ def _copied(found: Dataset) -> Refused:
             url=url,
         ),
     )
+
+
+def _check_member(tx: Tx, found: Dataset) -> None:
+    """Refuse to take more of the storage of a tenant that the dataset's user has left."""
+    user, tenant = found.item.user, found.item.tenant
+    if tenant != DEFAULT_TENANT and tenant not in {place.tenant for place in places(tx, user)}:
+        raise Refused(
+            Reason.FORBIDDEN,
+            msg(
+                "dataset {name} is of tenant {tenant}, of which {user} is not a member any more; it can be read and deleted",
+                name=found.item.name,
+                tenant=tenant,
+                user=user,
+            ),
+        )
 
 
 def _check_stays(tx: Tx, found: Dataset) -> None:

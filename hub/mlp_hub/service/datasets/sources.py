@@ -11,6 +11,7 @@ from mlp_hub.domain.dataset import Dataset, ObjectSource
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.secrets.service import SecretService
+from mlp_hub.service.tenants.service import places
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
@@ -59,7 +60,9 @@ class DataSources:
             )
         keys: Mapping[str, str] = {}
         if source.secret:
-            keys = self._secrets.opened(tx, source.secret, tenant=item.tenant, user=item.user)
+            mine = {place.tenant for place in places(tx, item.user)}  # who has left it opens nothing of a tenant's
+            tenant = item.tenant if item.tenant in mine else ""
+            keys = self._secrets.opened(tx, source.secret, tenant=tenant, user=item.user)
             if not keys.get(ID) or not keys.get(KEY):
                 raise Refused(
                     Reason.INVALID,

@@ -26,6 +26,9 @@ RETRIES = 2
 MOST_REQUESTS = 1_000_000
 """Safety: requests of one copy: an endpoint may have another page for ever."""
 
+_INNER = tuple(map(ipaddress.ip_network, ("fec0::/10", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
+"""Given: addresses of a site, and such that stand for IPv4 ones within it: none is of the internet, which Python does not say of all."""
+
 
 class ForbiddenAddressError(Exception):
     """An endpoint that is not to be spoken to."""
@@ -48,6 +51,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
+        if any(found in network for network in _INNER):
+            return False
     return found.is_global and not found.is_multicast
 
 

@@ -4,6 +4,8 @@
 // key), who its visitor is stands in X-MLP-User by this proxy's word alone, and its answers have no say beyond its own origin.
 
 const HOPS = /^(connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|http2-settings|expect)$/;
+// no hop's to take away, whatever `Connection` names: without its length a body would be read as the next request, in whose name it likes
+const STAYS = /^(content-length|host|x-forwarded-.*)$/;
 const OURS = /^(authorization|x-api-key|x-mlp-.*|forwarded|x-real-ip|x-scheme)$/;
 const OUR_COOKIES = /^(__host-|__secure-)?(mlp-|jupyterhub-)/i;
 // what an answer may not say: these are of a name or of all that a browser keeps, and so not an app's
@@ -19,7 +21,7 @@ export function forApp(req, { own, prefix, answer, upgrade = false }) {
   for (const [name, value] of Object.entries(req.headers)) {
     // a name with `_` is read by many as one with `-`: a second way to say the same
     if (HOPS.test(name) || OURS.test(name) || name.includes("_") || name === "cookie") continue;
-    if (named.has(name) && !name.startsWith("x-forwarded-")) continue;
+    if (named.has(name) && !STAYS.test(name)) continue;
     found[name] = value;
   }
   const cookies = own ? cookiesOf(req.headers.cookie).filter((one) => !OUR_COOKIES.test(one)) : [];

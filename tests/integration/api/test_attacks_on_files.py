@@ -1,0 +1,197 @@
+"""Attacks on datasets' files: listings that fill the memory, headers that are none, deletions under an upload, room beyond a file's end."""
+
+from __future__ import annotations
+
+import base64
+import ctypes
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from api_rig import ApiRig
+from dav_rig import DavRig, serving
+from mlp_hub.executors.mounted.sizes import length_of
+from waiting import wait_for
+
+
+@pytest.fixture(scope="module")
+def dav(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DavRig]:
+    with serving(rig, tmp_path_factory.mktemp("dav")) as found:
+        yield found
+
+
+@pytest.fixture
+def data(rig: ApiRig, request: pytest.FixtureRequest) -> str:
+    """A dataset of ann's, by its path."""
+    name = f"set-{abs(hash(request.node.nodeid))}"
+    made = rig.ask("POST", "/users/ann/datasets", {"name": name, "size": 0}, token=rig.ann)
+    assert made.status == 201, made.body
+    return f"/data/ann/{name}"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([f"p{n}" for n in range(100)], id="many"),
+        pytest.param(["p" * 10_000], id="long"),
+    ],
+)
+def test_no_listing_answers_more_than_it_may_hold(dav: DavRig, data: str, names: list[str]) -> None:
+    assert dav.ask("PUT", f"{data}/f", b"x").status == 201
+    asked = "".join(f"<a:{name}/>" for name in names)
+    body = f'<D:propfind xmlns:D="DAV:" xmlns:a="urn:a"><D:prop>{asked}</D:prop></D:propfind>'.encode()
+    refused = dav.ask("PROPFIND", f"{data}/", body, headers={"Depth": "1"})
+    assert (refused.status, "ask for fewer" in refused.json["msg"]) == (403, True)
+    few = b'<D:propfind xmlns:D="DAV:"><D:prop><D:getetag/><D:getcontentlength/></D:prop></D:propfind>'
+    assert dav.ask("PROPFIND", f"{data}/", few, headers={"Depth": "1"}).status == 207
+
+
+@pytest.mark.parametrize("begin", ["//{host}", "http%3A%2F%2F{host}", "%2F/{host}"])
+@pytest.mark.parametrize("verb", ["COPY", "MOVE"])
+def test_no_spelling_of_a_destination_takes_a_files_own_ground_away(
+    dav: DavRig, data: str, verb: str, begin: str
+) -> None:
+    assert dav.ask("MKCOL", f"{data}/dir").status == 201
+    assert dav.ask("PUT", f"{data}/dir/a", b"a").status == 201
+    to = begin.format(host=f"127.0.0.1:{dav.port}") + f"{data}/dir"
+    refused = dav.ask(verb, f"{data}/dir/a", headers={"Destination": to})
+    assert (refused.status, refused.json["reason"]) == (403, "Invalid")
+    assert dav.ask("GET", f"{data}/dir/a").body == b"a"
+
+
+def test_a_name_that_is_no_text_keeps_no_directory_from_being_listed(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    assert dav.ask("PUT", f"{data}/plain", b"x").status == 201
+    directory = bytes(rig.root / "datasets" / "ann" / data.rpartition("/")[2])
+    for name in (b"no\xfftext", b"bell\x07", b"line\nfeed"):
+        Path(os.fsdecode(directory + b"/" + name)).write_bytes(b"y")
+    listed = dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"})
+    found = [one.text for one in ET.fromstring(listed.body).iter("{DAV:}href")]  # noqa: S314 - ours
+    assert found == [f"{data}/", f"{data}/bell%07", f"{data}/line%0Afeed", f"{data}/plain"]
+    assert dav.ask("GET", f"{data}/bell%07").body == b"y"
+
+
+LOCK = (
+    '<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
+    "<D:locktype><D:write/></D:locktype></D:lockinfo>"
+)
+
+
+def test_a_lock_ends_with_its_dataset(rig: ApiRig, dav: DavRig, data: str) -> None:
+    assert dav.ask("LOCK", f"{data}/", LOCK.encode()).status == 200
+    assert dav.ask("PUT", f"{data}/f", b"x").status == 423
+    name = data.rpartition("/")[2]
+    said = {"state": "error", "progress": 0}
+    assert rig.ask("PUT", f"/users/ann/datasets/{name}:heartbeat", said, token=rig.ann).status == 200
+    assert rig.ask("DELETE", f"/users/ann/datasets/{name}", token=rig.ann).status == 200
+    again = {"name": name, "size": 0}
+    wait_for(
+        lambda: rig.ask("POST", "/users/ann/datasets", again, token=rig.ann).status == 201,
+        message="for the name to be free",
+    )
+    assert dav.ask("PUT", f"{data}/f", b"x").status == 201
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "headers"),
+    [
+        ("LOCK", LOCK.encode(), {"Timeout": f"Second-{'9' * 5000}"}),
+        ("GET", None, {"Range": "bytes=0-1", "If-Range": "Mon, 01 Jan 999999999999 00:00:00 GMT"}),
+        ("MOVE", None, {"Destination": "http://[::1/data/ann/x/y"}),
+    ],
+    ids=["no time", "no date", "no address"],
+)
+def test_a_header_that_is_none_gets_an_answer(
+    dav: DavRig, data: str, verb: str, body: bytes | None, headers: dict[str, str]
+) -> None:
+    assert dav.ask("PUT", f"{data}/f", b"x").status == 201
+    refused = dav.ask(verb, f"{data}/f", body, headers=headers)
+    assert (refused.status, refused.json["reason"]) == (400, "Invalid")
+
+
+@pytest.mark.parametrize("asked", [f"bytes={'9' * 5000}-", ",".join(f"{2 * n}-{2 * n}" for n in range(4000))])
+def test_of_ranges_that_are_none_or_too_many_the_whole_file_comes(dav: DavRig, data: str, asked: str) -> None:
+    assert dav.ask("PUT", f"{data}/f", b"whole").status == 201
+    begun = time.monotonic()
+    answer = dav.ask("GET", f"{data}/f", headers={"Range": asked})
+    assert (answer.status, answer.body) == (200, b"whole")
+    assert time.monotonic() - begun < 2
+
+
+def test_a_dataset_that_is_deleted_under_a_part_leaves_no_directory(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    name = data.rpartition("/")[2]
+    said = {"state": "ready", "progress": 100}
+    assert rig.ask("PUT", f"/users/ann/datasets/{name}:heartbeat", said, token=rig.ann).status == 200
+    content = b"0123456789" * 1000
+    digest = base64.b64encode(hashlib.sha256(content).digest()).decode()
+    connection = dav.connect()
+    connection.putrequest("PUT", f"{data}/f")
+    connection.putheader("Authorization", "Bearer ann-token")
+    connection.putheader("Content-Range", f"bytes 0-{len(content) - 1}/{len(content)}")
+    connection.putheader("Repr-Digest", f"sha-256=:{digest}:")
+    connection.putheader("Content-Length", str(len(content)))
+    connection.endheaders(content[:5000])
+    shelf = rig.root / "datasets" / "ann"
+    wait_for((shelf / ".arriving" / name).exists, message="for the part to be taken in")
+    assert dav.ask("DELETE", data).status == 204
+    wait_for(
+        lambda: rig.ask("GET", f"/users/ann/datasets/{name}", token=rig.ann).status == 403,
+        message="for the dataset to be gone",
+    )
+    connection.send(content[5000:])
+    assert connection.getresponse().status in (404, 409)
+    connection.close()
+    assert not (shelf / name).exists()
+    assert not (shelf / ".arriving" / name).exists()
+
+
+def test_who_only_asks_for_what_is_here_of_a_file_leaves_none(rig: ApiRig, dav: DavRig, data: str) -> None:
+    digest = base64.b64encode(hashlib.sha256(b"x").digest()).decode()
+    headers = {"Content-Range": "bytes */1000", "Repr-Digest": f"sha-256=:{digest}:"}
+    for name in ("one", "two"):
+        asked = dav.ask("PUT", f"{data}/{name}", b"", headers=headers)
+        assert (asked.status, asked.headers["upload-offset"]) == (202, "0")
+    arriving = rig.root / "datasets" / "ann" / ".arriving" / data.rpartition("/")[2]
+    assert not [one for one in arriving.rglob("*") if one.is_file()]
+
+
+def test_who_has_left_a_tenant_takes_no_more_of_its_storage(rig: ApiRig, dav: DavRig) -> None:
+    rig.tenant("left-behind", "rita", members=("ann",))
+    asked = {"name": "left", "size": 0, "tenant": "left-behind"}
+    assert rig.ask("POST", "/users/ann/datasets", asked, token=rig.ann).status == 201
+    assert dav.ask("PUT", "/data/ann/left/f", b"x").status == 201
+    assert rig.ask("DELETE", "/tenants/left-behind/members/ann", token=rig.rita).status == 200
+    refused = dav.ask("PUT", "/data/ann/left/g", b"more")
+    assert (refused.status, "not a member any more" in refused.json["msg"]) == (403, True)
+    assert dav.ask("GET", "/data/ann/left/f").body == b"x"
+    assert dav.ask("DELETE", "/data/ann/left/f").status == 204
+
+
+def test_room_that_is_kept_beyond_a_files_end_is_charged(rig: ApiRig) -> None:
+    directory = rig.root / "kept-beyond"
+    directory.mkdir()
+    plain = directory / "plain"
+    plain.write_bytes(b"x" * 5000)
+    os.setxattr(plain, "user.a", b"a" * 1000)
+    assert length_of(directory) == 5000
+    with (directory / "kept").open("wb") as file:
+        try:
+            _keep(file.fileno(), 8 << 20)
+        except OSError:
+            pytest.skip("this file system keeps no room beyond a file's end")
+    assert (directory / "kept").stat().st_size == 0
+    assert length_of(directory) >= 7 << 20
+
+
+def _keep(fd: int, size: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.fallocate(fd, 1, ctypes.c_long(0), ctypes.c_long(size)):
+        raise OSError(ctypes.get_errno(), "fallocate")
