@@ -60,7 +60,9 @@ class DataSources:
             )
         keys: Mapping[str, str] = {}
         if source.secret:
-            mine = {place.tenant for place in places(tx, item.user)}  # who has left it opens nothing of a tenant's
+            mine = {
+                place.tenant for place in places(tx, item.user)
+            }  # who has left it opens nothing of a tenant's
             tenant = item.tenant if item.tenant in mine else ""
             keys = self._secrets.opened(tx, source.secret, tenant=tenant, user=item.user)
             if not keys.get(ID) or not keys.get(KEY):
