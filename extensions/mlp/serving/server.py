@@ -40,7 +40,6 @@ class ModelServer(ThreadingMixIn, BaseServer):
     With a `key` those alone are answered who know it.
     """
 
-    block_on_close = True
     daemon_threads = True
     request_queue_size = 256
 

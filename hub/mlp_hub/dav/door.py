@@ -149,9 +149,8 @@ class Door:
         access = self._access(asker, user, name, language, write=method in WRITES)
         environ[LENGTH] = _length(environ)
         if not _RANGE.fullmatch(str(environ.get("HTTP_RANGE", ""))):
-            environ.pop(
-                "HTTP_RANGE", None
-            )  # of several, and of what is none, the whole file comes (RFC 9110, 14.2)
+            # of several, and of what is none, the whole file comes (RFC 9110, 14.2)
+            environ.pop("HTTP_RANGE", None)
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
         with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
@@ -274,9 +273,8 @@ def _check_destination(environ: Mapping[str, Any], prefix: str, parts: tuple[str
     """Refuse what WsgiDAV would take for another place, and what it would empty before it fails."""
     asked = unquote(str(environ.get("HTTP_DESTINATION", "")))
     try:
-        path = urlparse(
-            asked, allow_fragments=False
-        ).path  # as WsgiDAV reads it, lest it is another place there
+        # as WsgiDAV reads it, lest it is another place there
+        path = urlparse(asked, allow_fragments=False).path
     except ValueError:
         raise NotServed(400, msg("the Destination is no address"), "Invalid") from None
     if set(asked) & set(";?#"):

@@ -275,7 +275,7 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
     def get_member_names(self) -> list[str]:
         """List what is in it by names that an address can have: a program may have made others."""
         try:
-            return [name for name in self.tree.names(self.parts) if name.isascii() or _is_text(name)]
+            return [name for name in self.tree.names(self.parts) if _is_text(name)]
         except OSError as error:
             raise disk_error(error) from error
 

@@ -105,11 +105,6 @@ class App:
         return self.spec.least == 0
 
 
-def is_replica(job: str) -> bool:
-    """Whether a job of this name is a replica of an app."""
-    return job.startswith(OF_APPS)
-
-
 def replica_name(app: str, slot: int | str) -> str:
     """Return the name of the job that is a replica: `app~digits~0`; without a slot what all names of such begin with.
 

@@ -244,6 +244,8 @@ export const paths = {
   datasets: (user: string): string => `/users/${enc(user)}/datasets`,
   ownSecrets: (user: string): string => `/users/${enc(user)}/secrets`,
   teamSecrets: (tenant: string): string => `/tenants/${enc(tenant)}/secrets`,
+  /** One of a person's or a team's, by their path. */
+  secret: (of: string, name: string): string => `${of}/${enc(name)}`,
   dataset: (user: string, dataset: string): string => `/users/${enc(user)}/datasets/${enc(dataset)}`,
   apps: (user: string): string => `/users/${enc(user)}/apps`,
   app: (user: string, app: string): string => `/users/${enc(user)}/apps/${enc(app)}`,

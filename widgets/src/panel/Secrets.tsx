@@ -67,7 +67,7 @@ export function Secrets({ of }: { of: Owner }): JSX.Element {
               title: t("Remove secret {name}?", { name: ending }),
               text: t("What is in it is forgotten. Datasets that were copied with it stay, and are not fetched again without one."),
               yes: t("Remove"),
-              onYes: () => void run(() => client.delete(`${path}/${encodeURIComponent(ending)}`), t("Secret {name} removed", { name: ending })),
+              onYes: () => void run(() => client.delete(paths.secret(path, ending)), t("Secret {name} removed", { name: ending })),
               onNo: () => {
                 setEnding(null);
                 clear();
@@ -84,7 +84,7 @@ function SecretForm({ path, name, done, cancel }: { path: string; name: string; 
     begin: () => secretTexts(name),
     read: readSecret,
     send: async (read) => {
-      await client.put(`${path}/${encodeURIComponent(read.name)}`, read.asked);
+      await client.put(paths.secret(path, read.name), read.asked);
       say(t("Secret {name} set", { name: read.name }));
       done();
     },

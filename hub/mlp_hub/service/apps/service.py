@@ -32,7 +32,7 @@ from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.limits import APPS_OF_USER
 from mlp_hub.service.support.runs import attempt_of
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.service.tenants.service import default_tenant, tenants_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -374,7 +374,7 @@ def _check_runtime(runtime: Runtime) -> None:
 
 def _tenant(tx: Tx, user: str, asked: str | None) -> str:
     tenant = asked or default_tenant(tx, user)
-    if tenant not in {place.tenant for place in places(tx, user)}:
+    if tenant not in tenants_of(tx, user):
         raise no_such_tenant(tenant)
     return tenant
 

@@ -19,7 +19,7 @@ from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
-from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.service.tenants.service import default_tenant, tenants_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Remembered
 from mlp_hub.store.tx import Tx
@@ -71,9 +71,8 @@ class DatasetService:
         uid = self._uids.make(now)
 
         def work(tx: Tx) -> Dataset:
-            mine = {place.tenant for place in places(tx, user)}
             tenant = default_tenant(tx, user) if asked.tenant is None else asked.tenant
-            if tenant not in mine:
+            if tenant not in tenants_of(tx, user):
                 raise no_such_tenant(tenant)
             tx.users.ensure(user, now)
             item = StoredItem(uid, StoredKind.DATASET, tenant, user, asked.name, now, reserved=asked.size)
@@ -354,7 +353,7 @@ def _copied(found: Dataset) -> Refused:
 def _check_member(tx: Tx, found: Dataset) -> None:
     """Refuse to take more of the storage of a tenant that the dataset's user has left."""
     user, tenant = found.item.user, found.item.tenant
-    if tenant != DEFAULT_TENANT and tenant not in {place.tenant for place in places(tx, user)}:
+    if tenant != DEFAULT_TENANT and tenant not in tenants_of(tx, user):
         raise Refused(
             Reason.FORBIDDEN,
             msg(

@@ -11,7 +11,7 @@ from mlp_hub.domain.dataset import Dataset, ObjectSource
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.secrets.service import SecretService
-from mlp_hub.service.tenants.service import places
+from mlp_hub.service.tenants.service import tenants_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
@@ -60,10 +60,8 @@ class DataSources:
             )
         keys: Mapping[str, str] = {}
         if source.secret:
-            mine = {
-                place.tenant for place in places(tx, item.user)
-            }  # who has left it opens nothing of a tenant's
-            tenant = item.tenant if item.tenant in mine else ""
+            # who has left it opens nothing of a tenant's
+            tenant = item.tenant if item.tenant in tenants_of(tx, item.user) else ""
             keys = self._secrets.opened(tx, source.secret, tenant=tenant, user=item.user)
             if not keys.get(ID) or not keys.get(KEY):
                 raise Refused(

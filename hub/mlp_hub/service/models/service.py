@@ -21,7 +21,7 @@ from mlp_hub.service.models.worker import ModelWorker, source_place
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.service.tenants.service import default_tenant, tenants_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -117,7 +117,7 @@ class ModelService:
                     tenant=tenant,
                 ),
             )
-        if tenant not in {place.tenant for place in places(tx, user)}:
+        if tenant not in tenants_of(tx, user):
             raise no_such_tenant(tenant)
         return tenant
 

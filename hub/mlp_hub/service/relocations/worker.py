@@ -16,7 +16,6 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.app import is_replica
 from mlp_hub.domain.errors import MessageError, Reason, Refused, Unavailable
 from mlp_hub.domain.job import GOES_ON, HOLDING, Phase, Target
 from mlp_hub.domain.relocation import Relocation, RelocationPhase, check_relocation_move
@@ -247,7 +246,7 @@ class RelocationWorker:
         """End replicas of apps once nothing else of a tenant runs: they would be waited for for ever. They are queued again."""
         held = [job for job in self._board.holding.values() if job.spec.tenant == tenant]
         ended = [job.uid for job in held if job.target in GOES_ON and job.phase is not Phase.FINISHING]
-        if not ended or not all(is_replica(job.spec.name) for job in held):
+        if not ended or any(job.spec.replica is None for job in held):
             return
 
         def work(tx: Tx, changes: Changes) -> None:
@@ -452,7 +451,7 @@ class StillRunning:
 def still_running(tx: Tx, board: Board, tenant: str, now: float) -> StillRunning:
     """Return what of a tenant runs, or is being written to."""
     jobs = [job for job in board.holding.values() if job.spec.tenant == tenant]
-    names: list[Message | JobRef | str] = [job.ref for job in jobs if not is_replica(job.spec.name)]
+    names: list[Message | JobRef | str] = [job.ref for job in jobs if job.spec.replica is None]
     replicas = len(jobs) - len(names)
     names += [holder_of(row) for row in tx.ledger.held(now, tenant=tenant, applier=SERVER.applier)]
     names += [item.name for item in tx.stored.of_tenant(tenant) if item.granted]

@@ -93,8 +93,10 @@ class TenantService:
 
         def work(tx: Tx) -> Sequence[api.Tenant]:
             found = self._all(tx)
-            mine = set() if of is None else {place.tenant for place in places(tx, of)}
-            return found if of is None else [tenant for tenant in found if tenant.name in mine]
+            if of is None:
+                return found
+            mine = tenants_of(tx, of)
+            return [tenant for tenant in found if tenant.name in mine]
 
         return await self._db.read(work)
 
@@ -499,6 +501,11 @@ class TenantService:
 def places(tx: Tx, user: str) -> list[Member]:
     """Return the user's tenants; who is in none is in `default`."""
     return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
+
+
+def tenants_of(tx: Tx, user: str) -> frozenset[str]:
+    """Return the names of the user's tenants; who is in none is in `default`."""
+    return frozenset(place.tenant for place in places(tx, user))
 
 
 def default_tenant(tx: Tx, user: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.service.tenants.service import places
+from mlp_hub.service.tenants.service import tenants_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Eyes
@@ -37,7 +37,7 @@ class Sights:
 
 
 def _eyes(tx: Tx, user: str) -> Eyes:
-    own = frozenset(place.tenant for place in places(tx, user))
+    own = tenants_of(tx, user)
     tenants = {tenant.name: tenant for tenant in tx.tenants.all()}
     roots = {_root(tenants, name) for name in own if name in tenants}
     return Eyes(own, frozenset(name for name in tenants if _root(tenants, name) in roots))

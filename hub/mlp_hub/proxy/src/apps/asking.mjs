@@ -7,7 +7,7 @@ import http from "node:http";
 
 import { placeOf } from "../backends.mjs";
 
-const FRESH_MS = 3_000; // an answer is believed without asking again
+const FRESH_MS = 3_000; // an answer is believed without asking again; a replica is ended later than that (DRAINS_S of service/apps)
 const REFUSED_MS = 1_000; // and a refusal
 const KNOWN_MS = 600_000; // what was allowed goes on for so long while the service is away
 const ANSWER_MS = 10_000; // until the service counts as away
