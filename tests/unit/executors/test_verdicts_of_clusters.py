@@ -100,6 +100,16 @@ def test_a_deleted_pod_whose_node_is_silent_is_waited_for_and_then_given_up() ->
         assert judge(scene(claim=stopped, pods=silent, main=None)).seen.phase is phase
 
 
+def test_pods_that_are_told_of_before_their_job_are_no_loss() -> None:
+    claim = replace(CLAIM_OF_TWO, about=replace(ABOUT_TWO, at=NOW - 1))
+    early = {"claim": claim, "main": None, "told": False}
+    assert judge(scene(**early)).end is None
+    verdict = judge(scene(**early, now=NOW + SEEN_S))
+    assert verdict.end is not None, "it was not there when this process began, and does not come"
+    assert verdict.end.phase is A.LOST
+    assert judge(scene(**{**early, "told": True})).end is not None
+
+
 @pytest.mark.parametrize(
     ("more", "text"),
     [

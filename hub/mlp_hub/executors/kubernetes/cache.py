@@ -48,7 +48,9 @@ class Cache:
         self._pods: defaultdict[str, dict[Key, PodView]] = defaultdict(dict)
         self._mains: dict[Key, MainView] = {}
         self.made: set[str] = set()
-        """Uids of claims whose main object was there once."""
+        """Uids of claims whose main object was there once, or must have been, since pods are there."""
+        self.told: set[str] = set()
+        """Uids of claims whose main object this process was told of. Pods come by a watch of their own, and may be told of first."""
         ours = f"{selector},{names.ATTEMPT}"
         self._claim_copy = Reflector(
             client,
@@ -156,6 +158,7 @@ class Cache:
             self.claims.pop(before.attempt, None)
             self._by_label.pop(names.label_value(before.attempt), None)
             self.made.discard(before.uid)
+            self.told.discard(before.uid)
             if before.uid not in self._removing:
                 self._vanished(before)
             self._removing.discard(before.uid)
@@ -163,7 +166,10 @@ class Cache:
             self.claims[now.attempt] = now
             label = names.label_value(now.attempt)
             self._by_label[label] = now.attempt
-            if (now.namespace, now.name) in self._mains or label in self._pods:
+            if (now.namespace, now.name) in self._mains:
+                self.made.add(now.uid)
+                self.told.add(now.uid)
+            elif label in self._pods:
                 self.made.add(now.uid)
         one = now or before
         if one is not None:
@@ -190,7 +196,11 @@ class Cache:
             self._mains[key] = now
         else:
             self._mains.pop(key, None)
-        self._tell(now or before)
+        one = now or before
+        attempt = self._by_label.get(one.attempt) if one is not None else None
+        if attempt is not None:
+            self.told.add(self.claims[attempt].uid)
+        self._tell(one)
 
     def _on_group(self, _key: Key, before: str | None, now: str | None) -> None:
         attempt = self._by_label.get(now or before or "")

@@ -317,6 +317,7 @@ class KubernetesExecutor(MountedLogs):
                 self._placed.silent((*about.nodes, *(pod.node for pod in pods))),
                 complaint,
                 self._cache.has_group(claim),
+                claim.uid in self._cache.told,
             )
         )
         if verdict.seen.phase in ENDED:

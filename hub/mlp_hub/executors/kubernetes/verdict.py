@@ -38,6 +38,7 @@ class Scene:
     lost_nodes: AbstractSet[str] = frozenset()
     complaint: troubles.Complaint | None = None  # of the cluster, where it makes no pods
     grouped: bool = True  # what has its pods bound as a whole is there, where there is to be something
+    told: bool = True  # its main object was told of; pods alone may be told of before it
 
     @property
     def alive(self) -> bool:
@@ -246,7 +247,7 @@ def _deleted(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
     if not scene.made or all(rank.state == "finished" for rank in ranks):
         return None
     about = scene.claim.about
-    if scene.main is None:
+    if scene.main is None and (scene.told or scene.now > about.at + SEEN_S):
         return AttemptPhase.LOST, troubles.deleted(about.main[1], scene.claim.name)
     unbound = any(not rank.final and not any(pod.node for pod in rank.pods) for rank in ranks)
     if unbound and not scene.grouped and scene.now > about.at + SEEN_S:
