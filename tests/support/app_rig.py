@@ -109,13 +109,21 @@ def write_line(directory: Path) -> None:
 async def door(address: str) -> AsyncIterator[str]:
     """Give the `127.0.0.1:PORT` at which a replica is reached by TCP as long as this lasts."""
 
+    relays: set[asyncio.Task[None]] = set()
+
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await connect(address)
+        task = asyncio.current_task()
+        assert task is not None
+        relays.add(task)
         try:
-            await asyncio.gather(_pass(reader, inner_writer), _pass(inner_reader, writer))
+            inner_reader, inner_writer = await connect(address)
+            try:
+                await asyncio.gather(_pass(reader, inner_writer), _pass(inner_reader, writer))
+            finally:
+                inner_writer.close()
         finally:
             writer.close()
-            inner_writer.close()
+            relays.discard(task)
 
     server = await asyncio.start_server(relay, "127.0.0.1", 0)
     try:
@@ -123,6 +131,10 @@ async def door(address: str) -> AsyncIterator[str]:
         yield f"{host}:{port}"
     finally:
         server.close()
+        ends = list(relays)  # a replica keeps its side open for whoever may ask again
+        for task in ends:
+            task.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
 
 
 async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

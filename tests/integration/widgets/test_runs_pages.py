@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -11,6 +10,7 @@ from playwright.sync_api import Page, expect
 from browser import shot
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
+from waiting import wait_for
 
 
 def rows(page: Page) -> list[str]:
@@ -150,8 +150,8 @@ def test_a_run_runs_again_with_another_parameter(pages: Pages, front: FrontServi
     expect(page.get_by_role("dialog")).to_have_count(0)
     part.get_by_role("button", name="Run again exactly").click()
     expect(page.locator(".mlp-toast").last).to_contain_text("Submitted again")
-    assert json.loads(json.dumps(front.data.runs.again))[0] == {"params": {"lr": 0.2}}
-    assert front.data.runs.again[-1] == {"exactly": True}
+    wait_for(lambda: len(front.data.runs.again) == 2, message="for it to be asked for a second time")
+    assert front.data.runs.again == [{"params": {"lr": 0.2}}, {"exactly": True}]
 
 
 def test_a_card_on_a_phone_shows_all_of_many_parameters_and_those_below_stay_in_step(
