@@ -10,17 +10,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mlp import (
+    announcing,
+    compared,
+    environments,
+    notify_words,
+    picture,
+    provenance,
+    reasons,
+    sweeping,
+    tables,
+    teamwords,
+    words,
+)
 from mlp import apps as app_words
-from mlp import compared, notify_words, picture, provenance, reasons, sweeping, tables, words
 from mlp.client import Client
 from mlp.completion import references
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.fetching import fetch, fetch_model
-from mlp.format import clock_time
+from mlp.format import clock_time, span
 from mlp.handle import Job, JobList, listed
 from mlp.history import FINAL
 from mlp.language import say
-from mlp.options import AGAIN, BY_NAME, SHAPE
+from mlp.options import AGAIN, BY_NAME, SHAPE, UPDATE
 from mlp.verbs import AUTO, ParsedLine
 from mlp.words import sentences
 from mlp_language.catalogue import LANGUAGES
@@ -182,6 +194,24 @@ def _steered(client: Client, verb: str, name: str, size: Json) -> Json:
         raise
 
 
+def update(client: Client, call: ParsedLine) -> tables.Sentences:
+    """Change a job that has not ended."""
+    asked = {o.name: call.given[o.name] for o in UPDATE if o.name in call.given}
+    if not asked:
+        flags = ", ".join(o.flags[0] for o in UPDATE)
+        raise UsageError(say("what is to be changed? Give one of {options}", options=flags))
+    after = client.act("update", call.names[0], call.given.get("user"), size=asked)
+    limit = after["time_limit"]
+    line = say(
+        "{job}: priority {priority}, time limit {limit}",
+        job=words.title(after),
+        priority=after["priority"],
+        limit=say("none") if limit is None else span(limit),
+    )
+    first = say("It stands first in the queue of its team.") if after["put_first"] else ""
+    return tables.Sentences([sentences(line, first), *filter(None, [words.seconds_meant(asked)])], after)
+
+
 def _again(job: str, after: Json) -> str:
     follow = words.command(f"watch {words.reference(after)}")
     args = {"job": job, "run": after.get("run") or 1, "command": follow}
@@ -278,6 +308,21 @@ def models(client: Client, call: ParsedLine) -> Any:
     return tables.Sentences(lines, gone)
 
 
+def env(client: Client, call: ParsedLine) -> Any:
+    """List, create, show or delete environments."""
+    act, *names = call.names or ["list"]
+    tenant = call.given.get("tenant") or environments.tenant_of(client)
+    if act == "list":
+        return environments.table(client.environments(tenant), tenant)
+    if act == "create":
+        requirements = environments.requirements_in(Path(call.given["file"]).expanduser())
+        return environments.created(client.create_environment(tenant, names[0], requirements))
+    if act == "show":
+        return environments.shown(client.environment(tenant, names[0]))
+    gone = [client.delete_environment(tenant, name) for name in names]
+    return tables.Sentences([say("{name} is being deleted", name=name) for name in names], gone)
+
+
 def runs(client: Client, call: ParsedLine) -> Any:
     """Search runs, show one, or write notes and tags."""
     act, *names = call.names or [""]
@@ -344,6 +389,11 @@ def notify(client: Client, call: ParsedLine) -> Any:
     return notify_words.act(client, list(call.names), call.given)
 
 
+def announce(client: Client, call: ParsedLine) -> Any:
+    """Show what is announced, announce something, or take it back."""
+    return announcing.act(client, list(call.names), call.given)
+
+
 def apps(client: Client, call: ParsedLine) -> Any:
     """List, show, deploy, scale or remove apps, or show what one wrote."""
     return app_words.act(client, call.names, call.given)
@@ -396,6 +446,11 @@ def _shown_once(made: Json) -> tables.Sentences:
     return tables.Sentences(lines, made)
 
 
+def team(client: Client, call: ParsedLine) -> Any:
+    """Ask teams, or answer who asks."""
+    return teamwords.team(client, call.names, call.given)
+
+
 SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "jobs": jobs,
     "job": job,
@@ -404,10 +459,12 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "get": get,
     "why": why,
     "quota": quota,
+    "team": team,
     "runtimes": runtimes,
     "offer": offer,
     "language": language,
     "models": models,
+    "env": env,
     "runs": runs,
     "compare": compare,
     "data": data,
@@ -416,6 +473,8 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "token": token,
     "secret": secret,
     "notify": notify,
+    "announce": announce,
+    "update": update,
     **dict.fromkeys(SUITS, steer),
 }
 """Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""

@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mlp import data as data_
 from mlp import handle, tables
+from mlp.aiosweeps import AsyncSweep, get_sweep, sweep, sweeps
 from mlp.client import Client, Json
 from mlp.handle import Job
 
@@ -72,6 +73,10 @@ class AsyncClient:
     register = _asked(Client.register)
     stage = _asked(Client.stage)
     remove_model = _asked(Client.remove_model)
+    environments = _asked(Client.environments)
+    environment = _asked(Client.environment)
+    create_environment = _asked(Client.create_environment)
+    delete_environment = _asked(Client.delete_environment)
     datasets = _asked(Client.datasets)
     dataset = _asked(Client.dataset)
     make_dataset = _asked(Client.make_dataset)
@@ -116,6 +121,16 @@ class AsyncClient:
     tokens = _asked(Client.tokens)
     make_token = _asked(Client.make_token)
     end_token = _asked(Client.end_token)
+    teams = _asked(Client.teams)
+    ask_team = _asked(Client.ask_team)
+    unask_team = _asked(Client.unask_team)
+    joins = _asked(Client.joins)
+    answer_join = _asked(Client.answer_join)
+    caps = _asked(Client.caps)
+    set_cap = _asked(Client.set_cap)
+    quota_requests = _asked(Client.quota_requests)
+    ask_quota = _asked(Client.ask_quota)
+    withdraw_quota = _asked(Client.withdraw_quota)
     services = _asked(Client.services)
     make_service = _asked(Client.make_service)
     rotate_service = _asked(Client.rotate_service)
@@ -225,6 +240,7 @@ class AsyncJob:
     suspend = _steered(Job.suspend)
     resume = _steered(Job.resume)
     resubmit = _steered(Job.resubmit)
+    update = _steered(Job.update)
     delete = _looked(Job.delete)
     history = _looked(Job.history)
     metrics = _looked(Job.metrics)
@@ -316,4 +332,18 @@ async def _stoppable(act: Callable[..., T], what: Any, to: Any, options: dict[st
 
 data = _Data()
 
-__all__ = ["AsyncClient", "AsyncJob", "Json", "data", "job", "jobs", "offer", "quota", "submit"]
+__all__ = [
+    "AsyncClient",
+    "AsyncJob",
+    "AsyncSweep",
+    "Json",
+    "data",
+    "get_sweep",
+    "job",
+    "jobs",
+    "offer",
+    "quota",
+    "submit",
+    "sweep",
+    "sweeps",
+]

@@ -34,7 +34,7 @@ class Client(ServiceConnection):
     def act(
         self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
     ) -> Json:
-        """Cancel, suspend, resume or resubmit; `size` is what a job is submitted again with."""
+        """Cancel, suspend, resume, resubmit or update; `size` is what a job is submitted again with, or what is changed of it."""
         path = f"{self.job_path(name, user)}:{verb}"
         return object_of(
             self.request("PUT", path, dict(size or {}), delivery_key() if verb == "resubmit" else None)
@@ -254,6 +254,23 @@ class Client(ServiceConnection):
         """Delete a version of a model."""
         return object_of(self.request("DELETE", self.model_path(name)))
 
+    def environments(self, tenant: str) -> list[Json]:
+        """Return a tenant's environments, the oldest first."""
+        return list(self.get(_environments(tenant)))
+
+    def environment(self, tenant: str, name: str) -> Json:
+        """Return an environment with its requirements, its lock and the last lines of its making."""
+        return object_of(self.request("GET", _environments(tenant, name)))
+
+    def create_environment(self, tenant: str, name: str, requirements: str) -> Json:
+        """Have an environment made of requirements; a repeated delivery of this one call makes one."""
+        wanted = {"name": name, "requirements": requirements}
+        return object_of(self.request("POST", _environments(tenant), wanted, delivery_key()))
+
+    def delete_environment(self, tenant: str, name: str) -> Json:
+        """Delete an environment; one that a job uses which has not ended is refused."""
+        return object_of(self.request("DELETE", _environments(tenant, name)))
+
     def dataset_path(self, name: str = "") -> str:
         """Return the path of a dataset of the user's, or of all."""
         return f"/users/{quote(self.user)}/datasets" + (f"/{quote(name)}" if name else "")
@@ -345,6 +362,47 @@ class Client(ServiceConnection):
         """End a token by its id."""
         self.request("DELETE", f"/users/{quote(self.user)}/tokens/{quote(token_id)}")
 
+    def teams(self) -> Json:
+        """Return the teams that the user may ask for a place."""
+        return object_of(self.request("GET", f"/users/{quote(self.user)}/teams"))
+
+    def ask_team(self, asked: Json) -> Json:
+        """Ask for a place in a team."""
+        return object_of(self.request("POST", f"/users/{quote(self.user)}/teams", asked, delivery_key()))
+
+    def unask_team(self, tenant: str) -> Json:
+        """Ask for it no more."""
+        return object_of(self.request("DELETE", f"/users/{quote(self.user)}/teams/{quote(tenant)}"))
+
+    def joins(self, tenant: str) -> list[Json]:
+        """Return who asks for a place in a team."""
+        return list(self.get(f"/tenants/{quote(tenant)}/joins"))
+
+    def answer_join(self, tenant: str, user: str, verb: str) -> Json:
+        """Take somebody in who asks, or decline them."""
+        return object_of(self.request("PUT", f"/tenants/{quote(tenant)}/joins/{quote(user)}:{verb}", {}))
+
+    def caps(self, tenant: str) -> list[Json]:
+        """Return how much a member of a team may hold at once."""
+        return list(self.get(f"/tenants/{quote(tenant)}/caps"))
+
+    def set_cap(self, tenant: str, cap: Json) -> list[Json]:
+        """Set the cap of a member, or of everybody; return all of the team's."""
+        return list(self.request("PUT", f"/tenants/{quote(tenant)}/caps", cap).json())
+
+    def quota_requests(self, tenant: str) -> list[Json]:
+        """Return what a team asked for, the newest first."""
+        return list(self.get(f"/tenants/{quote(tenant)}/quota_requests"))
+
+    def ask_quota(self, tenant: str, asked: Json) -> Json:
+        """Ask for more quota of a team."""
+        path = f"/tenants/{quote(tenant)}/quota_requests"
+        return object_of(self.request("POST", path, asked, delivery_key()))
+
+    def withdraw_quota(self, tenant: str, request: str) -> Json:
+        """Take such a request back."""
+        return object_of(self.request("DELETE", f"/tenants/{quote(tenant)}/quota_requests/{quote(request)}"))
+
     def services(self, tenant: str) -> list[Json]:
         """Return a tenant's accounts for programs, with their tokens."""
         return list(self.get(f"/tenants/{quote(tenant)}/services"))
@@ -370,3 +428,7 @@ class Client(ServiceConnection):
     def runtimes(self) -> list[Any]:
         """Return the runtimes on offer."""
         return list(self.pages("/runtimes"))
+
+
+def _environments(tenant: str, name: str = "") -> str:
+    return f"/tenants/{quote(tenant)}/environments" + (f"/{quote(name)}" if name else "")

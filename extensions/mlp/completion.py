@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from mlp.appoptions import ACTS as APP_ACTS
 from mlp.client import Client
-from mlp.errors import MLPError, UsageError
+from mlp.errors import UsageError
 from mlp.options import Option
 from mlp.terms import RUNTIMES
-from mlp.verbs import find, languages, options_of, verbs_of
+from mlp.verbs import MAGIC, find, languages, options_of, verbs_of
 
 ACTS = ("ls", "show", "register", "stage", "get", "rm")
+SWEEP_ACTS = ("ls", "show", "trials", "cancel", "extend", "rm")
+PROGRAMS = (".py", ".ipynb", ".sh")
+MOST_FILES = 10_000
+"""Safety: entries of a directory that are looked at for one tab key."""
+ENV_ACTS = ("list", "create", "show", "delete")
 DATA_ACTS = ("ls", "pull", "push", "rm")
 Lookup = Callable[[str], Iterable[str]]
 SCRIPTS = {
@@ -57,7 +65,27 @@ def complete(words: Sequence[str], current: str, surface: str, lookup: Lookup) -
         return _fitting(_values(before, lookup), current)
     if current.startswith("-"):
         return _flags(options_of(verb, surface), words, current, lookup)
-    return _fitting(_names(verb.takes, words[1:], lookup), current)
+    # a shell knows files by itself
+    files = _scripts(current) if surface == MAGIC and verb.takes in {"script", "sweep"} else []
+    return [*files, *_fitting(_names(verb.takes, words[1:], lookup), current)]
+
+
+def _scripts(current: str) -> list[str]:
+    """Return the programs, and the directories on the way to one, that a path may become."""
+    folder, slash, start = current.rpartition("/")
+    found = []
+    try:
+        with os.scandir(f"{folder}{slash}" or ".") as entries:
+            for entry in islice(entries, MOST_FILES):
+                if not entry.name.startswith(start) or (entry.name.startswith(".") and not start):
+                    continue
+                if entry.is_dir():
+                    found.append(f"{folder}{slash}{entry.name}/")
+                elif entry.name.endswith(PROGRAMS):
+                    found.append(f"{folder}{slash}{entry.name}")
+    except OSError:
+        return []
+    return sorted(found)
 
 
 def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
@@ -69,9 +97,17 @@ def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
         return lookup("datasets") if named in {None, len(before)} else ()
     if takes in {"job", "jobs", "several", "files", "file"}:
         return lookup("jobs")
+    if takes in {"sweep", "sweeps"}:
+        return lookup("sweeps") if before or takes == "sweep" else SWEEP_ACTS
     if takes == "runs":
         return lookup("jobs") if before else ("show", "note", "tag", "untag")
-    return {"shell": tuple(SCRIPTS), "model": ACTS, "app": APP_ACTS, "language": languages()}.get(takes, ())
+    return {
+        "shell": tuple(SCRIPTS),
+        "model": ACTS,
+        "env": ENV_ACTS,
+        "app": APP_ACTS,
+        "language": languages(),
+    }.get(takes, ())
 
 
 def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:
@@ -102,37 +138,57 @@ def references(jobs: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 class Remembering:
-    """Looks names up at the service, quickly or not at all: a tab key must never hang."""
+    """Looks names up at the service, quickly or not at all: a tab key must never hang.
+
+    What takes longer than `wait` seconds is there at the next key: it is asked for beside who waits, once at a time for each kind.
+    """
 
     def __init__(
         self,
         client: Callable[[], Client] = lambda: Client.from_env(timeout=1.5, patience=0.0),
         seconds: float = 5.0,
+        wait: float = 0.3,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._seconds = seconds
+        self._wait = wait
         self._clock = clock
         self._known: dict[str, tuple[float, list[str]]] = {}
+        self._asking: dict[str, threading.Thread] = {}
 
     def __call__(self, kind: str) -> list[str]:
-        """Return names of jobs, datasets, tenants or runtimes; nothing where the service does not answer."""
+        """Return names of jobs, sweeps, datasets, tenants or runtimes; what was known before, where the service does not answer in time."""
         at, names = self._known.get(kind, (-self._seconds, []))
         if self._clock() - at < self._seconds:
             return names
+        asking = self._asking.get(kind)
+        if asking is None or not asking.is_alive():
+            asking = threading.Thread(target=self._look, args=(kind,), name=f"mlp names {kind}", daemon=True)
+            self._asking[kind] = asking
+            asking.start()
+        asking.join(self._wait)
+        return self._known.get(kind, (0.0, _without_asking(kind)))[1]
+
+    def _look(self, kind: str) -> None:
         try:
             names = self._ask(kind)
-        except MLPError:
-            names = list(RUNTIMES) if kind == "runtimes" else []
+        except Exception:  # noqa: BLE001 - a thread's error would be written into the notebook
+            names = _without_asking(kind)
         self._known[kind] = (self._clock(), names)
-        return names
 
     def _ask(self, kind: str) -> list[str]:
         client = self._client()
         if kind == "jobs":
             return references(client.jobs())
+        if kind == "sweeps":
+            return references(client.sweeps())
         if kind == "datasets":
             return [str(d["name"]) for d in client.datasets()]
         if kind == "tenants":
             return [str(t["name"]) for t in client.tenants()]
         return [str(r["name"]) if isinstance(r, dict) else str(r) for r in client.runtimes()]
+
+
+def _without_asking(kind: str) -> list[str]:
+    return list(RUNTIMES) if kind == "runtimes" else []

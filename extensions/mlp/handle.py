@@ -18,7 +18,7 @@ from mlp.fetching import fetch
 from mlp.format import memory, span
 from mlp.history import FINAL, History
 from mlp.language import say, says
-from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, Option
+from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
 from mlp.verboptions import STATE
 
 Json = dict[str, Any]
@@ -247,6 +247,12 @@ class Job:
         self.data = self._client.act("resubmit", self.reference, self.user, size=told)
         if note := words.seconds_meant(given):
             sys.stderr.write(f"{note}\n")
+        return self
+
+    def update(self, /, **changes: Any) -> Job:
+        """Change its `priority`, `time_limit` or `place` while it has not ended, as far as you may."""
+        given = parse(changes, UPDATE, "update")
+        self.data = self._client.act("update", self.reference, self.user, size=given)
         return self
 
     def delete(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp.errors import UsageError
@@ -11,7 +12,7 @@ EVENTS = ("started", "finished", "failed", "preempted", "late")
 USUAL = ("finished", "failed")
 
 
-def right_call(names: list[str], given: dict[str, Any]) -> bool:
+def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     """Tell whether the words after `notify` are one of its acts."""
     act, more = names[0] if names else "ls", len(names) - 1
     if ("events" in given and act != "set") or ("timezone" in given and act != "quiet"):

@@ -330,6 +330,8 @@ SUBMIT: tuple[Option, ...] = (
            many=True, written="--param", shown_default=lambda: say("none")),
     Option("data", lambda: say("a dataset that its program reads below /data, and at PATH where one is given; may be repeated"), data, None,
            "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
+    Option("env_name", lambda: say("an environment of the team, whose packages its Python has (see the verb env)"), job_name, None, "NAME",
+           shown_default=lambda: say("none")),
     Option("array", lambda: say("a job for each index, as one entry; the program finds its own in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
            "0-31[%8]", wire=False, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
@@ -363,6 +365,7 @@ SIZE: tuple[Option, ...] = tuple(
 )
 """What size a job may be submitted again with."""
 
+NO_LIMIT = "none"
 AGAIN: tuple[Option, ...] = (
     *SIZE,
     replace(
@@ -378,6 +381,30 @@ AGAIN: tuple[Option, ...] = (
     ),
 )
 """What a job may be submitted again with."""
+
+
+def _limit_or_none(text: object) -> int | None:
+    return None if text is None or text == NO_LIMIT else duration(text)
+
+
+UPDATE: tuple[Option, ...] = (
+    next(o for o in SIZE if o.name == "priority"),
+    replace(
+        next(o for o in SIZE if o.name == "time_limit"), parse=_limit_or_none, metavar=f"30m|2h|{NO_LIMIT}"
+    ),
+    Option(
+        "place",
+        lambda: say(
+            "where it stands in its team's queue, for the team's admins: first, or its own place again"
+        ),
+        word(8),
+        None,
+        "first|own",
+        choices="first own",
+        shown_default=lambda: say("as before"),
+    ),
+)
+"""What may be changed of a job that has not ended."""
 
 BY_NAME: Mapping[str, Option] = {o.name: o for o in (*SUBMIT, WITH)}
 

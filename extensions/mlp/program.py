@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlp import settings
+from mlp import notebooks, settings
 from mlp.errors import ProgramError, UsageError
 from mlp.language import say
-from mlp.options import SUBMIT, default_runtime
+from mlp.options import SUBMIT, default_runtime, most_workers
 from mlp.terms import RUNTIMES
 
 CODE_LIMIT = 1_048_576
@@ -49,6 +49,8 @@ def build(
             )
         )
     if entry is not None:
+        if notebooks.is_notebook(str(entry)):
+            check_shape(given, args)
         body |= program_file(Path(entry), env)
     else:
         body["code"] = code
@@ -82,7 +84,11 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
             if path.is_dir()
             else say("{path} is not there; the current directory is {here}", **where)
         )
-    if not settings.on_platform(env):
+    if notebooks.is_notebook(path.name):
+        found = _notebook(path)
+        if not settings.on_platform(env):
+            return {"code": notebooks.carried(path.name, found)}
+    elif not settings.on_platform(env):
         try:
             return {"code": path.read_text(encoding="utf-8")}
         except (OSError, UnicodeDecodeError) as error:
@@ -98,6 +104,34 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
             )
         )
     return {"entry": str(full.relative_to(home))}
+
+
+def check_shape(given: Mapping[str, Any], args: Sequence[object]) -> None:
+    """Refuse what a notebook cannot have: it is one process, and takes no arguments."""
+    if most_workers(given.get("workers") or 1) > 1 or given.get("ps"):
+        raise UsageError(
+            say(
+                "a notebook runs in one kernel, so as one worker: leave --workers and --ps out, or put what is "
+                "to run on several ranks into a script"
+            )
+        )
+    if args:
+        raise UsageError(
+            say("a notebook takes no arguments: give parameters, as in --param {example}", example="lr=0.1")
+        )
+
+
+def _notebook(path: Path) -> dict[str, Any]:
+    """Return a notebook that can be a job's program."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            say("{path} cannot be read: {why}", path=str(path), why=str(error.strerror))
+        ) from None
+    found = notebooks.read(str(path), data)
+    notebooks.check(str(path), found)
+    return found
 
 
 def variables_json(variables: Mapping[str, Any]) -> str:

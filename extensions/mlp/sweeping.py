@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from mlp import program, sweeppicture, words
+from mlp import program, provenance, sweeppicture, words
 from mlp.client import Client
 from mlp.errors import MLPError, Refused
 from mlp.format import clock_time, number, span
@@ -185,6 +185,8 @@ def as_array(body: Json, given: Mapping[str, Any]) -> Json:
 
 def send(client: Client, body: Json, *, named: bool) -> Sweep:
     """Start a sweep; of a name that was given and goes on already, return that one and say so."""
+    if told := provenance.told():
+        body = {**body, "provenance": told}
     try:
         return Sweep(client, client.start_sweep(body))
     except Refused as error:

@@ -237,7 +237,8 @@ def _event_files(directory: Path) -> list[Path]:
                 break
             if _NAME in entry.name:
                 found.append(Path(entry.path))
-    return found
+    # as they were begun: the writers count in the name, and a directory lists its files in any order
+    return sorted(found, key=lambda path: (len(path.name), path.name))
 
 
 # ---------------------------------------------------------------------------- this process

@@ -6,9 +6,9 @@ import difflib
 import re
 from dataclasses import replace
 
-from mlp import notifyoptions
+from mlp import announceoptions, notifyoptions
 from mlp.language import say
-from mlp.options import Option, duration, name
+from mlp.options import Option, duration, name, word
 from mlp.words import SCOPE_PREFIX
 
 
@@ -55,10 +55,17 @@ def _grace(text: object) -> int:
     return 0 if str(text).strip() in ("0", "0s") else duration(text)
 
 
+def _path(text: object) -> str:
+    if not str(text).strip():
+        raise ValueError(say("is no file"))
+    return str(text)
+
+
 STATE = Option(
     "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
 )
 TENANT = Option("tenant", lambda: say("only those of this tenant"), name, None, "NAME", "-t", "tenants")
+OF_USER = Option("user", lambda: say("whose job it is, for admins of its team"), word(255), None, "NAME")
 RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
 TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
 FOLLOW = Option("follow", lambda: say("go on until the job ends"), None, False, short="-f")
@@ -110,6 +117,18 @@ TENANT_SECRET = Option(
     "NAME",
     "-t",
     "tenants",
+)
+OF_ENVIRONMENTS = Option(
+    "tenant", lambda: say("the team whose environments are meant"), name, None, "NAME", "-t", "tenants",
+    shown_default=lambda: say("yours"),
+)  # fmt: skip
+REQUIREMENTS = Option(
+    "file",
+    lambda: say("a file that names its packages, one a line, as in pandas>=2.2 (create)"),
+    _path,
+    None,
+    "requirements.txt",
+    "-f",
 )
 OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this tenant (ls)"))
 NOTICE_EVENTS = Option(
@@ -168,6 +187,27 @@ OF_RUNS = Option(
     "tenants",
 )
 BY = Option("by", lambda: say("what the curves run along"), _by, "step", "AXIS", choices="step epoch time")
+LEVEL = Option(
+    "level",
+    lambda: say("how much it matters"),
+    announceoptions.level,
+    "info",
+    "LEVEL",
+    choices="info warning critical",
+)
+LASTS = Option(
+    "lasts", lambda: say("how long it is shown"), duration, None, "8h|7d", shown_default=lambda: "1d"
+)
+ANNOUNCED_TO = Option(
+    "tenant",
+    lambda: say("to the members of this tenant, which you administer"),
+    name,
+    None,
+    "NAME",
+    "-t",
+    "tenants",
+    shown_default=lambda: say("everybody"),
+)
 METRIC = Option(
     "metric", lambda: say("only this metric"), str, None, "NAME", shown_default=lambda: say("all")
 )

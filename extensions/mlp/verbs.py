@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlp import notifyoptions
+from mlp import announceoptions, notifyoptions
 from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SUBMIT, WITH, Option, duration, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
+from mlp.teamoptions import TEAM
+from mlp.teamoptions import right_call as right_team_call
 from mlp.verboptions import (
+    ANNOUNCED_TO,
     ANY_FILES,
     BY,
     CSV,
@@ -24,17 +27,22 @@ from mlp.verboptions import (
     FOLLOW,
     GRACE,
     JSON,
+    LASTS,
+    LEVEL,
     METRIC,
     NO_BROWSER,
     NOTICE_EVENTS,
     OF_DATASET,
+    OF_ENVIRONMENTS,
     OF_MODELS,
     OF_RUNS,
     OF_SECRET,
     OF_SWEEPS,
     OF_TENANT,
+    OF_USER,
     RANK,
     REGION,
+    REQUIREMENTS,
     SCOPE,
     SERVICE,
     SORT,
@@ -53,7 +61,7 @@ MAGIC, COMMAND = "%mlp", "mlp"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, app, secret, notify, language, url, shell, token or nothing."""
+    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, env, app, team, secret, notify, announce, language, url, shell, token or nothing."""
 
     name: str
     help: Callable[[], str]
@@ -90,6 +98,12 @@ VERBS: tuple[Verb, ...] = (
         "jobs",
         (STATE, TENANT, *AGAIN),
     ),
+    Verb(
+        "update",
+        lambda: say("change priority or time limit of a job that has not ended"),
+        "job",
+        (*UPDATE, OF_USER),
+    ),
     Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
     Verb(
         "models",
@@ -105,7 +119,20 @@ VERBS: tuple[Verb, ...] = (
         "data",
         (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
     ),
+    Verb(
+        "env",
+        lambda: say("list, create, show and delete environments of packages"),
+        "env",
+        (REQUIREMENTS, OF_ENVIRONMENTS),
+    ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
+    Verb(
+        "team",
+        lambda: say("ask teams for a place and for more quota, and answer who asks"),
+        "team",
+        TEAM,
+        _COMMAND_ONLY,
+    ),
     Verb("quota", lambda: say("what your teams may use, and who uses it")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
     Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
@@ -140,6 +167,12 @@ VERBS: tuple[Verb, ...] = (
         (NOTICE_EVENTS, ZONE),
         _COMMAND_ONLY,
     ),
+    Verb(
+        "announce",
+        lambda: say("show what is announced; tell a team something, or everybody"),
+        "announce",
+        (LEVEL, LASTS, ANNOUNCED_TO),
+    ),
     Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
 AUTO = "auto"
@@ -161,8 +194,13 @@ TAKES: dict[str, Callable[[], str]] = {
     "files": lambda: say("NAME [DIRECTORY]"),
     "file": lambda: say("NAME PATH [TO]"),
     "url": lambda: "[URL]",
+    "team": lambda: say(
+        "[ls] | join TEAM | unjoin TEAM | ask TEAM --reason TEXT --cpu N ... | requests TEAM | withdraw TEAM ID | caps TEAM | cap TEAM [--user NAME] [--cpu N] [--jobs N] | joins TEAM | "
+        "approve TEAM USER... | decline TEAM USER..."
+    ),
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
+    "announce": lambda: say("[ls] | TEXT | rm ID..."),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
@@ -176,6 +214,7 @@ TAKES: dict[str, Callable[[], str]] = {
         "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | add s3://BUCKET/PREFIX NAME | sync NAME | "
         "rm NAME[:PATH]..."
     ),
+    "env": lambda: say("[list] | create NAME -f requirements.txt | show NAME | delete NAME..."),
     "app": lambda: say(
         "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
         "access NAME WHO | keys NAME [create|revoke KEY] | rm NAME..."
@@ -336,20 +375,9 @@ def _check_names(call: ParsedLine, surface: str) -> None:
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:
-    if call.verb.takes == "model" and not _model_call(call):
-        raise UsageError(say("what about models? Right: {line}", line=line))
-    if call.verb.takes == "data" and not _data_call(call):
-        raise UsageError(say("what about datasets? Right: {line}", line=line))
-    if call.verb.takes == "secret" and not _secret_call(call):
-        raise UsageError(say("what about secrets? Right: {line}", line=line))
-    if call.verb.takes == "sweeps" and not right_sweep_call(call.names, call.given):
-        raise UsageError(say("what about sweeps? Right: {line}", line=line))
-    if call.verb.takes == "notify" and not notifyoptions.right_call(call.names, call.given):
-        raise UsageError(say("what about notifications? Right: {line}", line=line))
-    if call.verb.takes == "app" and not right_app_call(call.names, call.given):
-        raise UsageError(say("what about apps? Right: {line}", line=line))
-    if call.verb.takes == "token" and not _token_call(call):
-        raise UsageError(say("what about tokens? Right: {line}", line=line))
+    found = _ACTS.get(call.verb.takes)
+    if found is not None and not found[0](call):
+        raise UsageError(found[1](line))
 
 
 def _model_call(call: ParsedLine) -> bool:
@@ -386,6 +414,14 @@ def _data_call(call: ParsedLine) -> bool:
         "rm": names >= 1,
     }
     return right.get(act, False)
+
+
+def _env_call(call: ParsedLine) -> bool:
+    """Tell whether the words after `env` are one of its acts."""
+    act, names = call.names[0] if call.names else "list", len(call.names) - 1
+    if ("file" in call.given) != (act == "create"):
+        return False
+    return {"list": names < 1, "create": names == 1, "show": names == 1, "delete": names >= 1}.get(act, False)
 
 
 def _secret_call(call: ParsedLine) -> bool:
@@ -448,3 +484,28 @@ def shown_default(option: Option) -> str:
     if option.default is None or option.default is False:
         return ""
     return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)
+
+
+def _asks(right: Callable[[Sequence[str], Mapping[str, Any]], bool]) -> Callable[[ParsedLine], bool]:
+    return lambda call: right(call.names, call.given)
+
+
+_ACTS: dict[str, tuple[Callable[[ParsedLine], bool], Callable[[str], str]]] = {
+    "model": (_model_call, lambda line: say("what about models? Right: {line}", line=line)),
+    "data": (_data_call, lambda line: say("what about datasets? Right: {line}", line=line)),
+    "env": (_env_call, lambda line: say("what about environments? Right: {line}", line=line)),
+    "secret": (_secret_call, lambda line: say("what about secrets? Right: {line}", line=line)),
+    "token": (_token_call, lambda line: say("what about tokens? Right: {line}", line=line)),
+    "sweeps": (_asks(right_sweep_call), lambda line: say("what about sweeps? Right: {line}", line=line)),
+    "app": (_asks(right_app_call), lambda line: say("what about apps? Right: {line}", line=line)),
+    "team": (_asks(right_team_call), lambda line: say("what about teams? Right: {line}", line=line)),
+    "notify": (
+        _asks(notifyoptions.right_call),
+        lambda line: say("what about notifications? Right: {line}", line=line),
+    ),
+    "announce": (
+        _asks(announceoptions.right_call),
+        lambda line: say("what about announcements? Right: {line}", line=line),
+    ),
+}
+"""Of verbs with acts: whether a call is one of them, and what is said of one that is not."""

@@ -51,6 +51,14 @@ Arguments = Annotated[list[Annotated[str, Meta(max_length=65_536)]], Meta(max_le
 COMMIT_PATTERN = r"^[0-9a-f]{40}([0-9a-f]{24})?$(?!\n)"
 Commit = Annotated[str, Meta(pattern=COMMIT_PATTERN, max_length=64)]
 Environment = Annotated[str, Meta(max_length=262_144)]
+EnvironmentName = Annotated[
+    str,
+    Meta(
+        pattern=JOB_NAME_PATTERN,
+        max_length=50,
+        description="an environment of the job's tenant, whose packages its Python has besides the platform's",
+    ),
+]
 DataNames = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=500)]],
     Meta(
@@ -82,6 +90,7 @@ class JobShape(Request, kw_only=True):
     topology: Annotated[str, Meta(max_length=100)] | None = None
     tensorboard: OnOff = "on"
     data: DataNames = field(default_factory=list)
+    env_name: EnvironmentName | None = None
 
 
 class Provenance(Request):
@@ -131,6 +140,18 @@ class Resubmit(Request):
     args: Arguments | UnsetType = UNSET
     exactly: bool | UnsetType = UNSET
     provenance: Provenance | UnsetType | None = UNSET
+
+
+class JobUpdate(Request):
+    """What is to be other of a job that has not ended; what is left out stays.
+
+    Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
+    there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+    """
+
+    priority: Name | UnsetType = UNSET
+    time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
+    place: Literal["first", "own"] | UnsetType = UNSET
 
 
 class Heartbeat(Request):
@@ -192,8 +213,12 @@ class Job(Response):
 
     `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
 
+    `put_first` says that an admin of its tenant put it before the others of its queue.
+
     `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
     null for what was submitted here.
+
+    `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
     """
 
     name: str
@@ -243,8 +268,11 @@ class Job(Response):
     ran_s: float
     progress_from: int
     progress_since: datetime | None
+    put_first: bool
     version: int
     source: str | None
+    env_name: str | None
+    env_lock: str | None
 
 
 class Verdict(Response):
@@ -375,6 +403,7 @@ class QueueEntry(Response):
     started_at: datetime | None
     expected_start: datetime | None
     expected_because: Text
+    put_first: bool
     facts: list[Fact]
 
 

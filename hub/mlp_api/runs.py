@@ -105,7 +105,7 @@ class RunDetail(Response):
     """All that is kept of a run.
 
     `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
-    NAME==VERSION as its client told them.
+    NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock.
     """
 
     run: ListedRun
@@ -119,6 +119,8 @@ class RunDetail(Response):
     args: list[str]
     env: dict[str, str]
     environment: str | None
+    env_name: str | None
+    env_lock: str | None
     data: list[RunData]
 
 

@@ -152,6 +152,13 @@ class TenantCreate(Request):
             description="which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members"
         ),
     ] = "own"
+    joining: Annotated[
+        Literal["closed", "asked"],
+        Meta(
+            description="whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is "
+            "among the teams on their page with its description, and its admins decide"
+        ),
+    ] = "closed"
     description: Annotated[str, Meta(max_length=500)] = ""
 
 
@@ -233,6 +240,7 @@ class Tenant(Response):
     job_network: str
     leavers: str
     datasets: str
+    joining: str
     description: str
     members: int
     running: int
@@ -329,7 +337,9 @@ class Scheduling(Response):
 class NodeCondition(Struct):
     """What is wrong with a node, and what is told of it."""
 
-    kind: Literal["NotReady", "Cordoned", "MemoryPressure", "DiskPressure", "PIDPressure", "Absent"]
+    kind: Literal[
+        "NotReady", "Cordoned", "MemoryPressure", "DiskPressure", "PIDPressure", "Drained", "Absent"
+    ]
     message: str
 
 

@@ -66,6 +66,23 @@ class KeepingSettings:
         unit="MiB",
         low=0,
     )
+    cull_idle_s: int = setting(
+        0,
+        "A notebook server that nobody used for so long is stopped; what is saved stays, what runs in it is lost, jobs go on. Use is "
+        "told every five minutes, so that less than 900 stops servers that are used. 0: never.",
+        kind="int",
+        unit="s",
+        low=0,
+        high=31_536_000,
+    )
+    cull_max_age_s: int = setting(
+        0,
+        "A notebook server that runs for so long is stopped, whether it is used or not. 0: never.",
+        kind="int",
+        unit="s",
+        low=0,
+        high=31_536_000,
+    )
     charge_files: bool = setting(
         True,
         "Homes and jobs' directories take of their tenants' storage, as datasets and models do.",

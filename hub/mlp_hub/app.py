@@ -200,6 +200,7 @@ def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
 
 async def _local(settings: Settings) -> Executor:
     from mlp_hub.executors.local.executor import LocalExecutor  # noqa: PLC0415
+    from mlp_hub.executors.local.package_index import configs_of, index_of  # noqa: PLC0415
     from mlp_hub.sandbox import Bind, capabilities, remove_forgotten  # noqa: PLC0415
 
     remove_forgotten(capabilities().bases.values())
@@ -211,6 +212,7 @@ async def _local(settings: Settings) -> Executor:
         binds=[Bind(sockets, sockets, False)],
         servers_root=settings.servers_run_dir,
         platform=(settings.home, settings.files_dir, settings.run_dir),
+        index=index_of(settings.package_index, os.environ, configs_of(os.environ)),
     )
 
 

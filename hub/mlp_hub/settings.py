@@ -176,6 +176,12 @@ class Settings(
         kind="str",
         choices=("none", "outbound"),
     )
+    package_index: str = setting(
+        "",
+        "Address of the index that packages of environments come from, as `https://packages.example.org/simple`; empty: as uv and pip of "
+        "this machine are told, by `UV_DEFAULT_INDEX`, `UV_INDEX_URL`, `PIP_INDEX_URL` or pip's configuration file.",
+        kind="str",
+    )
     runtime_review: bool = setting(
         True,
         "Whether a runtime that a tenant registers waits for an administrator's review before jobs may use it.",

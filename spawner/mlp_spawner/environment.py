@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
+from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS
+
 API_PATH = "/services/mlp/api/v1"
 _PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_", "MLP_")
 _PIP = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
@@ -35,6 +37,7 @@ def build(given: Mapping[str, str], who: Who) -> dict[str, str]:
         # an http:// one would make the server ask for a port beside its socket
         "JUPYTERHUB_SERVICE_URL": f"http+unix://x{who.base_url}",
         "MLP_API_URL": api_url(who.service_socket),
+        "JUPYTER_PATH": f"{ENVIRONMENTS_AT}/{KERNELS}",
     }
 
 

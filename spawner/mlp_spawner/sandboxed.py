@@ -23,7 +23,7 @@ from mlp_spawner.errors import OptionsError, ServerFailed, ServerRefused, Told, 
 from mlp_spawner.grant import Grant
 from mlp_spawner.homes import place_samples
 from mlp_spawner.paths import Paths
-from mlp_spawner.shelves import shelves
+from mlp_spawner.shelves import environments, shelves
 
 
 class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
@@ -130,7 +130,7 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                         env=env,
                         uid=uid,
                         home_dir=home,
-                        stored=shelves(root, self.user.name, uid),
+                        stored=(*shelves(root, self.user.name, uid), *environments(root, self.grant.tenant)),
                         tenant_socket_dir=self.tenant_socket_dir,
                         args=arguments,
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlp_hub import sandbox
-from mlp_hub.sandbox import DATASETS, MODELS, Bind
+from mlp_hub.sandbox import DATASETS, ENVIRONMENTS, ENVIRONMENTS_AT, MODELS, Bind
 
 
 def shelves(root: Path, user: str, uid: int | None) -> tuple[Bind, ...]:
@@ -29,3 +29,11 @@ def shelves(root: Path, user: str, uid: int | None) -> tuple[Bind, ...]:
 def _bind(root: Path, kind: str, user: str, *below: str, writable: bool = False) -> Bind:
     inside = "/".join((sandbox.seen_at(kind, user), *below))
     return Bind(str(root.joinpath(kind, user, *below)), inside, writable=writable)
+
+
+def environments(root: Path, tenant: str) -> tuple[Bind, ...]:
+    """Return the bind of a tenant's environments, so that those made later are seen too; with what their kernels need."""
+    if not tenant:
+        return ()
+    sandbox.open_environments(root, tenant).close()
+    return (Bind(str(root / ENVIRONMENTS / tenant), ENVIRONMENTS_AT),)

@@ -1,4 +1,4 @@
-"""JupyterLab itself knows of jobs: panel, status bar, tab, a notification at the end, and a script submitted by its form."""
+"""JupyterLab itself knows of jobs: panel, status bar, tab, a notification at the end, and scripts and notebooks submitted by a form."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from browser import log_in, new_context, open_lab, shot
 from live_hub import LiveHub
+from notebook_files import notebook
 
 WAITS = """import pathlib, time
 while not pathlib.Path("{name}.go").exists():
@@ -15,7 +16,7 @@ while not pathlib.Path("{name}.go").exists():
 """
 
 
-def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_a_script_is_submitted_by_a_form(
+def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted_by_a_form(
     hub: LiveHub, browser: Browser
 ) -> None:
     hub.add_user("lea")
@@ -25,8 +26,10 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_a_script_is_submitt
     open_lab(page, hub, "lea")
     home = hub.homes / "lea"
     (home / "train.py").write_text("print('trained')\n")
+    (home / "work.ipynb").write_text(notebook(("lr = 1", "parameters"), "print('lr is', lr)"))
     owner = home.stat()
-    os.chown(home / "train.py", owner.st_uid, owner.st_gid)
+    for name in ("train.py", "work.ipynb"):
+        os.chown(home / name, owner.st_uid, owner.st_gid)
 
     hub.submit("lea", "watched", WAITS.format(name="watched"))
     hub.wait_phase("lea", "watched", "running")
@@ -64,4 +67,19 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_a_script_is_submitt
     expect(page.locator(".mlp-lab-tab .mlp-monitor", has_text="train")).to_have_attribute(
         "data-phase", "finished"
     )
+
+    page.locator(".jp-DirListing-item", has_text="work.ipynb").click(button="right")
+    page.get_by_text("Submit as a job …", exact=True).click()
+    form = page.get_by_role("dialog", name="Submit work.ipynb as a job")
+    expect(form.get_by_label("Workers", exact=True)).to_have_count(0)
+    form.get_by_label("Parameters", exact=True).fill("lr")
+    form.get_by_role("button", name="Submit job").click()
+    expect(form.get_by_label("Parameters", exact=True)).to_have_attribute("aria-invalid", "true")
+    form.get_by_label("Parameters", exact=True).fill("lr=0.5")
+    shot(page, "lab-submit-notebook")
+    page.keyboard.press("Enter")
+    hub.wait_phase("lea", "work", "finished")
+    assert "lr is 0.5" in hub.log("lea", "work")
+    expect(page.locator("#jp-main-statusbar")).to_contain_text("Mem:")
+    shot(page, "lab-notebook-ended")
     context.close()

@@ -32,6 +32,7 @@ from mlp_hub.api.limits import RATES, Rate
 from mlp_hub.api.listeners import bind_socket
 from mlp_hub.api.sessions import BrowserSession, xsrf_token
 from mlp_hub.api.sockets import close_all
+from mlp_hub.domain.environment import Environment, EnvironmentPhase
 from mlp_hub.web.site import make_application
 from platform_rig import Rig, node
 from waiting import PATIENCE_S, wait_for
@@ -94,6 +95,12 @@ class ApiRig:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def environment(self, name: str, user: str = "ann", tenant: str = "red") -> None:
+        """Have an environment that is ready, as if it had been made."""
+        uid = hashlib.sha256(f"{tenant} {name}".encode()).hexdigest()[:26]
+        made = Environment(uid, tenant, name, user, EnvironmentPhase.READY, "iniconfig\n", time.time())
+        self.run(self.rig.db.write(lambda tx: tx.environments.put(made)))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run on the rig's loop."""
@@ -206,6 +213,20 @@ class ApiRig:
         for user, role in [*((a, "admin") for a in admins), *((m, "member") for m in members)]:
             answer = self.ask("PUT", f"/tenants/{name}/members/{user}", {"role": role}, token=self.root_user)
             assert answer.status == 200, answer.body
+
+    def asks(self, tenant: str, user: str, token: str) -> None:
+        """Make a tenant that may be asked, whose admin is rita, and let somebody ask for a place in it."""
+        self.tenant(tenant, "rita", members=() if user == "ann" else ("ann",), joining="asked")
+        asked = self.ask("POST", f"/users/{user}/teams", {"tenant": tenant}, token=token)
+        assert asked.status == 201, asked.body
+
+    def asks_for_more(self, tenant: str) -> str:
+        """Let a tenant ask for more quota than it is given here; return the request's id."""
+        assert self.ask("PUT", f"/tenants/{tenant}", {"cpu": 1}, token=self.root_user).status == 200
+        body = {"cpu": 2, "reason": "more"}
+        asked = self.ask("POST", f"/tenants/{tenant}/quota_requests", body, token=self.root_user)
+        assert asked.status == 201, asked.body
+        return str(asked.json["id"])
 
     def job(self, user: str, name: str, token: str, **fields: Any) -> dict[str, Any]:
         """Submit a job that runs for a minute unless told otherwise."""
@@ -330,6 +351,11 @@ def a_window(name: str) -> dict[str, Any]:
     return {"name": name, **dict(zip(("start", "end"), times, strict=True)), "amount": {"cpu": 0.001}}
 
 
+def an_announcement(text: str = "The hub restarts at noon.", **fields: Any) -> dict[str, Any]:
+    """Describe an announcement for an hour from now."""
+    return {"text": text, "until": datetime.fromtimestamp(time.time() + 3600, UTC).isoformat(), **fields}
+
+
 def parts_of_story(rig: ApiRig) -> None:
     """Make what most tests need: red with ann and its admin rita, ann's running job with a file, and the model net of it; blue with bob."""
     rig.tenant("red", "rita", members=("ann",))
@@ -339,6 +365,7 @@ def parts_of_story(rig: ApiRig) -> None:
     (rig.rig.workspace("ann", "digits") / "ckpt" / "last.pt").write_text("weights")
     a_model(rig, "net")
     rig.dataset("ann", "pets", rig.ann)
+    rig.environment("tools")
 
 
 def started(root: Path) -> Iterator[ApiRig]:

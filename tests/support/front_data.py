@@ -7,6 +7,8 @@ import time
 from typing import Any
 from urllib.parse import unquote
 
+from front_admin import AdminFront
+from front_environments import FrontEnvironments
 from front_files import FrontFiles
 from front_notices import FrontNotices
 from front_programs import services
@@ -30,6 +32,7 @@ from front_shapes import (
     why_of,
     work,
 )
+from front_teams import FrontTeams
 from sweep_shapes import curves, sweep
 
 SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
@@ -75,6 +78,7 @@ class Data:
         ]  # fmt: skip
         why = "no model was found in it, but notes.txt"
         self.datasets = FrontFiles()
+        self.environments = FrontEnvironments()
         self.runs = FrontRuns()
         self.notices = FrontNotices()
         self.models: list[Json] = [
@@ -149,6 +153,7 @@ class Data:
             lendable={"cpu": 6.0, "ram": 7824},
             free={"cpu": 7.0, "ram": 7824},
         )
+        self.teams = FrontTeams()
         self.tenants: dict[str, Json] = {"default": default, "red": red, "blue": blue, "teal": teal}
         self.members: dict[str, dict[str, Json]] = {
             "red": {u: self._member("red", u, r) for u, r in (("ann", "admin"), ("bob", "member"))},
@@ -224,6 +229,7 @@ class Data:
             holding("notebook of bob", "bob", applier="sp", cpu=0.2, ram=1024),
             holding("lstm", "carol", cpu=1.0, ram=4096),
         ]
+        self.admin = AdminFront()
         self.holdings = {"red": holders[:2]}
         self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
         self.jobs: dict[tuple[str, str], Json] = {}
@@ -380,6 +386,8 @@ class Data:
             case "PATCH", ["users", _, "preferences"], "":
                 self.session |= body
                 return 200, body
+            case _, ["tenants", _, "environments", *_], _:
+                return self.environments.answer(method, parts, body or {})
             case "GET", ["users"], "":
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):
@@ -398,6 +406,19 @@ class Data:
                 return 200, found
             case "GET", ["users", _, "jobs" | "models", _, "files"], "":
                 return 200, self.files
+            case _, ["users", _, "teams", *rest], _:
+                return self.teams.of_user(method, rest, body)
+            case "GET", ["quota_requests"], _:
+                return 200, [r for r in self.teams.requests if r["state"] == "open"]
+            case "GET", ["tenants", name, "audit"], _:
+                return 200, [e for e in self.audit if e["tenant"] == name]
+            case _, ["tenants", _, "runs", *rest], _:
+                return self.runs.answer(method, ["users", "ann", "runs", *rest], verb, body, query or {})
+            case _, ["tenants", name, ("quota_requests" | "joins" | "caps"), *_], _:
+                return self.teams.of_tenant(method, name, parts[2:], verb, body)
+            case "PUT", ["users", user, "jobs", name], "update":
+                self.teams.bodies.append((f"update {user}/{name}", body))
+                return 200, self.jobs[self._key(user, name)] | {"put_first": body.get("place") == "first"}
             case _, ["users", _, "runs", *_], _:
                 return self.runs.answer(method, parts, verb, body, query or {})
             case "PUT", ["users", _, "jobs", _], "resubmit" if body:
@@ -441,6 +462,18 @@ class Data:
                 return 200, self.queue
             case "GET", ["scheduling"], "":
                 return 200, self.scheduling
+            case "GET", ["overview"], "":
+                return 200, self.admin.overview(list(self.tenants.values()), self.queue, self.nodes)
+            case "GET", ["runs"], "":
+                return self.runs.answer(method, ["users", "ann", "runs"], verb, {}, query or {})
+            case _, ["announcements", *rest], _:
+                return self.admin.announced(method, rest, verb, body or {})
+            case _, ["tenants", name, "announcements", *rest], _:
+                return self.admin.announced(method, rest, verb, body or {}, name)
+            case "POST", ["users"], "import":
+                return self.admin.imports_people(body or {})
+            case _, ["nodes", name, *_], _:
+                return self.admin.node(self.nodes, name, verb, body or {})
             case "GET", ["nodes"], "":
                 return 200, self.nodes
             case "POST", ["tenants", name, "runtimes", runtime], "approve" | "disable":

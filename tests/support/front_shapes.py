@@ -47,6 +47,7 @@ def tenant(name: str, **change: Any) -> Json:
         "job_network": "none",
         "leavers": "finish",
         "datasets": "own",
+        "joining": "closed",
         "description": "",
         "members": 0,
         "running": 0,
@@ -130,6 +131,7 @@ def job(name: str, **change: Any) -> Json:
         "ran_s": 0.0,
         "progress_from": 0,
         "progress_since": when(-120),
+        "put_first": False,
         "version": 1,
     } | change
 
@@ -156,6 +158,7 @@ def entry(name: str, **change: Any) -> Json:
         "started_at": None,
         "expected_start": None,
         "expected_because": "",
+        "put_first": False,
         "facts": [],
     } | change
 

@@ -14,14 +14,16 @@ from waiting import PATIENCE_S
 
 
 class Kernel:
-    """A kernel of a running notebook server; `url` is the origin of its user's servers."""
+    """A kernel of a running notebook server, of its own kind where none is named; `url` is the origin of its user's servers."""
 
-    def __init__(self, url: str, user: str, token: str) -> None:
+    def __init__(self, url: str, user: str, token: str, name: str = "") -> None:
         self.port = httpx.URL(url).port
         self.base = f"{url}/user/{user}"
         self.headers = {"Authorization": f"token {token}"}
         with httpx.Client(transport=LocalNames(), timeout=PATIENCE_S) as client:
-            answer = client.post(f"{self.base}/api/kernels", headers=self.headers, json={})
+            answer = client.post(
+                f"{self.base}/api/kernels", headers=self.headers, json={"name": name} if name else {}
+            )
         assert answer.status_code == 201, f"{answer.status_code} {answer.text}"
         self.id = answer.json()["id"]
         self.ws: Any = None

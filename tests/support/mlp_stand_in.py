@@ -45,7 +45,7 @@ def job_record(name: str = "digits", **changes: Any) -> dict[str, Any]:
         "state": "creating", "phase": "queued", "reason": None, "message": "", "progress": 0, "restarts": 0,
         "position": 1, "expected_start": None, "ranks": [], "failure": None, "submitted_at": NOW, "queued_at": NOW,
         "admitted_at": None, "started_at": None, "finished_at": None, "waiting_since": NOW, "waited_s": 0.0,
-        "ran_s": 0.0, "progress_from": 0, "progress_since": None, "version": 1,
+        "ran_s": 0.0, "progress_from": 0, "progress_since": None, "put_first": False, "version": 1,
     }  # fmt: skip
     return record | changes
 
@@ -313,6 +313,7 @@ class Verb(Base):
                 "suspend": "suspended",
                 "resume": "queued",
                 "resubmit": "queued",
+                "update": job["phase"],
             }
             self.world.jobs[name].update(
                 **json.loads(self.request.body or "{}"),

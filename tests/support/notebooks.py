@@ -10,7 +10,8 @@ from local_names import LocalNames
 from waiting import PATIENCE_S, wait_for
 
 
-def _client(hub: LiveHub, user: str) -> httpx.Client:
+def client_of(hub: LiveHub, user: str) -> httpx.Client:
+    """Return a client that is a user to hub and servers."""
     headers = {"Authorization": f"token {hub.token(user)}"}
     client = httpx.Client(base_url=hub.url, headers=headers, transport=LocalNames(), timeout=PATIENCE_S)
     hub.clients.append(client)
@@ -19,7 +20,7 @@ def _client(hub: LiveHub, user: str) -> httpx.Client:
 
 def start_notebook(hub: LiveHub, user: str) -> Kernel:
     """Start the server of a user and return a kernel in it."""
-    api = _client(hub, user)
+    api = client_of(hub, user)
     started = api.post(f"/hub/api/users/{user}/server", json={"user_options": {"cpu": 0.2, "ram": 512}})
     assert started.status_code in (201, 202), started.text
 
@@ -33,6 +34,6 @@ def start_notebook(hub: LiveHub, user: str) -> Kernel:
 
 def stop_notebook(hub: LiveHub, user: str) -> None:
     """Stop the server of a user, and return when it has ended."""
-    api = _client(hub, user)
+    api = client_of(hub, user)
     api.delete(f"/hub/api/users/{user}/server")
     wait_for(lambda: not api.get(f"/hub/api/users/{user}").json()["servers"], message="for it to end")

@@ -92,6 +92,17 @@ ALLOWED_ONCE = {
         "mlp_hub/executors/mounted/copying.py",
         "makedirs",
     ): "what is kept for users, which none of their programs can write",
+    ("mlp_hub/executors/local/environments.py", "mkdir"): "directories beside the run directories",
+    (
+        "mlp_hub/executors/local/environments.py",
+        "is_dir",
+    ): "they, and what is made for a team, above which all is the platform's",
+    (
+        "mlp_hub/executors/local/environments.py",
+        "chown",
+    ): "by the descriptor of a directory, and never through a link",
+    ("mlp_hub/executors/local/environments.py", "resolve"): "the jobs' environment, which is installed",
+    ("mlp_hub/executors/local/prepare.py", "exists"): "the jobs' environment, which is installed",
     ("mlp_hub/executors/mounted/moving.py", "utime"): "a descriptor",
     ("mlp_hub/executors/mounted/grades.py", "access"): "a root that an administrator names, and a descriptor",
     ("mlp_hub/executors/mounted/grades.py", "resolve"): "the platform's own paths",

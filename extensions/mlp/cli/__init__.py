@@ -117,7 +117,7 @@ def _complete(words: list[str]) -> None:
     from mlp.completion import Remembering, complete  # noqa: PLC0415 - only for a shell's tab key
 
     before, current = (words[:-1], words[-1]) if words else ([], "")
-    for found in complete(before, current, COMMAND, Remembering()):
+    for found in complete(before, current, COMMAND, Remembering(wait=2.0)):
         sys.stdout.write(found + "\n")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from mlp_api.jobs import JOB_NAME_PATTERN
 from mlp_api.types import NAME_PATTERN
 from mlp_hub.api.auth import may_enter
 from mlp_hub.api.decode import clip
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 USER_NAME_MAX = 255
 """Safety: characters of a name in a path; a longer one names nothing, and is not looked up."""
 _NAME = re.compile(NAME_PATTERN)
+_OTHER_NAMES = {
+    "node": re.compile(
+        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
+    ),  # a machine's, which nobody here chose
+    "announcement": re.compile(r"[0-9]{1,18}"),
+    "environment": re.compile(JOB_NAME_PATTERN),
+}
 
 
 async def authorize(
@@ -109,7 +117,7 @@ def _check_job_token(route: Route, principal: Principal, params: dict[str, str])
 def _check_names(params: dict[str, str]) -> None:
     """Refuse names that nothing can have, before they go any further."""
     for kind, value in params.items():
-        pattern = KINDS[kind].name if kind in KINDS else _NAME
+        pattern = KINDS[kind].name if kind in KINDS else _OTHER_NAMES.get(kind, _NAME)
         if len(value) > USER_NAME_MAX or (kind != "user" and not pattern.fullmatch(value)):
             raise _refusal(params)
 

@@ -287,6 +287,11 @@ class HubClient:
         self._done(answer, name)
         return str(self._read(answer, HubAccount).name)
 
+    async def make_account(self, name: str, password: str, *, admin: bool) -> None:
+        """Make an account that is let in. Raises Refused where the name is taken or cannot be one."""
+        body = {"name": name, "password": password, "authorized": True, "admin": admin}
+        self._done(await self._ask("POST", "/mlp/accounts", json=body), name)
+
     async def make_without_login(self, name: str) -> None:
         """Make an account that is let in and whose password nobody knows, or let one in again that is there."""
         body = {"name": name, "password": secrets.token_urlsafe(48), "authorized": True}

@@ -26,13 +26,14 @@ USERS_WRITE = f"{PREFIX}users:write"
 NOTICES_READ = f"{PREFIX}notices:read"
 NOTICES_WRITE = f"{PREFIX}notices:write"
 CLUSTER_READ = f"{PREFIX}cluster:read"
+CLUSTER_WRITE = f"{PREFIX}cluster:write"
 LEDGER_WRITE = f"{PREFIX}ledger:write"
 STORED_WRITE = f"{PREFIX}stored:write"
 GATEWAY = f"{PREFIX}gateway"
 
 SCOPES: dict[str, str] = {
-    JOBS_READ: "Read jobs, their logs, metrics and events.",
-    JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics.",
+    JOBS_READ: "Read jobs, their logs, metrics and events; and environments.",
+    JOBS_WRITE: "Submit, cancel, suspend, resume and delete jobs; report their metrics; make and delete environments.",
     MODELS_READ: "Read models and their files.",
     MODELS_WRITE: "Register, stage and delete models.",
     APPS_READ: "Read apps, how they stand and their logs.",
@@ -46,6 +47,7 @@ SCOPES: dict[str, str] = {
     NOTICES_READ: "Read what is new of one's jobs, and where one is told.",
     NOTICES_WRITE: "Choose what one is told of one's jobs, and where.",
     CLUSTER_READ: "Read nodes and the whole queue; stand as a platform admin to every object.",
+    CLUSTER_WRITE: "Take nodes out of service and give them back; tell everybody something.",
     LEDGER_WRITE: "Hold and give back quota; the platform's own parts only.",
     STORED_WRITE: "Take room for files that are written, and give it back; what holds files only.",
     GATEWAY: "Ask who may open an app, and tell what was asked of it; the gateway to apps only.",

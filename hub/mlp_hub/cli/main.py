@@ -119,6 +119,35 @@ def _user_logout(settings: Settings, args: argparse.Namespace) -> int:
     return 0
 
 
+def _user_import(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import people  # noqa: PLC0415
+
+    return people.import_people(settings, args.file, dry_run=args.dry_run)
+
+
+def _node_list(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import nodes  # noqa: PLC0415
+
+    return nodes.show(settings, as_json=args.json)
+
+
+def _node_drain(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import nodes  # noqa: PLC0415
+    from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
+
+    if not args.reason and not args.dry_run:
+        raise UsageFailure(
+            say("Say why: --reason TEXT; owners of what is stopped read it. Or look first: --dry-run.")
+        )
+    return nodes.drain(settings, args.name, reason=args.reason, evict=args.evict, dry_run=args.dry_run)
+
+
+def _node_return(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli import nodes  # noqa: PLC0415
+
+    return nodes.give_back(settings, args.name)
+
+
 def _audit(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import audit  # noqa: PLC0415
 
@@ -199,7 +228,7 @@ class _ShowSettings(argparse.Action):
 
 
 def _user_verbs(user: argparse.ArgumentParser) -> None:
-    verbs = user.add_subparsers(required=True, metavar="add|password|logout")
+    verbs = user.add_subparsers(required=True, metavar="add|import|password|logout")
     sub = verbs.add_parser("add", help=say("make an approved account"))
     sub.add_argument("name", metavar="NAME")
     sub.add_argument(
@@ -210,6 +239,10 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
         "--password-stdin", action="store_true", help=say("read the password from standard input")
     )
     sub.set_defaults(command=_user_add)
+    sub = verbs.add_parser("import", help=say("make accounts of a CSV file with name, team, admin"))
+    sub.add_argument("file", type=Path, metavar="FILE", help=say("- for standard input"))
+    sub.add_argument("--dry-run", action="store_true", help=say("only say what would become of each line"))
+    sub.set_defaults(command=_user_import)
     sub = verbs.add_parser(
         "password", help=say("set another password; sessions and tokens end, notebook servers are stopped")
     )
@@ -262,6 +295,26 @@ def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("tenant", nargs="?", metavar="TENANT")
     sub.set_defaults(command=_isolation_rotate)
+
+
+def _node_verbs(node: argparse.ArgumentParser) -> None:
+    verbs = node.add_subparsers(required=True, metavar="list|drain|return", dest="verb")
+    sub = verbs.add_parser("list", help=say("print the nodes, with what is wrong with each"))
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub.set_defaults(command=_node_list)
+    sub = verbs.add_parser("drain", help=say("say what runs on a node, and take it out of service"))
+    sub.add_argument("name", metavar="NAME")
+    sub.add_argument(
+        "--reason", default="", metavar="TEXT", help=say("why; owners of what is stopped read it")
+    )
+    sub.add_argument(
+        "--evict", action="store_true", help=say("jobs wait in the queue again, notebook servers are stopped")
+    )
+    sub.add_argument("--dry-run", action="store_true", help=say("only say what runs there"))
+    sub.set_defaults(command=_node_drain)
+    sub = verbs.add_parser("return", help=say("put a node into service again"))
+    sub.add_argument("name", metavar="NAME")
+    sub.set_defaults(command=_node_return)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -331,6 +384,7 @@ def _parser() -> argparse.ArgumentParser:
             say("show how tenants' files are kept, or change keys of encrypted ones"),
         )
     )
+    _node_verbs(add("node", _node_list, say("list nodes, take one out of service, put it back")))
     sub = add("audit", _audit, say("print who changed what, the newest last"))
     sub.add_argument("--actor", metavar="NAME", help=say("who did it; system for the hub itself"))
     sub.add_argument(

@@ -10,8 +10,10 @@ from typing import Any
 
 from mlp_hub.cli.reference_rest import markdown_table
 from mlp_hub.domain.app import APP_MACHINE, AppPhase
+from mlp_hub.domain.asking import ASK_MACHINE, AskPhase
 from mlp_hub.domain.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
 from mlp_hub.domain.departure import DEPARTURE_MACHINE, DeparturePhase
+from mlp_hub.domain.environment import ENVIRONMENT_MACHINE, HOLDING_ENVIRONMENTS, EnvironmentPhase
 from mlp_hub.domain.job import HOLDING, JOB_MACHINE, Phase
 from mlp_hub.domain.ledger import HELD, RELEASE_MACHINE, REQUEST_MACHINE, RequestPhase
 from mlp_hub.domain.machine import Machine
@@ -28,11 +30,13 @@ _LIVES: tuple[tuple[str, Machine[Any], type[StrEnum], Collection[str]], ...] = (
     ("Jobs", JOB_MACHINE, Phase, HOLDING),
     ("Datasets", DATASET_MACHINE, DatasetPhase, HOLDING_DATASETS),
     ("Models", MODEL_MACHINE, ModelPhase, HOLDING_MODELS),
+    ("Environments", ENVIRONMENT_MACHINE, EnvironmentPhase, HOLDING_ENVIRONMENTS),
     ("Apps", APP_MACHINE, AppPhase, ()),
     ("Relocations of tenants' files", RELOCATION_MACHINE, RelocationPhase, ()),
     ("Sweeps", SWEEP_MACHINE, SweepPhase, ()),
     ("Resource requests", REQUEST_MACHINE, RequestPhase, HELD),
     ("Releases that name an amount, not a request", RELEASE_MACHINE, RequestPhase, ()),
+    ("Requests for more quota", ASK_MACHINE, AskPhase, ()),
     ("Departures of users", DEPARTURE_MACHINE, DeparturePhase, ()),
 )
 _MEANING = re.compile(r'^ +\w+ = "([\w-]+)"  # (.+)$', re.MULTILINE)

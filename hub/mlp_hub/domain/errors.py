@@ -215,12 +215,14 @@ class OutOfReach(Unavailable):
 
 
 NOT_THERE: Mapping[str, Message] = {
+    "announcement": msg("there is no announcement {name}"),
     "app": msg("there is no app {name}"),
     "dataset": msg("there is no dataset {name}"),
     "job": msg("there is no job {name}"),
     "key": msg("there is no key {name}"),
     "model": msg("there is no model {name}"),
     "member": msg("there is no member {name}"),
+    "node": msg("there is no node {name}"),
     "runtime": msg("there is no runtime {name}"),
     "secret": msg("there is no secret {name}"),
     "sweep": msg("there is no sweep {name}"),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from mlp_hub.domain import names
 from mlp_hub.domain.data import DataUse
+from mlp_hub.domain.environment import EnvironmentUse
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
@@ -217,7 +218,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a user submitted; never changes. `per_worker` is each rank's share, a PS's too."""
+    """What a user submitted, but for what was changed since (`Steered`). `per_worker` is each rank's share, a PS's too."""
 
     name: str
     user: str
@@ -246,6 +247,9 @@ class JobSpec:
     replica: Replica | None = None  # then an app's worker made it, and people see the app
     params: Mapping[str, Param] = field(default_factory=dict)  # the program finds them in `mlp.params`
     trial: Trial | None = None  # then a sweep's worker made it
+    environment: EnvironmentUse | None = (
+        None  # its tenant's, whose packages it has; None: the platform's alone
+    )
     language: str = ""  # what `mlp` says within its ranks is said in; empty: English
 
     @property
@@ -265,6 +269,27 @@ class JobSpec:
 
 
 PRIORITIES: Mapping[str, int] = {"low": 50, "normal": 100, "high": 200}
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What was made of a job after it was submitted. None: as it was submitted; a `place` of its queue counts from the front.
+
+    `limited` says that the time limit is another one, which may be none.
+    """
+
+    priority: str | None = None
+    limited: bool = False
+    time_limit: int | None = None
+    place: int | None = None
+
+    def of(self, spec: JobSpec) -> JobSpec:
+        """Return the specification as it holds now."""
+        limit = self.time_limit if self.limited else spec.time_limit
+        return replace(spec, priority=self.priority or spec.priority, time_limit=limit)
+
+
+AS_SUBMITTED = Steered()
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +342,7 @@ class Job:
     stages: StageTimes = (
         NO_TIMES  # of the present attempt, as far as its timeline has them; none once it has ended
     )
+    steered: Steered = AS_SUBMITTED  # `spec` says what holds
     version: int = 0  # grows with each stored change
 
     @property

@@ -13,6 +13,8 @@ from enum import StrEnum
 from mlp_language.message import Message, msg
 
 WORKER, PS = "worker", "ps"
+NOTEBOOK = ".ipynb"
+"""Ending of programs that are notebooks."""
 
 
 class RuntimeState(StrEnum):
@@ -183,5 +185,22 @@ def misfit(runtime: Runtime, workers: int, ps: int) -> Message | None:
             needs=needs,
             least=least,
             workers=workers,
+        )
+    return None
+
+
+def no_notebook(runtime: Runtime, workers: int, ps: int) -> Message | None:
+    """Say why a notebook cannot run so, and what is right; None when it can."""
+    if workers > 1 or ps:
+        return msg(
+            "a notebook runs in one kernel, so as one worker without parameter servers, not as {ranks} ranks: put what "
+            "is to run on several into a script",
+            ranks=workers + ps,
+        )
+    if runtime.launcher is not None:
+        return msg(
+            "runtime {runtime} has a launcher of its own, which cannot start a notebook's kernel; use {other}",
+            runtime=runtime.name,
+            other="plain",
         )
     return None

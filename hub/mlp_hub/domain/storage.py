@@ -17,6 +17,7 @@ class StoredKind(StrEnum):
     MODEL = "model"
     OUTPUT = "output"  # the directory of a run of a job; those of one user in one tenant hold together
     HOME = "home"  # of a user
+    ENVIRONMENT = "environment"  # the files of a lock in a tenant, which all environments of that lock have
 
 
 ARRIVING = ".arriving"
@@ -26,6 +27,7 @@ TITLES: Mapping[StoredKind, Message] = {
     StoredKind.MODEL: msg("model {name} of {user}"),
     StoredKind.OUTPUT: msg("files of the jobs of {user}"),
     StoredKind.HOME: msg("home of {user}"),
+    StoredKind.ENVIRONMENT: msg("environment {name}, made by {user}"),
 }
 """How each is named where it holds storage."""
 MEASURED = frozenset({StoredKind.OUTPUT, StoredKind.HOME})

@@ -60,6 +60,15 @@ LIVE_TRIALS = frozenset({TrialState.PLANNED, TrialState.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
+class SubmittedFrom:
+    """What a client said of where it submits from: the git commit, whether files have changed since, the environment's packages."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+    environment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SweepSpec:
     """What is tried, how trials are chosen, and which are stopped early; `job` is what each trial runs, but for its parameters."""
 
@@ -74,6 +83,7 @@ class SweepSpec:
     parallel: int | None = None  # trials at a time, at most
     seed: int = 0
     array: bool = False  # then the grid is that of its indices
+    submitted_from: SubmittedFrom | None = None  # kept with each trial
 
     @property
     def points(self) -> int | None:

@@ -65,6 +65,7 @@ class Tenant:
     network: str | None = None  # none or outbound, of its jobs and notebooks; None: as the hub's settings say
     leavers: str = "finish"  # finish or stop: what happens to running jobs of who leaves it
     datasets: str = "own"  # own or members: whose datasets its members' jobs may read
+    joining: str = "closed"  # closed or asked: whether people may ask for a place in it
     description: str = ""
     idle_since: float | None = None  # as far as it is looked at: under a policy for idle tenants
     lowered: Lowering | None = None

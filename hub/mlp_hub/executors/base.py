@@ -24,6 +24,7 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime import Runtime
 from mlp_hub.domain.stages import NO_TIMES, StageTimes
 from mlp_hub.executors.brought import BroughtJobs
+from mlp_hub.executors.environments import EnvironmentMaker
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home, JobRun, StoredPlace, Workspace
 from mlp_language.message import Message, msg
@@ -135,6 +136,7 @@ class LaunchSpec:
     brought: Brought | None = None  # what is to run in place of the program
     listens: bool = False  # whether it answers requests, at the executor's `address`
     model: str | None = None  # of its user, NAME@VERSION, whose files it sees at `MODEL`
+    environment: StoredPlace | None = None  # whose Python it has; None: that of jobs in general
 
     @property
     def ranks(self) -> int:
@@ -232,10 +234,19 @@ class Executor(Protocol):
     """Whether ranks run in containers, so that a runtime may name their image."""
     serves: bool
     """Whether what runs here can be reached, as apps must be."""
+    drains: bool
+    """Whether the hub takes nodes out of service; else who runs the cluster does, and its nodes' conditions tell of it."""
+    limits: bool
+    """Whether what runs can be given another time limit."""
 
     @property
     def brought(self) -> BroughtJobs | None:
         """Jobs that people made past the hub; None where that cannot be."""
+        ...
+
+    @property
+    def environments(self) -> EnvironmentMaker | None:
+        """What makes environments of packages; None where jobs have images instead."""
         ...
 
     @property
@@ -304,6 +315,13 @@ class Executor(Protocol):
         """Send SIGTERM to all ranks, SIGKILL after the grace; return at once.
 
         With a `failure` the attempt ends as FAILED for that reason, unless it is ending already.
+        """
+        ...
+
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Let an attempt that was started run so many seconds from its start, None for as long as it likes; may be repeated.
+
+        Where `limits` is false nobody calls it.
         """
         ...
 

@@ -53,6 +53,7 @@ class ConditionKind(StrEnum):
     MEMORY_PRESSURE = "MemoryPressure"
     DISK_PRESSURE = "DiskPressure"
     PID_PRESSURE = "PIDPressure"
+    DRAINED = "Drained"  # an administrator of the platform took it out of service
     ABSENT = "Absent"  # it is not there, but the cluster could grow by it
 
 

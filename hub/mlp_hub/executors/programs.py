@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from mlp_hub.beneath import PathKind, look
 from mlp_hub.domain.resources import MILLI
+from mlp_hub.domain.runtime import NOTEBOOK
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
 from mlp_hub.executors.workspace import WORKSPACE
@@ -42,6 +43,8 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
         return rank_commands.Command((python, "-u"), path, spec.args)
     if entry.endswith(".sh"):
         return rank_commands.Command(("/bin/sh",), path, spec.args)
+    if entry.endswith(NOTEBOOK):
+        return rank_commands.Command((python, "-u", "-m", "mlp.notebook_run"), path, spec.args)
     return rank_commands.Command((), path, spec.args)
 
 

@@ -41,7 +41,7 @@ class GangShape:
     """A job as its runtime sees it. `python` is the interpreter inside, `starter` the program that starts ranks there.
 
     `hosts` are those of the ranks, where each has a machine of its own; `by_module` is then the argument that stands for
-    running a program by a module, if that machine has it.
+    running a program by a module, if that machine has it. `own` is the interpreter of an environment that the program has instead.
     """
 
     command: Command
@@ -51,6 +51,12 @@ class GangShape:
     start: str = INSIDE
     hosts: tuple[str, ...] = ()
     by_module: str = ""
+    own: str = ""
+
+    @property
+    def program_python(self) -> str:
+        """The interpreter that the program runs by."""
+        return self.own or self.python
 
     @property
     def starter(self) -> tuple[str, ...]:
@@ -136,7 +142,7 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
 
 def _program(runtime: Runtime, shape: GangShape) -> tuple[str, ...]:
     by, entry, args = shape.command.by, shape.command.entry, shape.command.args
-    if runtime.module and by[:1] == (shape.python,):
+    if runtime.module and by[:1] == (shape.program_python,):
         if shape.hosts:
             by = (*by, shape.by_module + runtime.module)
         elif _installed(runtime.module, shape.python):
@@ -147,7 +153,7 @@ def _program(runtime: Runtime, shape: GangShape) -> tuple[str, ...]:
 def _common(runtime: Runtime, shape: GangShape, roles: tuple[str, ...]) -> dict[str, str]:
     hosts = [f"{shape.host(rank)}:{FIRST_PORT + rank}" for rank in range(len(roles))]
     values = {
-        "python": shape.python,
+        "python": shape.program_python,
         "bin": os.path.dirname(shape.python),  # noqa: PTH120 - as it is written
         "entry": shape.command.entry,
         "world_size": str(len(roles)),

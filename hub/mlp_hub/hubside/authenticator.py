@@ -14,12 +14,12 @@ from traitlets import Float, Integer, Set, Unicode, default
 
 from mlp_hub.api.connections import address_of, network_of
 from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.domain.account_names import NAME_RULE, is_valid, normalize
 from mlp_hub.domain.service_account import is_service
 from mlp_hub.hubside import records
 from mlp_hub.hubside.hashing import Hasher
 from mlp_hub.hubside.language import said
 from mlp_hub.hubside.lockout import Lockout
-from mlp_hub.hubside.names import NAME_RULE, is_valid, normalize
 from mlp_language.message import Message, msg, msgs
 
 PASSWORD_BYTES_MAX = 72  # bcrypt reads no further

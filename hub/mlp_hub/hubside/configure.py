@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,10 @@ HERE = Path(__file__).parent
 SERVICE = "mlp"
 SERVICE_PREFIX = "/services/mlp/"
 REMEMBERED_S = 15
+CULLER = "mlp-culler"
+CULL_EVERY_S = 300
+"""Tuning: seconds between two looks for idle servers, at most: sooner with less, cheaper with more."""
+NEVER_S = 10 * 365 * 86_400
 
 
 def socket_url(path: Path) -> str:
@@ -59,6 +64,7 @@ def configure(c: Any, settings: Settings) -> None:
     _identities(c, settings)
     _accounts(c, settings)
     _servers(c, settings)
+    _culling(c, settings)
 
 
 def _hub(c: Any, settings: Settings) -> None:
@@ -233,6 +239,40 @@ def _servers(c: Any, settings: Settings) -> None:
     spawner.language_of = language
     # a server on another host name hears nothing of a logout: it asks the hub again after this, in place of 5 minutes
     spawner.args = [f"--HubOAuth.cache_max_age={REMEMBERED_S}"]
+
+
+def _culling(c: Any, settings: Settings) -> None:
+    """Have the hub run what ends idle notebook servers, where that is wanted; homes and jobs are nothing of its concern."""
+    idle, age = settings.cull_idle_s, settings.cull_max_age_s
+    if not idle and not age:
+        return
+    hub = c.JupyterHub
+    least = min(one for one in (idle, age) if one)
+    options = [
+        f"--url=http://hub{settings.base}/hub/api",
+        f"--timeout={idle or NEVER_S}",
+        f"--cull-every={max(1, min(CULL_EVERY_S, least // 2))}",
+        f"--max-age={age}",
+    ]
+    hub.services.append(
+        {
+            "name": CULLER,
+            "command": [
+                *(sys.executable, "-m", "mlp_hub.hubside.culler"),
+                *(str(os.getpid()), str(settings.hub_socket), *options),
+            ],
+            "environment": {"MLP_INSTANCE": os.environ.get("MLP_INSTANCE", "")},
+            "display": False,
+        }
+    )
+    hub.load_roles.append(
+        {
+            "name": CULLER,
+            "description": "Ends idle notebook servers",
+            "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+            "services": [CULLER],
+        }
+    )
 
 
 def _sandboxes(c: Any, settings: Settings) -> Any:

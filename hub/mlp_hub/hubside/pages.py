@@ -11,11 +11,11 @@ from nativeauthenticator.orm import UserInfo
 from tornado import web
 
 from mlp_hub.api.connections import address_of
+from mlp_hub.domain.account_names import NAME_MAX, NAME_RULE
 from mlp_hub.hubside.authenticator import AccountRefused
 from mlp_hub.hubside.ending import end_servers, end_sessions
 from mlp_hub.hubside.hashing import TooManyAtOnce
 from mlp_hub.hubside.language import said
-from mlp_hub.hubside.names import NAME_MAX, NAME_RULE
 from mlp_language.message import msg
 
 _FIELD_MAX = 1024

@@ -8,18 +8,22 @@ things stand, after a restart of the hub too.
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
-from mlp_hub.sandbox.control import inspect, kill, launch, remove, signal, stop, sweep
+from mlp_hub.sandbox.control import inspect, kill, launch, limit, remove, signal, stop, sweep
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
 from mlp_hub.sandbox.homes import (
     DATASETS,
     DIGEST_ATTRIBUTE,
+    ENVIRONMENTS,
+    ENVIRONMENTS_AT,
+    KERNELS,
     MODELS,
     SHELVES,
     ensure_home,
     ensure_stored,
     open_arriving,
+    open_environments,
     open_shelf,
     place_links,
     seen_at,
@@ -30,6 +34,9 @@ from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxS
 __all__ = [
     "DATASETS",
     "DIGEST_ATTRIBUTE",
+    "ENVIRONMENTS",
+    "ENVIRONMENTS_AT",
+    "KERNELS",
     "MODELS",
     "SHELVES",
     "Bind",
@@ -52,8 +59,10 @@ __all__ = [
     "inspect",
     "kill",
     "launch",
+    "limit",
     "one_line",
     "open_arriving",
+    "open_environments",
     "open_shelf",
     "place_links",
     "remove",

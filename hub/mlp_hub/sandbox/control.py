@@ -257,6 +257,16 @@ def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) 
         files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
 
 
+def limit(run_dir: str, time_limit: float | None) -> None:
+    """Let the program run so long from its start, in seconds, None for as long as it likes; may be repeated."""
+    claim = files.read_json(run_dir, "claim")
+    if claim is None or os.path.lexists(f"{run_dir}/exit.json"):
+        return
+    files.write_json(run_dir, "limit.json", {"time_limit": time_limit})
+    if _alive(claim):
+        files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
+
+
 def kill(run_dir: str) -> None:
     """End the sandbox now, whatever state its shim is in; returns when nothing of it lives any more."""
     claim = files.read_json(run_dir, "claim")

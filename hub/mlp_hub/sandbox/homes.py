@@ -53,6 +53,24 @@ def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
     return shelf
 
 
+ENVIRONMENTS = "environments"
+"""Contract: what of the tree of storage has the environments of each tenant."""
+ENVIRONMENTS_AT = "/mlp/env"
+"""Contract: where jobs and notebooks see the environments of their tenant, each in a directory of its own."""
+KERNELS = ".kernels"
+"""Contract: what there has the kernels by which notebooks run on them, as a path of Jupyter's."""
+
+
+def open_environments(root: Path, tenant: str) -> Folder:
+    """Open the directory of a tenant's environments, made where it is missing: the platform's, for all members to read."""
+    root.mkdir(0o711, parents=True, exist_ok=True)
+    with Folder.at(root) as top, top.inside(ENVIRONMENTS, make=0o755) as all_:
+        shelf = all_.inside(tenant, make=0o755)
+        for each in (all_, shelf):
+            os.fchmod(each.fd, 0o755)
+    return shelf
+
+
 def open_arriving(shelf: Folder, name: str) -> Folder:
     """Open the directory of what is on its way into something that is stored on a shelf, made where it is missing.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model.types import PendingWorkload, SchedulingPolicy
@@ -26,6 +26,9 @@ from mlp_language.message import Message, msg
 JobKey = tuple[float, float, str]
 LONG_AGO_S = 1e12
 """Given: more than any priority or time in a key makes up for; keys that far ahead still tell milliseconds apart."""
+
+PLACED = LONG_AGO_S / 4
+"""Given: keys of jobs that were given a place stand behind what goes first, and before all others."""
 
 
 def span_of(job: PendingWorkload) -> float | None:
@@ -108,16 +111,23 @@ def goes_by_members(policy: SchedulingPolicy, order: str) -> bool:
 def job_key(job: PendingWorkload, policy: SchedulingPolicy, order: str) -> JobKey:
     """Sort key within a queue of this order; smallest first, and equal ones by age and uid.
 
-    Where members take turns it holds among the jobs of one. What goes first stands before the jobs of its tenant, the oldest of
+    Where members take turns it holds among the jobs of one. A job that was given a place stands before those that have none. What goes first stands before the jobs of its tenant, the oldest of
     its kind before the others. In a line that all tenants share such a key counts among those of one tenant alone; see
     `shared_key`.
     """
     if not job.goes_first:
+        if job.place is not None and not is_one_queue(policy):
+            return (job.place - PLACED, job.queued_at, job.uid)
         return order_in(policy, order).key(job, policy)
     if not is_one_queue(policy):
         return (job.queued_at - LONG_AGO_S, 0.0, job.uid)
     first, age, uid = order_in(policy, order).key(job, policy)
     return (first - LONG_AGO_S, age, uid)
+
+
+def own_key(job: PendingWorkload, policy: SchedulingPolicy, order: str) -> JobKey:
+    """Return the key that a job has by itself: what its tenant put first counts among that tenant's jobs alone."""
+    return job_key(job if job.place is None else replace(job, place=None), policy, order)
 
 
 def goes_first(key: JobKey) -> bool:

@@ -12,6 +12,8 @@ from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.service.reasons.rows import to_wire
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
+from mlp_hub.store.records import AuditRecord
+from mlp_hub.store.tx import Tx
 from mlp_language.message import ALL, Message
 
 MOST_BYTES = 512 * 2**10
@@ -32,12 +34,22 @@ class AuditLog:
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
+        own: bool = False,
     ) -> tuple[Sequence[api.AuditEntry], int | None]:
-        """Return a page of changes. An action may be the first part of some: `quota.`."""
+        """Return a page of changes. An action may be the first part of some: `quota.`.
+
+        `own` is for eyes of the tenant itself: what was done in another one that had its name before is not theirs. Raises `NotFound`.
+        """
         page = replace(span, most_bytes=MOST_BYTES)
-        found, following = await self._db.read(
-            lambda tx: tx.audit.page(page, tenant=tenant, actor=actor, action=action, name=name)
-        )
+
+        def look(tx: Tx) -> tuple[list[AuditRecord], int | None]:
+            asked = page
+            if own and tenant is not None:
+                made = tx.tenants.made_at(tenant)
+                asked = replace(page, since=made if page.since is None else max(page.since, made))
+            return tx.audit.page(asked, tenant=tenant, actor=actor, action=action, name=name)
+
+        found, following = await self._db.read(look)
         entries = [
             api.AuditEntry(
                 id=e.id,

@@ -13,6 +13,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.announcements.service import AnnouncementService
 from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
 from mlp_hub.service.apps.usage import KeptUsage
@@ -25,6 +26,8 @@ from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.disk.watch import Disk
+from mlp_hub.service.environments.service import EnvironmentService
+from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.health.problems import Problem, Problems
 from mlp_hub.service.health.provider import ProviderWatch
@@ -44,8 +47,10 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
-from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.nodes.drains import Drains
+from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.service import NoticeService
+from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
@@ -61,7 +66,10 @@ from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.storage.ledger import StorageLedger
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
+from mlp_hub.service.tenants.asking import QuotaRequests
+from mlp_hub.service.tenants.caps import MemberCaps
 from mlp_hub.service.tenants.groups import GroupPolicy
+from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
 from mlp_hub.service.tenants.runtimes import RuntimeService
@@ -138,15 +146,18 @@ class Platform:
         )
         self._places = TenantPlaces(self.queue, db, executor, self.lease, clock)
         self._images = ImagesUsed(self.queue, db, executor, self.lease, clock)
+        self.drains = Drains(
+            self.board, executor, clock, changed=self._nodes_changed, settled=self._cycle_over
+        )
         self.admission = Admission(
             self.board,
-            executor.nodes,
+            self.drains.nodes,
             clock,
             policy,
             self.reconciler.will_start,
             changed=self._room_changed,
         )
-        self.feasibility = Feasibility(self.admission.capacity, executor.nodes)
+        self.feasibility = Feasibility(self.admission.capacity, self.drains.nodes)
         self.forecasts = Forecasts(self.board, self.admission, self.feasibility, clock)
         self._charges = FileCharges(
             self.queue, self.board, executor, clock, changed=self._room_changed, wanted=policy.charge_files
@@ -185,6 +196,7 @@ class Platform:
             executor,
             clock,
             self._charges.full,
+            policy.scheduling,
         )
         self.runs = RunService(self.board, self.jobs, clock)
         self._summaries = Summaries(self.board, self.metrics.points)
@@ -196,7 +208,7 @@ class Platform:
             )
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
-        self.bookings = BookingService(db, clock, executor.nodes, changed=self._room_changed)
+        self.bookings = BookingService(db, clock, self.drains.nodes, changed=self._room_changed)
         self.former_members_servers = FormerMembersServers(db, clock)
         self.relocations = RelocationWorker(
             self.queue,
@@ -211,7 +223,7 @@ class Platform:
         self.tenants = TenantService(
             db,
             clock,
-            executor.nodes,
+            self.drains.nodes,
             changed=self._tenants_changed,
             left=self.former_members_servers.look_soon,
             review=self.idle.review_in,
@@ -223,11 +235,14 @@ class Platform:
             relocate=self.relocations.look_at,
             moved=self.relocations.done,
         )
+        self.quota_requests = QuotaRequests(db, self.tenants, clock)
+        self.member_caps = MemberCaps(db, self.tenants, clock)
+        self.joining = Joining(db, self.tenants, clock, "" if groups is None else groups.title)
         self.previews = Previews(
             db,
             self.admission.jobs_snapshot,
             clock,
-            executor.nodes,
+            self.drains.nodes,
             policy.idle,
             isolation=self._preview_isolation,
         )
@@ -237,7 +252,7 @@ class Platform:
         self.ledger = Ledger(
             db,
             clock,
-            executor.nodes,
+            self.drains.nodes,
             changed=self._room_changed,
             asks=self._asks,
             refuses=self.disk.refuses_servers,
@@ -246,7 +261,7 @@ class Platform:
             ),
             place_s=policy.grace_s + PLACE_S,
         )
-        self.storage = StorageLedger(clock, executor.nodes)
+        self.storage = StorageLedger(clock, self.drains.nodes)
         stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,
@@ -255,6 +270,13 @@ class Platform:
             ModelWorker(stored),
             clock,
             changed=self._room_changed,
+        )
+        self.environments = EnvironmentService(
+            db,
+            executor,
+            EnvironmentWorker(stored, clock=clock, first_uid=policy.first_uid),
+            self._networks,
+            clock,
         )
         self.secrets = SecretService(db, clock, policy.secrets_key)
         self.notices = NoticeService(
@@ -288,7 +310,7 @@ class Platform:
         )
         self.departures.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
-        self.nodes = Nodes(db, executor, clock)
+        self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
         self.whatif = WhatIf(self.board, self.admission, clock)
         self._watcher = Watcher(
@@ -298,6 +320,10 @@ class Platform:
         self.problems = Problems(
             self._own_problems, self.disk.problems, self.metrics.problems, self.login_provider.problems
         )
+        self.overview = PlatformOverview(
+            db, self.board, self.admission, self.tenants, self.problems, self.drains.nodes, clock
+        )
+        self.announcements = AnnouncementService(db, clock)
         self._sweeper: asyncio.Task[None] | None = None
         self._leads = False  # all is taken up, and the lease was not lost since
         self._following: asyncio.Task[None] | None = None
@@ -351,6 +377,8 @@ class Platform:
         await self.ledger.sweep()
         await self.board.load()
         self.board.on_change(self.idle.job_changed)
+        await self.drains.start()
+        await self.announcements.start()
         await self.idle.start()
         self.queue.start()
         if self._brought is not None:
@@ -359,6 +387,7 @@ class Platform:
         await self.notices.start()
         await self._charges.start()
         await self.reconciler.start()
+        await self.environments.start()
         await self.models.start()
         await self.datasets.start()
         await self.apps.start()
@@ -401,6 +430,7 @@ class Platform:
         await self.admission.stop()
         await self.queue.stop()
         await self.notices.stop()
+        await self.drains.stop()
         self.apps.stop()
         self.sweeps.stop()
         await self.reconciler.stop()
@@ -419,6 +449,7 @@ class Platform:
         await self.former_members_servers.stop()
         await self.retention.stop()
         await self._summaries.stop()
+        await self.drains.stop()
         await self.submissions.stop()
         await self.forecasts.stop()
         await self.admission.stop()
@@ -476,6 +507,10 @@ class Platform:
         self.admission.look()
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
 
+    async def _cycle_over(self) -> None:
+        """Return once every decision that was under way is stored."""
+        await self.admission.cycle()
+
     def _forget_tenants(self) -> None:
         self.feasibility.forget()
         self._forget_places()
@@ -505,6 +540,7 @@ class Platform:
                 await self._charges.full.warn()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
+                await self.drains.sweep()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
@@ -518,6 +554,7 @@ class Platform:
         tx.decisions.sweep(self._clock() - KEPT_S)
         tx.sessions.sweep(self._clock())
         tx.app_gate.sweep(self._clock())
+        tx.announcements.sweep(self._clock())
         tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
         tx.runs.sweep(MOST_TEXTS_SWEPT)
         if self.policy.keep.audit_s is not None:

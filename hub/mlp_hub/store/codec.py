@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 
 from mlp_hub.domain.booking import BookedWindow, Shortfall
-from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.job import AS_SUBMITTED, Failure, Job, JobSpec, Phase, RankStatus, Steered, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime import Runtime, RuntimeState
@@ -27,6 +27,7 @@ Values = dict[str, Any]
 _Says = TypeVar("_Says", Lowering, Shortfall)
 
 _spec = msgspec.json.Decoder(JobSpec)
+_steered = msgspec.json.Decoder(Steered)
 _shape = msgspec.json.Decoder(SchedulingShape)
 _failure = msgspec.json.Decoder(Failure)
 _ranks = msgspec.json.Decoder(tuple[RankStatus, ...])
@@ -140,15 +141,21 @@ def job_state(job: Job) -> Values:
         "resize_to": dumps(job.resize_to) if job.resize_to else None,
         "ran_before": job.ran_before or None,
         "past": _past_of(job),
+        "steered": None if job.steered == AS_SUBMITTED else dumps(job.steered),
     }
 
 
 def job_of(row: Any) -> Job:
     """Return the job of a row with all its columns."""
     past = _past(row)
+    spec, steered = _spec.decode(row.spec), AS_SUBMITTED
+    if row.steered is not None:
+        steered = _steered.decode(row.steered)
+        spec = steered.of(spec)
     return Job(
         uid=row.uid,
-        spec=_spec.decode(row.spec),
+        spec=spec,
+        steered=steered,
         phase=Phase(row.phase),
         target=Target(row.target),
         submitted_at=row.submitted_at,

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0034"
+REVISION = "0037"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -73,6 +73,43 @@ tenant = Table(
     Index(None, "cohort"),
     # and whether anybody reserves anything: mostly nobody does
     Index("ix_tenant_reserves", "name", sqlite_where=_RESERVES, postgresql_where=_RESERVES),
+)
+
+quota_request = Table(  # what tenants asked for, with the answers
+    "quota_request",
+    metadata,
+    Column("uid", String(27), primary_key=True),
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), nullable=False),
+    Column("user", String(255), nullable=False),
+    Column("asked_at", Double, nullable=False),
+    Column("amounts", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("decided_by", String(255)),
+    Column("decided_at", Double),
+    Column("word", Text, nullable=False),
+    Index(None, "tenant", "uid"),
+    Index(None, "phase"),
+)
+
+join_request = Table(  # who asks for a place where; gone once that is decided
+    "join_request",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("asked_at", Double, nullable=False),
+    Column("note", Text, nullable=False),
+    Index(None, "user"),
+)
+
+member_cap = Table(  # how much a member may hold; without a name: each who has no row
+    "member_cap",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("cpu", BigInteger),
+    Column("gpu", BigInteger),
+    Column("jobs", Integer),
 )
 
 booking = Table(  # windows for which capacity is kept free
@@ -156,6 +193,7 @@ job = Table(
     Column("version", Integer, nullable=False),
     Column("sweep", String(26)),  # the uid of the sweep that it is a trial of, and which; null of all others
     Column("trial", Integer),
+    Column("steered", Text),  # what was made of it after it was submitted; null of most
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),
@@ -459,6 +497,30 @@ model = Table(  # a row is a version; NAME@VERSION is the name of what is stored
     Index(None, "phase"),
 )
 
+environment = (
+    Table(  # `files` is the uid of what is stored of its lock; several of a tenant may have the same
+        "environment",
+        metadata,
+        Column("uid", String(26), primary_key=True),
+        Column("tenant", String(50), nullable=False),
+        Column("name", String(50), nullable=False),
+        Column(
+            "folded", String(50), nullable=False
+        ),  # in small letters: names that differ in case only are one
+        Column("user", String(255), nullable=False),
+        Column("phase", String(16), nullable=False),
+        Column("requirements", Text, nullable=False),
+        Column("lock", Text, nullable=False),
+        Column("files", String(26), nullable=False),
+        Column("log", Text, nullable=False),
+        Column("message", Text, nullable=False),
+        Column("made_at", Double, nullable=False),
+        UniqueConstraint("tenant", "folded"),
+        Index(None, "phase"),
+        Index(None, "files"),
+    )
+)
+
 app = Table(  # its replicas are rows of job; `port` is its own as long as it is there
     "app",
     metadata,
@@ -592,6 +654,31 @@ notice = Table(  # what is to be told, stored with what it tells of; a number is
     Column("text", Text, nullable=False),
     Index(None, "user", "id"),
     Index(None, "at"),
+    sqlite_autoincrement=True,
+)
+
+node_drain = Table(  # nodes that an administrator took out of service
+    "node_drain",
+    metadata,
+    Column("node", String(253), primary_key=True),
+    Column("reason", String(500), nullable=False),
+    Column("actor", String(255), nullable=False),
+    Column("since", Double, nullable=False),
+    Column("evict", Boolean, nullable=False),  # what runs there is moved away
+)
+
+announcement = Table(  # what administrators tell everybody, or the members of their tenant
+    "announcement",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("tenant", String(50), nullable=False),  # empty: everybody
+    Column("level", String(16), nullable=False),
+    Column("text", Text, nullable=False),
+    Column("begins_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Index(None, "ends_at"),
     sqlite_autoincrement=True,
 )
 

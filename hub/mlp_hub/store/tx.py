@@ -6,13 +6,18 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.announcements import Announcements
 from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
+from mlp_hub.store.repos.asking import Asking
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
+from mlp_hub.store.repos.caps import Caps
 from mlp_hub.store.repos.datasets import Datasets
+from mlp_hub.store.repos.drains import DrainedNodes
 from mlp_hub.store.repos.ended import EndedJobs
+from mlp_hub.store.repos.environments import Environments
 from mlp_hub.store.repos.jobs import Jobs
 from mlp_hub.store.repos.ledger import Requests
 from mlp_hub.store.repos.metrics import Metrics
@@ -125,6 +130,11 @@ class Tx:
         return AppGateRepo(self.connection)
 
     @cached_property
+    def environments(self) -> Environments:
+        """The environments of tenants; what their files take of a quota is that of `stored`."""
+        return Environments(self.connection)
+
+    @cached_property
     def models(self) -> Models:
         """The versions of models; what each takes of a quota is that of `stored`."""
         return Models(self.connection)
@@ -143,6 +153,26 @@ class Tx:
     def notices(self) -> Notices:
         """What people are told of their jobs, and where."""
         return Notices(self.connection)
+
+    @cached_property
+    def announcements(self) -> Announcements:
+        """What administrators tell everybody, or their tenant."""
+        return Announcements(self.connection)
+
+    @cached_property
+    def drains(self) -> DrainedNodes:
+        """The nodes that were taken out of service."""
+        return DrainedNodes(self.connection)
+
+    @cached_property
+    def caps(self) -> Caps:
+        """How much a member of a tenant may hold."""
+        return Caps(self.connection)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """What is asked of who decides: more quota, places in tenants."""
+        return Asking(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

@@ -10,19 +10,24 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import Answer, ApiRig, a_model, a_window
+from api_rig import Answer, ApiRig, a_model, a_window, an_announcement
+from mlp_api.announcements import AnnouncementCreate
 from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
 from mlp_api.bookings import BookingCreate
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
-from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
+from mlp_api.environments import EnvironmentCreate
+from mlp_api.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
 from mlp_api.metrics import MetricBatch
 from mlp_api.models import ModelCreate, ModelStageChange
+from mlp_api.nodes import NodeDrainSet
 from mlp_api.notices import ChannelTest, NotificationsSet
+from mlp_api.people import PeopleImport
 from mlp_api.runs import RunsAct, RunUpdate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.secrets import SecretSet
 from mlp_api.sweeps import SweepCreate, SweepExtend
+from mlp_api.teams import JoinAsk, MemberCapSet, QuotaAnswer, QuotaAsk
 from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_api.users import (
     AdminRight,
@@ -48,6 +53,8 @@ THERE = {
     "model": "net",
     "tenant": "red",
     "booking": "night",
+    "request": "asked",
+    "team": "open",
     "runtime": "mine",
     "token": "a-ann-token",
     "service": "ci",
@@ -56,6 +63,9 @@ THERE = {
     "sweep": "search",
     "key": "mine",
     "secret": "mine",
+    "node": "n1",
+    "announcement": "1",
+    "environment": "tools",
 }
 NEEDS = {
     "/users/{user}/jobs/{job}/files/content": "?path=ckpt/last.pt",
@@ -124,9 +134,25 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return THERE
+    if "announcement" in route.params:
+        told = rig.ask("POST", path_of_announcements(route), an_announcement(), token=rig.root_user)
+        assert told.status == 201, told.body
+        return {**THERE, "announcement": str(told.json["id"])}
+    if "team" in route.params:
+        rig.asks(name, "ann", rig.ann)
+        return {**THERE, "team": name}
+    if "joins" in route.path:
+        rig.hub.user(name, f"{name}-token")
+        rig.asks(name, name, f"{name}-token")
+        return {**THERE, "tenant": name, "user": name}
+    if "environment" in route.params:
+        rig.environment(name)
+        return {**THERE, "environment": name}
     if "tenant" in route.params:
         rig.hub.user(name, f"{name}-token")
         rig.tenant(name, "rita", members=("ann", name))
+        if "request" in route.params:
+            return {**THERE, "tenant": name, "user": name, "request": rig.asks_for_more(name)}
         if "booking" in route.params:
             made = rig.ask("POST", f"/tenants/{name}/bookings", a_window("night"), token=rig.root_user)
             assert made.status == 201, made.body
@@ -139,6 +165,10 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
             assert made.status == 200, made.body
         return {**THERE, "tenant": name, "user": name}
     return THERE
+
+
+def path_of_announcements(route: Route) -> str:
+    return f"/tenants/{THERE['tenant']}/announcements" if "tenant" in route.params else "/announcements"
 
 
 def reached(route: Route, status: int, reason: str) -> bool:
@@ -320,12 +350,18 @@ def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_el
 
 
 VALID: dict[Any, dict[str, Any]] = {
+    EnvironmentCreate: {"name": "theirs", "requirements": "iniconfig"},
     SecretSet: {"keys": {"a": "b"}},
     NotificationsSet: {"browser": ["failed"]},
     ChannelTest: {"channel": "team"},
     MetricBatch: {"source": "0.0.a", "points": []},
     Heartbeat: {"state": "running", "progress": 1},
     Resubmit: {"workers": 1},
+    JobUpdate: {"priority": "low"},
+    QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
+    QuotaAnswer: {"word": "theirs"},
+    MemberCapSet: {"jobs": 1},
+    JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},
     SweepExtend: {"trials": 1},
@@ -355,6 +391,9 @@ VALID: dict[Any, dict[str, Any]] = {
     BookingCreate: a_window("theirs"),
     RuntimeUpdate: {"title": "Theirs"},
     Preferences: {"language": "en"},
+    AnnouncementCreate: an_announcement(),
+    NodeDrainSet: {"reason": "theirs"},
+    PeopleImport: {"csv": "theirs"},
 }
 """A body that each of these routes would take from who may; a new route's is added here."""
 

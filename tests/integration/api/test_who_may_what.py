@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import ApiRig, a_model
+from api_rig import ApiRig, a_model, an_announcement
 from mlp_hub.api.access import CALLERS, DECIDES, Caller
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
@@ -100,6 +100,8 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
     there = {"user": asker.user, "job": "digits", "tenant": "red", "token": f"a-{asker.owner}"}
     there |= {
         "booking": "night",
+        "request": "asked",
+        "team": "open",
         "runtime": "mine",
         "service": "ci",
         "dataset": "pets",
@@ -108,6 +110,9 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "sweep": "search",
         "key": "mine",
         "secret": "mine",
+        "node": "n1",
+        "announcement": "1",
+        "environment": "tools",
     }
     if "app" in route.params:
         rig.site(asker.user, asker.owner)
@@ -138,10 +143,26 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
         assert kept.status == 200, kept.body
         return there
+    if "announcement" in route.params:
+        whose = f"/tenants/{there['tenant']}" if "tenant" in route.params else ""
+        told = rig.ask("POST", f"{whose}/announcements", an_announcement(), token=rig.root_user)
+        assert told.status == 201, told.body
+        return {**there, "announcement": str(told.json["id"])}
+    if "team" in route.params:
+        rig.asks(name, asker.user, asker.owner)
+        return {**there, "team": name}
+    if "environment" in route.params:
+        rig.environment(name, asker.user)
+        return {**there, "environment": name}
     if "tenant" not in route.params:
         return there
     rig.hub.user(name, f"{name}-token")
+    if "joins" in route.path:
+        rig.asks(name, name, f"{name}-token")
+        return {**there, "tenant": name, "user": name}
     rig.tenant(name, "rita", members=("ann", name))
+    if "request" in route.params:
+        return {**there, "tenant": name, "user": name, "request": rig.asks_for_more(name)}
     made = {"booking": ("POST", "bookings", window("night")), "service": ("POST", "services", {"name": name})}
     made["runtime"] = ("PUT", "runtimes/mine", {"title": "Mine"})
     for kind, (method, path, body) in made.items():

@@ -189,6 +189,25 @@ class TestAttempts(Contract):
 
         self.execute(test)
 
+    def test_a_time_limit_that_is_changed_counts_from_the_start(self) -> None:
+        async def test(executor: Executor) -> None:
+            if not executor.limits:
+                return  # what runs in a pod keeps its own; the hub refuses to change it
+            await executor.limit("nobody.0", 1.0)
+            spec = self.attempt("lasts", time_limit=600.0, grace_s=1.0)
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            await executor.limit(spec.attempt, None)
+            await executor.limit(spec.attempt, 0.2)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
+            assert seen.failure is not None
+            assert seen.failure.cause is Cause.TIME_LIMIT
+            assert "0.2 s" in seen.failure.message
+            await executor.limit(spec.attempt, 100.0)  # what is over stays over
+            assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.FAILED
+
+        self.execute(test)
+
     def test_what_is_forgotten_is_absent(self) -> None:
         async def test(executor: Executor) -> None:
             spec = self.attempt("lasts")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs import JobCreate, Provenance
 from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
@@ -33,6 +33,23 @@ def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) ->
         ended = await over(rig)
         assert (ended.state, ended.counts.finished) == ("finished", 5)
         assert rig.held() == ZERO
+
+    play(tmp_path, story, node("n1", 4))
+
+
+def test_each_trial_keeps_where_its_sweep_was_submitted_from_also_over_a_crash(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        said = Provenance(commit="a" * 40, dirty=True, environment="numpy==2.0\n")
+        await sweep(rig, grid={"lr": [1, 2]}, parallel=1, provenance=said)
+        await once(rig, lambda s: s.counts.running == 1, "one to run")
+        rig.crash()
+        await rig.start()
+        await finish(rig, "s.0")
+        await job(rig, "s.1", "running")
+        for trial in ("s.0", "s.1"):
+            found = await rig.platform.runs.get(SYSTEM, "ann", trial)
+            assert (found.run.commit, found.run.dirty) == ("a" * 40, True)
+            assert found.environment == said.environment
 
     play(tmp_path, story, node("n1", 4))
 

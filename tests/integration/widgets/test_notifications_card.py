@@ -24,7 +24,7 @@ def test_a_channel_is_tried_changed_and_removed_after_a_question(pages: Pages, f
     card.get_by_role("button", name="Remove team").click()
     dialog = page.get_by_role("dialog")
     shot(page, "panel-notifications-remove")
-    dialog.get_by_role("button", name="Keep it").click()
+    dialog.get_by_role("button", name="Cancel").click()
     expect(events).to_be_visible()
     card.get_by_role("button", name="Remove team").click()
     dialog.get_by_role("button", name="Remove").click()

@@ -70,7 +70,7 @@ def test_another_token_leaves_the_old_ones_a_while_and_an_end_is_asked_for_twice
     page.get_by_role("button", name="End account nightly").click()
     question = page.get_by_role("dialog", name="End account nightly?")
     expect(question).to_contain_text("None of its tokens is taken any more")
-    question.get_by_role("button", name="Keep it").click()
+    question.get_by_role("button", name="Cancel").click()
     assert "nightly" in front.data.programs["red"]
     page.get_by_role("button", name="End account nightly").click()
     question.get_by_role("button", name="End account").click()

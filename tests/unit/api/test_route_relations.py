@@ -25,11 +25,13 @@ ANYBODY = {
     "GET /session": "the caller's own session",
     "GET /runtimes": "the same for all",
     "GET /offer": "made for the caller, in the caller's tenants",
+    "GET /announcements": "told to everybody, and to members of the caller's tenants",
     "GET /tenants": "lists those that the caller is in",
     "PUT /users/{user}:approve": "the admin of the tenant applied for may; the handler knows which that is",
     "DELETE /users/{user}": "as for approving",
 }
 OF_ANOTHERS_JOB = {
+    "PUT /users/{user}/jobs/{job}:update": "an admin of the tenant orders its queue",
     "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
     "PUT /users/{user}/jobs/{job}:suspend": "same",
     "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",
@@ -51,8 +53,15 @@ FOR_THE_PLATFORM = {
 }
 """Below a user's path, and yet not for the user."""
 TENANT_ADMINS_WRITE = {
+    "PUT /tenants/{tenant}/caps",
+    "POST /tenants/{tenant}/quota_requests",
+    "DELETE /tenants/{tenant}/quota_requests/{request}",
+    "PUT /tenants/{tenant}/joins/{user}:approve",
+    "PUT /tenants/{tenant}/joins/{user}:decline",
     "PUT /tenants/{tenant}/members/{user}",
     "DELETE /tenants/{tenant}/members/{user}",
+    "POST /tenants/{tenant}/announcements",
+    "DELETE /tenants/{tenant}/announcements/{announcement}",
     "PUT /tenants/{tenant}/runtimes/{runtime}",
     "DELETE /tenants/{tenant}/runtimes/{runtime}",
     "PUT /tenants/{tenant}/secrets/{secret}",
@@ -61,6 +70,11 @@ TENANT_ADMINS_WRITE = {
     "PUT /tenants/{tenant}/services/{service}:rotate",
     "DELETE /tenants/{tenant}/services/{service}",
 }
+MEMBERS_WRITE = {
+    "POST /tenants/{tenant}/environments",
+    "DELETE /tenants/{tenant}/environments/{environment}",
+}
+"""What a tenant's members make for each other; of others' the service lets its admins alone delete any."""
 BY_JOBS = {
     "GET /users/{user}/jobs/{job}",
     "PUT /users/{user}/jobs/{job}:heartbeat",
@@ -82,6 +96,9 @@ OTHER_SCOPES = {
     "PUT /users/{user}/notifications": (scopes.NOTICES_WRITE, "same"),
     "POST /users/{user}/notifications:test": (scopes.NOTICES_WRITE, "same"),
     "GET /users/{user}/notices": (scopes.NOTICES_READ, "same"),
+    "GET /users/{user}/teams": (scopes.TENANTS_READ, "shows tenants"),
+    "POST /users/{user}/teams": (scopes.TENANTS_WRITE, "asks a tenant for a place"),
+    "DELETE /users/{user}/teams/{team}": (scopes.TENANTS_WRITE, "same"),
     "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
     "PUT /stored:take": (scopes.STORED_WRITE, "asked by what holds files, with a token for that alone"),
     "PUT /stored:give": (scopes.STORED_WRITE, "same"),
@@ -94,6 +111,11 @@ OTHER_SCOPES = {
         "it looks, though what it looks at is too much for an address",
     ),
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
+    "POST /announcements": (scopes.CLUSTER_WRITE, "tells everybody"),
+    "DELETE /announcements/{announcement}": (scopes.CLUSTER_WRITE, "same"),
+    "PUT /nodes/{node}:drain": (scopes.CLUSTER_WRITE, "changes what the cluster takes"),
+    "PUT /nodes/{node}:return": (scopes.CLUSTER_WRITE, "same"),
+    "GET /announcements": (scopes.NOTICES_READ, "what is told, to notebooks too"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
 MINE = {
@@ -121,6 +143,8 @@ def allowed(route: Route) -> set[Relation]:
     if "tenant" in route.params:
         if looks:
             return {Relation.MEMBER, Relation.TENANT_ADMIN}
+        if name in MEMBERS_WRITE:
+            return {Relation.MEMBER}
         return {Relation.TENANT_ADMIN} if name in TENANT_ADMINS_WRITE else {Relation.PLATFORM}
     return {Relation.SELF} if "user" in route.params else {Relation.PLATFORM}
 
@@ -136,8 +160,8 @@ def expected_scope(route: Route) -> str | None:
         return scopes.LEDGER_WRITE
     looks = route.method == "GET"
     first = route.path.strip("/").replace(":", "/").split("/")[0]
-    if {"job", "sweep"} & set(route.params) or route.path.partition(":")[0].endswith(
-        ("/jobs", "/runs", "/sweeps")
+    if {"job", "sweep", "environment"} & set(route.params) or route.path.partition(":")[0].endswith(
+        ("/jobs", "/runs", "/sweeps", "/environments")
     ):
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):

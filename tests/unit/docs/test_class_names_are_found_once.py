@@ -9,7 +9,18 @@ from pathlib import Path
 TOP = Path(__file__).parents[3]
 WIRE, NOTEBOOKS = "hub/mlp_api", "extensions/mlp"
 ON_THE_WIRE_TOO = {
-    *("Dataset", "Fact", "Failure", "Job", "LogLine", "Member", "Node", "Notice", "PreviewStop"),
+    *(
+        "Announcement",
+        "Dataset",
+        "Fact",
+        "Failure",
+        "Job",
+        "LogLine",
+        "Member",
+        "Node",
+        "Notice",
+        "PreviewStop",
+    ),
     *("ServiceAccount", "Sweep", "SweepTrial", "Taint", "Tenant", "User", "Verdict", "Why"),
 }
 IN_NOTEBOOKS_TOO = {"Job", "MLPError", "Refused", "Sweep", "Unauthorized"}

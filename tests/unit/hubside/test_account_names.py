@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.hubside.names import is_valid, normalize
+from mlp_hub.domain.account_names import is_valid, normalize
 
 
 @pytest.mark.parametrize("name", ["a", "ann", "ann.b", "a-1", "a_b", "z" * 32])

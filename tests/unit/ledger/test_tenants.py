@@ -13,7 +13,7 @@ from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant import Member, Role, User
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.service.nodes import Nodes
+from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.users import UserService, UserStanding
@@ -33,7 +33,7 @@ class Hub:
         self.tenants = TenantService(db, lambda: self.at, self.nodes, changed=self.changed)
         self.users = UserService(db, lambda: self.at)
         self.ledger = Ledger(db, lambda: self.at, self.nodes, changed=self.changed)
-        self.node_list = Nodes(db, self, lambda: self.at)
+        self.node_list = Nodes(db, self.nodes, lambda: self.at)
 
     def nodes(self) -> list[NodeInfo]:
         return [NodeInfo("n1", SIZE, Resources(cpu=2000, ram=8192), labels={"zone": "a"})]

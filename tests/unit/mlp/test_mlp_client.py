@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 
 import pytest
 
@@ -17,6 +18,7 @@ from mlp.handle import Job, free_name
 from mlp.transport import Address
 from mlp.verbs import MAGIC
 from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point, ranks
+from waiting import wait_for
 
 
 @pytest.fixture
@@ -461,6 +463,36 @@ class _Input:
         return self.text
 
 
+def test_a_job_that_has_not_ended_is_changed(world, capsys):
+    world.jobs["digits"] = job_record()
+    assert main(["update", "digits", "--priority", "low", "--time-limit", "2h"]) == 0
+    assert capsys.readouterr().out.strip() == "digits: priority low, time limit 2 h"
+    assert main(["update", "digits", "--time-limit", "none"]) == 0
+    assert capsys.readouterr().out.strip() == "digits: priority low, time limit none"
+    assert main(["update", "digits"]) == 2
+    assert "--priority, --time-limit, --place" in capsys.readouterr().err
+    assert main(["update", "digits", "--time-limit", "soon"]) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["ask", "red", "--cpu", "4"],
+        ["ask", "red", "--reason", "x"],
+        ["ask", "red", "--cpu", "-4", "--reason", "x"],
+        ["ask", "red", "--rom", "much", "--reason", "x"],
+        ["join"],
+        ["approve", "red"],
+        ["cap", "red", "--jobs", "-1"],
+        ["joins", "red", "--note", "x"],
+        ["leave", "red"],
+    ],
+)
+def test_what_is_no_act_of_a_team_is_refused_before_anybody_is_asked(world, capsys, line):
+    assert main(["team", *line]) == 2
+    assert capsys.readouterr().err
+
+
 def test_a_job_is_submitted_again_in_another_size(world, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
     assert main(["resubmit", "digits", "--workers", "1", "--time-limit", "20m", "--priority", "high"]) == 0
@@ -474,3 +506,36 @@ def test_a_job_is_submitted_again_in_another_size(world, capsys):
     assert main(["resubmit", "digits", "--workers", "none"]) == 2
     assert "--workers none" in capsys.readouterr().err
     assert main(["cancel", "digits", "--workers", "1"]) == 2
+
+
+def test_completion_never_waits_long_and_has_later_what_came_late():
+    answer = threading.Event()
+    asked = []
+
+    class Slow:
+        def jobs(self):
+            asked.append(1)
+            assert answer.wait(60)
+            return [{"name": "digits", "run": 1}]
+
+    names = Remembering(Slow, wait=0.01)
+    assert [names("jobs"), names("jobs")] == [[], []]
+    answer.set()
+    wait_for(lambda: names("jobs") == ["digits"])
+    assert asked == [1]
+
+
+def test_completion_of_a_program_knows_scripts_notebooks_and_the_way_to_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("train.py", "try.ipynb", "tree.txt", ".hidden.py"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "trials").mkdir()
+    (tmp_path / "trials" / "a.py").write_text("")
+    found = {"sweeps": ["tried"]}
+    lookup = lambda kind: found.get(kind, [])  # noqa: E731 - short
+    assert complete(["submit"], "tr", MAGIC, lookup) == ["train.py", "trials/", "try.ipynb"]
+    assert complete(["submit"], "trials/", MAGIC, lookup) == ["trials/a.py"]
+    assert complete(["submit"], "nowhere/", MAGIC, lookup) == []
+    assert complete(["sweep"], "tri", MAGIC, lookup) == ["trials/", "tried"]
+    assert complete(["sweeps"], "", MAGIC, lookup) == ["cancel", "extend", "ls", "rm", "show", "trials"]
+    assert complete(["sweeps", "show"], "", MAGIC, lookup) == ["tried"]

@@ -170,7 +170,7 @@ NAMES = {"jobs": ["digits", "digits-2", "nap"], "tenants": ["red"], "runtimes": 
         (["submit"], "--runtime=m", ["--runtime=mpi"]),
         (["submit", "--tenant"], "", ["red"]),
         (["submit", "--workers", "2"], "--work", []),
-        (["submit", "--env", "A=b"], "--en", ["--env"]),
+        (["submit", "--env", "A=b"], "--en", ["--env", "--env-name"]),
         (["watch"], "dig", ["digits", "digits-2"]),
         (["cancel", "nap"], "digits-", ["digits-2"]),
         (["submit", "a.py", "--"], "--wo", []),

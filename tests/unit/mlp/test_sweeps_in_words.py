@@ -58,7 +58,7 @@ def test_the_table_holds_exactly_what_the_service_takes() -> None:
         "code",
         "args",
         "array",
-        "provenance",  # is of single jobs
+        "provenance",  # is told by itself
     }
     for option in OWN:
         if option.name not in {"grid", "search"}:
@@ -212,3 +212,11 @@ def test_python_refuses_an_option_that_is_not_there() -> None:
     with pytest.raises(TypeError, match="sweep\\(\\) has no option 'trails'"):
         mlp.sweep(code="x", trails=3)
     assert BY_NAME["array"].wire is False
+
+
+def test_where_it_is_started_from_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlp.provenance.told", lambda: {"commit": "a" * 40, "dirty": False})
+    client = Answering()
+    sweeping.send(client, {"name": "search", "code": "1"}, named=True)
+    ((_, sent),) = client.asked
+    assert sent["provenance"] == {"commit": "a" * 40, "dirty": False}

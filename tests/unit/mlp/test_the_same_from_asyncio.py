@@ -14,7 +14,9 @@ from mlp import aio
 from mlp.client import Client
 from mlp.errors import JobTimeout, Refused
 from mlp.handle import Job
+from mlp.sweeping import Sweep
 from mlp_stand_in import FINISHED, StandIn, job_record
+from sweep_shapes import sweep as sweep_of
 
 BY_ITS_OWN = {"wait", "result", "check", "late", "watch"}
 """Methods of a job that are written for asyncio, or are of no use there: a notebook shows a job, a program does not."""
@@ -149,3 +151,45 @@ def test_a_type_checker_knows_both_and_finds_mistakes(tmp_path):
     errors = [line for line in found.splitlines() if ": error:" in line]
     assert len(errors) == 2, found
     assert all("arg-type" in line for line in errors), found
+
+
+def test_sweeps_are_started_waited_for_and_steered(monkeypatch):
+    asked = []
+
+    class Service:
+        def start_sweep(self, body):
+            asked.append(body)
+            return sweep_of(body["name"], state="running")
+
+        def sweep(self, name, user=None):
+            asked.append(name)
+            return sweep_of("search", state="finished")
+
+        def act_sweep(self, verb, name, user=None, more=None):
+            asked.append((verb, more))
+            return sweep_of("search", state="running")
+
+        def sweeps(self, **_):
+            return [sweep_of("search")]
+
+        def delete_sweep(self, name):
+            asked.append(name)
+
+    monkeypatch.setattr(Client, "from_env", classmethod(lambda cls: Service()))
+
+    async def go():
+        found = await aio.sweep(code="1", name="search", grid={"lr": [1, 2]}, wait=True)
+        assert (found.name, found.state, found.ended) == ("search", "finished", True)
+        assert not (await found.extend(trials=3)).ended
+        assert [one.reference for one in await aio.sweeps()] == [found.reference]
+        await (await aio.get_sweep("search")).delete()
+
+    asyncio.run(go())
+    assert asked[0]["grid"] == {"lr": [1, 2]}
+    assert ("extend", {"trials": 3}) in asked
+    with pytest.raises(TypeError, match="dry run"):
+        asyncio.run(aio.sweep(code="1", dry_run=True))
+
+
+def test_all_that_a_sweep_does_is_there():
+    assert public(Sweep) - {"note", "title", "user", "snapshot", "watch"} <= public(aio.AsyncSweep)

@@ -44,6 +44,41 @@ def test_a_queue_by_age_starts_the_older_job_first() -> None:
     assert admitted(plan_cycle(of("fifo"), 2)) == ["older"]
 
 
+@pytest.mark.parametrize("order", ["priority", "fifo", "fair", "maxmin"])
+def test_what_was_put_first_starts_first_whatever_the_order_of_the_queue(order: str) -> None:
+    s = snapshot(
+        job("older", at=0.0, priority=200),
+        job("second", at=1.0, place=-1),
+        job("first", at=2.0, place=-2),
+        nodes=ONE,
+        tenants=(tenant(queue_order=order),),
+    )
+    assert admitted(plan_cycle(s, 3)) == ["first"]
+
+
+@pytest.mark.parametrize("policy", ["fair", "maxmin", "fifo", "priority", "finish"])
+def test_what_a_team_puts_first_passes_nobody_of_another_team(policy: str) -> None:
+    tenants = (tenant("blue"), tenant("red"))
+    waiting = (job("blues", at=0.0, tenant="blue"), job("reds", at=1.0))
+    placed = (waiting[0], job("reds", at=1.0, place=-5))
+    with_policy: dict[str, Any] = {"nodes": ONE, "tenants": tenants, "name": policy}
+    assert admitted(plan_cycle(snapshot(*waiting, **with_policy), 2)) == ["blues"]
+    assert admitted(plan_cycle(snapshot(*placed, **with_policy), 2)) == ["blues"]
+
+
+def test_what_was_put_first_and_runs_is_stopped_for_a_higher_priority_of_another_team_as_ever() -> None:
+    def victims(place: int | None) -> list[str]:
+        s = snapshot(
+            job("urgent", at=1.0, priority=200, tenant="blue"),
+            nodes=(node(cpu=2),),
+            tenants=(tenant("blue", cpu=1), tenant("red", cpu=1)),
+            running=(runs(job("big", cpu=2, priority=50, at=0.5, place=place), "n"),),
+        )
+        return stopped(plan_cycle(s, 2))
+
+    assert victims(-1) == victims(None)
+
+
 @pytest.mark.parametrize(("order", "victims"), [("priority", ["low"]), ("fifo", [])])
 def test_priority_stops_nobody_in_a_queue_by_age(order: str, victims: list[str]) -> None:
     s = snapshot(

@@ -39,6 +39,7 @@ FULL = api.TenantCreate(
     network="outbound",
     leavers="stop",
     datasets="members",
+    joining="asked",
     description="a team",
 )
 

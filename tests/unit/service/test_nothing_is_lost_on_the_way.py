@@ -30,6 +30,7 @@ FULL = jobs_api.JobCreate(
     topology="spread",
     tensorboard="off",
     data=["digits", "bob/pets:train"],
+    env_name="tools",
 )
 
 

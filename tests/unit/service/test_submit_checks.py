@@ -129,7 +129,7 @@ def test_a_run_that_has_not_ended_is_named_with_what_to_do(directories: Director
 def test_a_key_that_was_remembered_before_there_were_runs_still_means_its_request() -> None:
     asked = JobCreate(name="j", code="x", cpu=1.5, env={"A": "1"})
     before = msgspec.json.encode(asked)
-    for later in (b',"replace":false', b',"params":{}', b',"provenance":null'):
+    for later in (b',"replace":false', b',"params":{}', b',"provenance":null', b',"env_name":null'):
         assert later in before
         before = before.replace(later, b"")
     assert fingerprint(asked) == hashlib.sha256(before).hexdigest()
@@ -153,3 +153,22 @@ def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there
         asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {}))
     asyncio.run(check_runtime(BUILT_IN["mpi"], lacks, {}))
     asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {"PYTHONPATH": "/home/ann/packages"}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"workers": 2, "runtime": "plain"}, "one kernel"),
+        ({"ps": 1}, "one kernel"),
+        ({"runtime": "mpi"}, "launcher of its own"),
+        ({"runtime": "torch"}, "launcher of its own"),
+        ({"args": ["--lr", "1"]}, "takes no arguments"),
+    ],
+)
+def test_a_notebook_is_one_process_with_parameters(
+    directories: Directories, fields: dict[str, Any], why: str
+) -> None:
+    (directories.homes / "ann" / "work.ipynb").write_text("{}")
+    with pytest.raises(Refused, match=why):
+        check(directories, entry="work.ipynb", **fields)
+    assert check(directories, entry="work.ipynb", params={"lr": 1}).entry == "work.ipynb"

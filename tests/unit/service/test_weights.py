@@ -84,3 +84,14 @@ def test_whatever_happens_to_jobs_what_is_counted_is_what_is_there(story: Story)
         mine = [j for j in there.values() if j.spec.user == user]
         assert weights.bytes_of(user) == sum(size_of(j.spec) for j in mine)
         assert weights.kinds_of(user) == {kind_of(j.spec) for j in mine if j.phase not in HOLDING}
+
+
+def test_what_a_waiting_job_asks_for_may_change() -> None:
+    weights = Weights()
+    before = job("a", spec())
+    changed = replace(before, spec=spec(priority="high"))
+    weights.change(None, before)
+    weights.change(before, changed)
+    assert weights.kinds_of("bob") == {kind_of(changed.spec)}
+    weights.change(changed, None)
+    assert not weights.kinds_of("bob")

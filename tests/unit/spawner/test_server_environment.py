@@ -25,6 +25,7 @@ def test_the_environment_holds_what_a_server_needs_and_nothing_of_the_hub():
         "HOME": "/home/ann",
         "JUPYTERHUB_API_TOKEN": "t0ken",
         "JUPYTERHUB_SERVICE_URL": "http+unix://x/user/ann/",
+        "JUPYTER_PATH": "/mlp/env/.kernels",
         "LANG": "C.UTF-8",
         "LOGNAME": "ann",
         "MEM_LIMIT": "1",

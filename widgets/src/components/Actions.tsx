@@ -78,6 +78,7 @@ export function Actions({ client, job, onDone, disabled }: {
           title={LOSS[asking]?.(title(job)).ask ?? ""}
           text={<p>{LOSS[asking]?.(title(job)).loss}</p>}
           yes={LABEL[asking]()}
+          no={asking === "cancel" ? t("Let it go on") : t("Cancel")}
           busy={busy !== null}
           error={error ? <ErrorBox error={error} /> : null}
           onYes={() => void go(asking)}

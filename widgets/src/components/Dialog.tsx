@@ -56,7 +56,7 @@ export function Dialog({ title, onClose, children }: {
 }
 
 /** Ask before something that cannot be undone. `text` says what is lost. */
-export function Confirm({ title, text, yes, no = t("Keep it"), busy, error, onYes, onNo }: {
+export function Confirm({ title, text, yes, no = t("Cancel"), busy, error, onYes, onNo }: {
   title: string;
   text: ComponentChildren;
   yes: string;

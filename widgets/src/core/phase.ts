@@ -31,6 +31,8 @@ export const word = (phase: string): string => row(phase).word();
 export const tone = (phase: string): Tone => row(phase).tone;
 export const actions = (phase: string): ActionName[] => row(phase).actions;
 export const isFinal = (phase: string): boolean => ["finished", "failed", "cancelled"].includes(phase);
+/** Whether something of it may still be changed. */
+export const isOpen = (phase: string): boolean => !isFinal(phase) && !["finishing", "cancelling", "deleting"].includes(phase);
 export const isWaiting = (phase: string): boolean => ["queued", "suspended"].includes(phase);
 
 const SIGNALS: Record<number, string> = {

@@ -30,6 +30,9 @@ const FIXED: RunColumn[] = [
   { key: "commit", title: () => t("Commit"), text: (r) => (r.commit ? `${r.commit.slice(0, 10)}${r.dirty ? "+" : ""}` : ""), numeric: false, sorts: false },
 ];
 
+/** Whose it is, where a table has those of several people. */
+export const OWNER: RunColumn = { key: "user", title: () => t("User"), text: (r) => r.user, numeric: false, sorts: false };
+
 /** All columns that may be chosen, for the parameters and metrics that the found runs have. */
 export function columnsFor(params: string[], metrics: string[]): RunColumn[] {
   const quoted = (name: string): string => (/[\s"]/.test(name) ? `"${name}"` : name);

@@ -93,7 +93,10 @@ export function alone(used: number, limit: number | null): Standing {
   return { used, limit, borrowed: 0, lent: 0, free: left === null ? null : Math.max(0, left), over: left === null ? 0 : Math.max(0, -left) };
 }
 
-export function standing(tenant: Tenant, dimension: "cpu" | "gpu" | "ram" | "rom"): Standing {
+/** What a standing is made of. */
+export type Holds = Pick<Tenant, "cpu" | "gpu" | "ram" | "rom" | "cpu_inuse" | "gpu_inuse" | "ram_inuse" | "rom_inuse" | "borrowed" | "lent" | "free" | "over">;
+
+export function standing(tenant: Holds, dimension: "cpu" | "gpu" | "ram" | "rom"): Standing {
   const used = tenant[`${dimension}_inuse`];
   const limit = tenant[dimension];
   const borrowed = tenant.borrowed[dimension] ?? 0;

@@ -4,17 +4,23 @@ import { t } from "./language";
 import { SUBMIT } from "./terms";
 import type { JobCreate } from "./wire";
 
-export const FIELDS = ["name", "runtime", "workers", "cpu", "gpu", "ram", "tenant", "time_limit"] as const;
+export const FIELDS = ["name", "runtime", "workers", "cpu", "gpu", "ram", "tenant", "time_limit", "params"] as const;
 export type FieldName = (typeof FIELDS)[number];
 export type Texts = Record<FieldName, string>;
 export type Faults = Partial<Record<FieldName, string>>;
 
+const PARAM = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/;
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
+const MOST_PARAMS = 100;
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}$/;
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const YEAR_S = 365 * 86_400;
 
 /** What may be a job: the service runs these. */
-export const runnable = (path: string): boolean => path.endsWith(".py");
+export const runnable = (path: string): boolean => path.endsWith(".py") || isNotebook(path);
+
+/** One kernel runs it: as one worker, by no launcher. */
+export const isNotebook = (path: string): boolean => path.endsWith(".ipynb");
 
 /** The file's name as that of a job. */
 export function nameOf(path: string): string {
@@ -31,6 +37,7 @@ export const textsOf = (path: string): Texts => ({
   ram: ram(SUBMIT.ram),
   tenant: "",
   time_limit: "",
+  params: "",
 });
 
 /** Seconds of "90s", "30m", "1h30m"; null where it is none. */
@@ -51,6 +58,16 @@ function workers(text: string): number | string | null {
   return low === high ? low : `${low}:${high}`;
 }
 
+/** What "lr=0.1 deep=true" means, as `--param` reads it; null where it is none. */
+export function params(text: string): Record<string, string | number | boolean> | null {
+  const words = text.split(/[\s,]+/).filter(Boolean);
+  const pairs = words.map((word): [string, string] => [word.split("=", 1)[0] ?? "", word.slice(word.indexOf("=") + 1)]);
+  if (words.length > MOST_PARAMS || words.some((word) => !word.includes("=")) || pairs.some(([name]) => !PARAM.test(name))) return null;
+  return Object.fromEntries(
+    pairs.map(([name, value]) => [name, /^(true|false)$/i.test(value) ? value.toLowerCase() === "true" : NUMBER.test(value) && Number.isFinite(Number(value)) ? Number(value) : value]),
+  );
+}
+
 export function read(path: string, texts: Texts): { body: JobCreate | null; faults: Faults } {
   const faults: Faults = {};
   const name = texts.name.trim();
@@ -65,14 +82,17 @@ export function read(path: string, texts: Texts): { body: JobCreate | null; faul
   }
   const limit = texts.time_limit.trim() ? seconds(texts.time_limit) : null;
   if (texts.time_limit.trim() && limit === null) faults.time_limit = t("a length of time such as 90s, 30m, 2h or 1h30m; empty means none");
+  const given = params(texts.params);
+  if (given === null) faults.params = t("names with values, as in lr=0.1 optimizer=adam");
   if (Object.keys(faults).length || count === null) return { body: null, faults };
   const value = (field: "cpu" | "gpu" | "ram"): number => {
     const amount = amounts[field];
     return (amount.ok ? amount.value : null) ?? SUBMIT[field];
   };
-  const body: JobCreate = { name, entry: path, workers: count, cpu: value("cpu"), gpu: value("gpu"), ram: value("ram") };
-  if (texts.runtime) body.runtime = texts.runtime;
+  const body: JobCreate = { name, entry: path, workers: isNotebook(path) ? 1 : count, cpu: value("cpu"), gpu: value("gpu"), ram: value("ram") };
+  if (texts.runtime && !isNotebook(path)) body.runtime = texts.runtime;
   if (texts.tenant) body.tenant = texts.tenant;
   if (limit !== null) body.time_limit = limit;
+  if (given && Object.keys(given).length) body.params = given;
   return { body, faults };
 }

@@ -45,6 +45,11 @@ export const PLAIN = {
     hint: () => t("Read only, and none of another tenant. What is started after the change goes by it."),
     options: () => [["own", t("The member's own")], ["members", t("Those of all members")]],
   },
+  joining: {
+    label: () => t("Asking for a place in it"),
+    hint: () => t("People see its name and description only where they may ask; its admins decide."),
+    options: () => [["closed", t("Nobody may ask")], ["asked", t("Anybody may ask")]],
+  },
 } satisfies Partial<Record<keyof TenantSettings, Plain>>;
 export type PlainField = keyof typeof PLAIN;
 export const PLAIN_FIELDS = Object.keys(PLAIN) as PlainField[];
@@ -88,7 +93,7 @@ export function textsOf(tenant: TenantSettings): Texts {
 
 /** What a setting is of which nothing is said. */
 function unsaid(field: PlainField): string {
-  return field === "leavers" ? "finish" : field === "datasets" ? "own" : field === "isolation" ? "shared" : "";
+  return field === "leavers" ? "finish" : field === "datasets" ? "own" : field === "isolation" ? "shared" : field === "joining" ? "closed" : "";
 }
 
 function plainTexts(of: (field: PlainField) => string): Record<PlainField, string> {

@@ -46,4 +46,4 @@ export const LINE_PER_TENANT: readonly string[] = ["fair", "maxmin"];
 export const SUBMIT = {"workers": 1, "ps": 0, "cpu": 1.0, "gpu": 0, "ram": 1024, "priority": "normal", "retries": 0, "tensorboard": "on"} as const;
 
 /** All that a tenant is configured by. */
-export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "data_root", "network", "leavers", "datasets", "description"] as const;
+export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "data_root", "network", "leavers", "datasets", "joining", "description"] as const;

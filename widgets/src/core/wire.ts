@@ -245,6 +245,36 @@ export interface ServerStop {
   why: string;
 }
 /**
+ * Lines of CSV: name, team, admin; a first line may name the columns. With `dry_run` it is only said what would be done.
+ */
+export interface PeopleImport {
+  csv: string;
+  dry_run?: boolean;
+}
+/**
+ * All lines in order, and how many of them do something, or did, and are refused.
+ */
+export interface PeopleImported {
+  people: ImportedPerson[];
+  done: number;
+  refused: number;
+}
+/**
+ * What becomes, or would become, of one line.
+ *
+ * `new`: the account is made; `joins`: it is there, and put into the team; `there`: nothing is to be done; `made` and `joined`:
+ * that was done; `refused`: nothing is done, for what `note` says. A `password` is shown this once.
+ */
+export interface ImportedPerson {
+  line: number;
+  name: string;
+  team: string;
+  admin: boolean;
+  state: "joined" | "joins" | "made" | "new" | "refused" | "there";
+  note: string;
+  password: string | null;
+}
+/**
  * A token of somebody, without what it is. `scopes` are the platform's that it holds.
  *
  * `last_used` is kept by the hub, some minutes apart; `last_from` is the address it came from last, empty where it was not
@@ -431,6 +461,7 @@ export interface Tenant {
   job_network: string;
   leavers: string;
   datasets: string;
+  joining: string;
   description: string;
   members: number;
   running: number;
@@ -534,6 +565,10 @@ export interface TenantCreate {
    * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
    */
   datasets?: "members" | "own";
+  /**
+   * whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is among the teams on their page with its description, and its admins decide
+   */
+  joining?: "asked" | "closed";
   description?: string;
 }
 /**
@@ -599,6 +634,10 @@ export interface TenantUpdate {
    * which of its datasets a member's jobs may read: `own`, the member's; `members`, those of all its members
    */
   datasets?: "members" | "own";
+  /**
+   * whether people may ask for a place in it: `closed`, they are not even told that it is there; `asked`, it is among the teams on their page with its description, and its admins decide
+   */
+  joining?: "asked" | "closed";
   description?: string;
 }
 /**
@@ -730,6 +769,110 @@ export interface Member {
  */
 export interface MemberUpdate {
   role?: "admin" | "member";
+}
+/**
+ * A request for more quota. The amounts are what the tenant would have, null where nothing is asked; `word` is the answer's.
+ */
+export interface QuotaRequest {
+  id: string;
+  tenant: string;
+  user: string;
+  asked_at: string;
+  cpu: number | null;
+  gpu: number | null;
+  ram: number | null;
+  rom: number | null;
+  reason: string;
+  state: "accepted" | "declined" | "open" | "withdrawn";
+  decided_by: string | null;
+  decided_at: string | null;
+  word: string;
+}
+/**
+ * What a tenant is to have, all together, of each dimension that is named; the others stay. `reason` says what for.
+ */
+export interface QuotaAsk {
+  reason: string;
+  cpu?: number | null;
+  gpu?: number | null;
+  ram?: number | null;
+  rom?: number | null;
+}
+/**
+ * A word to those who asked.
+ */
+export interface QuotaAnswer {
+  word?: string;
+}
+/**
+ * The tenants that somebody may ask; none where `managed_by`, who manages the groups of people, decides on all places.
+ */
+export interface Teams {
+  teams: Team[];
+  managed_by: string;
+}
+/**
+ * A tenant that may be asked for a place; `asked_at` is when this person did, null where they have not.
+ */
+export interface Team {
+  tenant: string;
+  description: string;
+  asked_at: string | null;
+}
+/**
+ * Whom one asks for a place, and a word to its admins.
+ */
+export interface JoinAsk {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  tenant: string;
+  note?: string;
+}
+/**
+ * A person's request for a place in a tenant.
+ */
+export interface JoinRequest {
+  tenant: string;
+  user: string;
+  asked_at: string;
+  note: string;
+}
+/**
+ * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
+ *
+ * `actor` is a user's name, or `system` for what the hub did by itself.
+ */
+export interface AuditEntry {
+  id: number;
+  time: string;
+  actor: string;
+  action: string;
+  object: string;
+  tenant: string | null;
+  detail: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant.
+ */
+export interface MemberCap {
+  user: string | null;
+  cpu: number | null;
+  gpu: number | null;
+  jobs: number | null;
+}
+/**
+ * The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+ *
+ * `user` null means each member who has no cap of their own. One in which all is null is taken away.
+ */
+export interface MemberCapSet {
+  user?: string | null;
+  cpu?: number | null;
+  gpu?: number | null;
+  jobs?: number | null;
 }
 /**
  * A booked window that is not over.
@@ -870,6 +1013,7 @@ export interface JobCreate {
    * @maxItems 32
    */
   data?: string[];
+  env_name?: string | null;
   /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 50 characters
    */
@@ -915,8 +1059,12 @@ export interface Provenance {
  *
  * `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
  *
+ * `put_first` says that an admin of its tenant put it before the others of its queue.
+ *
  * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
  * null for what was submitted here.
+ *
+ * `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
  */
 export interface Job {
   name: string;
@@ -989,8 +1137,11 @@ export interface Job {
   ran_s: number;
   progress_from: number;
   progress_since: string | null;
+  put_first: boolean;
   version: number;
   source: string | null;
+  env_name: string | null;
+  env_lock: string | null;
 }
 /**
  * One process of a job.
@@ -1057,6 +1208,20 @@ export interface Resubmit {
   args?: string[];
   exactly?: boolean;
   provenance?: Provenance | null;
+}
+/**
+ * What is to be other of a job that has not ended; what is left out stays.
+ *
+ * Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
+ * there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+ */
+export interface JobUpdate {
+  /**
+   * a-z, 0-9 and -, 1 to 50 characters
+   */
+  priority?: string;
+  time_limit?: number | null;
+  place?: "first" | "own";
 }
 /**
  * A job tells how it is doing.
@@ -1386,7 +1551,7 @@ export interface Curve {
  * All that is kept of a run.
  *
  * `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
- * NAME==VERSION as its client told them.
+ * NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock.
  */
 export interface RunDetail {
   run: ListedRun;
@@ -1402,6 +1567,8 @@ export interface RunDetail {
     [k: string]: string;
   };
   environment: string | null;
+  env_name: string | null;
+  env_lock: string | null;
   data: RunData[];
 }
 /**
@@ -1456,6 +1623,7 @@ export interface SweepCreate {
    * @maxItems 32
    */
   data?: string[];
+  env_name?: string | null;
   /**
    * letters, digits, -, _ and ., not beginning with - or ., 1 to 43 characters
    */
@@ -1756,6 +1924,50 @@ export interface LogLine {
  */
 export interface QueueHint {
   type: "changed";
+}
+/**
+ * An environment of a tenant.
+ *
+ * `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
+ * that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
+ * charged once. `jobs` have not ended and use it. `message` says why it is in error.
+ */
+export interface EnvironmentInfo {
+  name: string;
+  tenant: string;
+  user: string;
+  state: "creating" | "deleting" | "error" | "ready";
+  size: number;
+  packages: {
+    [k: string]: string;
+  };
+  lock: string;
+  shared_with: string[];
+  jobs: string[];
+  message: string;
+  created_at: string;
+}
+/**
+ * An environment to make: its name, and its requirements as a requirements.txt has them.
+ */
+export interface EnvironmentCreate {
+  /**
+   * an environment of the job's tenant, whose packages its Python has besides the platform's
+   */
+  name: string;
+  /**
+   * packages, one a line, with versions where they matter: pandas>=2.2; no options, addresses or paths
+   */
+  requirements: string;
+}
+/**
+ * An environment with the requirements it was asked for with, its whole lock, and the last that was written while it was made.
+ */
+export interface EnvironmentDetail {
+  environment: EnvironmentInfo;
+  requirements: string;
+  lock: string;
+  log: string;
 }
 /**
  * A version of a model to register: `src` says which file, or which directory with all below, becomes it.
@@ -2166,6 +2378,28 @@ export interface Notice {
   quiet: boolean;
 }
 /**
+ * Something that is told; `tenant` is empty where it is for everybody. It is plain text: whoever shows it shows it as such.
+ */
+export interface Announcement {
+  id: number;
+  tenant: string;
+  level: "critical" | "info" | "warning";
+  text: string;
+  begin: string;
+  until: string;
+  made_by: string;
+  made_at: string;
+}
+/**
+ * A new announcement, in plain text of one line: shown from `begin` (left out: at once) to before `until`.
+ */
+export interface AnnouncementCreate {
+  text: string;
+  until: string;
+  begin?: string | null;
+  level?: "critical" | "info" | "warning";
+}
+/**
  * A key of an app. `key` is there in the answer that made it, and never again; `used_at` is exact to a minute or so.
  */
 export interface AppKeyShown {
@@ -2319,62 +2553,65 @@ export interface CountedMinute {
   bytes_out: number;
 }
 /**
- * A node: what is there, what may be given out and what is in use.
+ * How all stands. `teams` are those that hold most and those for which most waits, of `teams_all`; `longest` waits longest.
  *
- * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
- * What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+ * `nodes` counts those that are there, `nodes_up` those that answer, `nodes_open` those that take new work; `troubles` are the first
+ * of the others. `teams` may be as old as `at`; all else is of this moment.
  */
-export interface Node {
+export interface Overview {
+  at: string;
+  teams: TeamHolds[];
+  teams_all: number;
+  running: number;
+  waiting: number;
+  suspended: number;
+  reasons: WaitingFor[];
+  longest: QueueEntry[];
+  problems: OverviewProblem[];
+  nodes: number;
+  nodes_up: number;
+  nodes_open: number;
+  troubles: NodeTrouble[];
+  servers: number;
+  servers_waiting: number;
+  apps: number;
+  replicas: number;
+}
+/**
+ * What a tenant holds of its quota (null: what the nodes have). The fields mean what those of a `Tenant` mean.
+ */
+export interface TeamHolds {
   name: string;
-  up: boolean;
-  schedulable: boolean;
-  conditions: NodeCondition[];
-  taints: Taint[];
-  cpu: number;
-  gpu: number;
-  gpu_kind: string | null;
-  ram: number;
-  cpu_allocatable: number;
-  ram_allocatable: number;
+  cpu: number | null;
+  gpu: number | null;
+  ram: number | null;
+  rom: number | null;
   cpu_inuse: number;
   gpu_inuse: number;
   ram_inuse: number;
-  cpu_others: number;
-  gpu_others: number;
-  ram_others: number;
-  labels: {
-    [k: string]: string;
+  rom_inuse: number;
+  borrowed: {
+    [k: string]: number;
   };
-  holders: Holding[];
+  lent: {
+    [k: string]: number;
+  };
+  free: {
+    [k: string]: number;
+  };
+  over: {
+    [k: string]: number;
+  };
+  running: number;
+  waiting: number;
 }
 /**
- * What is wrong with a node, and what is told of it.
+ * How many wait for one reason; null: no cycle has looked at them yet. `message` is what is said of the one that waits longest.
  */
-export interface NodeCondition {
-  kind: "Absent" | "Cordoned" | "DiskPressure" | "MemoryPressure" | "NotReady" | "PIDPressure";
+export interface WaitingFor {
+  reason: string | null;
+  count: number;
   message: string;
-}
-/**
- * What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant.
- */
-export interface Taint {
-  key: string;
-  value: string;
-  effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
-}
-/**
- * The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by.
- */
-export interface Scheduling {
-  policy: string;
-  meaning: string;
-  placement: string;
-  backfill: boolean;
-  preemption: boolean;
-  half_life_s: number;
-  min_run_s: number;
-  restart_cost_s: number;
-  aging_s: number;
 }
 /**
  * A waiting or running job in the cluster's queue, or a notebook server (`kind` server) that waits for its room.
@@ -2425,7 +2662,123 @@ export interface QueueEntry {
   started_at: string | null;
   expected_start: string | null;
   expected_because: string;
+  put_first: boolean;
   facts: Fact[];
+}
+/**
+ * Something that does not work, as `/health` tells it.
+ */
+export interface OverviewProblem {
+  component: string;
+  reason: string;
+  message: string;
+}
+/**
+ * A node that takes nothing new, and why.
+ */
+export interface NodeTrouble {
+  name: string;
+  up: boolean;
+  conditions: NodeCondition[];
+}
+/**
+ * What is wrong with a node, and what is told of it.
+ */
+export interface NodeCondition {
+  kind: "Absent" | "Cordoned" | "DiskPressure" | "Drained" | "MemoryPressure" | "NotReady" | "PIDPressure";
+  message: string;
+}
+/**
+ * A node: what is there, what may be given out and what is in use.
+ *
+ * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
+ * What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+ */
+export interface Node {
+  name: string;
+  up: boolean;
+  schedulable: boolean;
+  conditions: NodeCondition[];
+  taints: Taint[];
+  cpu: number;
+  gpu: number;
+  gpu_kind: string | null;
+  ram: number;
+  cpu_allocatable: number;
+  ram_allocatable: number;
+  cpu_inuse: number;
+  gpu_inuse: number;
+  ram_inuse: number;
+  cpu_others: number;
+  gpu_others: number;
+  ram_others: number;
+  labels: {
+    [k: string]: string;
+  };
+  holders: Holding[];
+}
+/**
+ * What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant.
+ */
+export interface Taint {
+  key: string;
+  value: string;
+  effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
+}
+/**
+ * How a node is drained, null while it is in service; what runs there; and how many `others` take new work.
+ */
+export interface NodeDrainPreview {
+  node: string;
+  drain: NodeDrained | null;
+  others: number;
+  stops: NodeUser[];
+}
+/**
+ * That a node is out of service: why, by whom and since when, and whether what runs there is moved away.
+ */
+export interface NodeDrained {
+  reason: string;
+  actor: string;
+  since: string;
+  evict: boolean;
+}
+/**
+ * Something that runs on a node, with `ranks` of its processes there `of` all.
+ *
+ * `checkpoint_every` (s) is how often a job said that it saves one; `ending`: it was asked to end already. The `name` of a
+ * server is that of a named one, empty of its user's own.
+ */
+export interface NodeUser {
+  kind: "app" | "job" | "server";
+  user: string;
+  name: string;
+  tenant: string;
+  ranks: number;
+  of: number;
+  checkpoint_every: number | null;
+  ending: boolean;
+}
+/**
+ * Why a node is taken out of service. With `evict` what runs there goes: jobs wait in the queue again, servers are stopped.
+ */
+export interface NodeDrainSet {
+  reason: string;
+  evict?: boolean;
+}
+/**
+ * The policy in force, as the settings that begin with `scheduling_` have it; `meaning` says what it goes by.
+ */
+export interface Scheduling {
+  policy: string;
+  meaning: string;
+  placement: string;
+  backfill: boolean;
+  preemption: boolean;
+  half_life_s: number;
+  min_run_s: number;
+  restart_cost_s: number;
+  aging_s: number;
 }
 /**
  * What a job of this shape would get.
@@ -2478,22 +2831,6 @@ export interface ResourceRequestTry {
 export interface ResourceRequestKey {
   id: string;
   applier: "am" | "dm" | "jm" | "mm" | "sp";
-}
-/**
- * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
- *
- * `actor` is a user's name, or `system` for what the hub did by itself.
- */
-export interface AuditEntry {
-  id: number;
-  time: string;
-  actor: string;
-  action: string;
-  object: string;
-  tenant: string | null;
-  detail: {
-    [k: string]: unknown;
-  };
 }
 /**
  * A decision of the scheduler with the job that it is about.

@@ -6,7 +6,7 @@ const lookup = (table: Record<string, () => string>, word: string): string => (O
 const EVENTS: Record<string, () => string> = {
   submitted: () => t("submitted"), queued: () => t("queued"), admitted: () => t("admitted"), starting: () => t("starting"), running: () => t("running"),
   suspending: () => t("suspending"), suspended: () => t("suspended"), resume: () => t("resumed"), resumed: () => t("resumed"), preempted: () => t("preempted"),
-  requeued: () => t("requeued"), resize: () => t("resize"), resized: () => t("resized"), finishing: () => t("finishing"), finished: () => t("finished"),
+  changed: () => t("changed"), requeued: () => t("requeued"), resize: () => t("resize"), resized: () => t("resized"), finishing: () => t("finishing"), finished: () => t("finished"),
   failed: () => t("failed"), cancelling: () => t("cancelling"), cancelled: () => t("cancelled"), deleting: () => t("deleting"),
   started: () => t("started"), waiting: () => t("waiting"), "metrics-full": () => t("metrics full"), "metrics-lost": () => t("metrics lost"),
   created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images there"), "first-line": () => t("first line"),
@@ -23,6 +23,8 @@ const FIELDS: Record<string, () => string> = {
   lending_limit: () => t("lending limit"), reserved: () => t("reserved"), queue_order: () => t("queue order"), isolation: () => t("isolation"), data_root: () => t("root of its own"),
   network: () => t("network"), leavers: () => t("jobs of leavers"), datasets: () => t("datasets that jobs may read"), description: () => t("description"), gpu_kinds: () => t("gpu kinds"), role: () => t("role"), amount: () => t("amount"),
   start: () => t("start"), end: () => t("end"), why: () => t("why"), jobs: () => t("jobs"), more: () => t("more"), default: () => t("default"),
+  priority: () => t("priority"), time_limit: () => t("time limit"), place: () => t("place"), jobs_at_once: () => t("jobs at once"), joining: () => t("asking for a place"),
+  amounts: () => t("amounts"), word: () => t("word"), note: () => t("note"),
   was: () => t("was"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 /** A field of what the audit log keeps. */

@@ -1,6 +1,7 @@
 /** The side panel: my jobs and, where I administer a team, its; and what is left of my quota. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Announced } from "../components/Announced";
 import { Empty, ErrorBox, Loading, StateBadge } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { useLanguage } from "../components/language";
@@ -107,6 +108,7 @@ export function Panel({ client, watch, visible, open, pages }: PanelProps): JSX.
         <h2>{t("Jobs")}</h2>
         {pages ? <a class="mlp-link" href={pages} target="_blank" rel="noopener">{t("All on MLP Hub")}</a> : null}
       </div>
+      <Announced client={client} every={visible ? 60_000 : 0} />
       <div class="mlp-lab-tools">
         {seen.mine.length ? (
           <Select label={t("Whose jobs")} hideLabel name="whose" value={team} onChange={setWhose} options={[["", t("Mine")], ...seen.mine.map((name): [string, string] => [name, t("Team {name}", { name })])]} />
@@ -131,7 +133,7 @@ export function Panel({ client, watch, visible, open, pages }: PanelProps): JSX.
         </ul>
       ) : (
         <Empty title={state ? t("No job in this state") : t("No jobs yet")}>
-          {state || team ? null : <p>{t("Submit a script: right-click it in the file browser.")}</p>}
+          {state || team ? null : <p>{t("Submit a script or a notebook: right-click it in the file browser.")}</p>}
         </Empty>
       )}
       {quota.data?.map(({ tenant }) => (

@@ -1,4 +1,4 @@
-/** A script as a job, with the options of `mlp submit` that most jobs need. */
+/** A script or a notebook as a job, with the options of `mlp submit` that most jobs need. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics";
@@ -7,7 +7,7 @@ import { useLoad } from "../components/hooks";
 import { paths, type Client } from "../core/api";
 import { t } from "../core/language";
 import { reference, title } from "../core/runs";
-import { read, textsOf, type FieldName } from "../core/submitform";
+import { isNotebook, read, textsOf, type FieldName } from "../core/submitform";
 import type { Job, RuntimeInfo } from "../core/wire";
 import { Field, Select } from "../panel/form";
 
@@ -78,14 +78,18 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
       >
         <div class="mlp-form-grid">
           {field("name", t("Name"), t("used again it is the next run"))}
-          <Select
-            label={t("Runtime")}
-            name="runtime"
-            value={texts.runtime}
-            onChange={(runtime) => setTexts((old) => ({ ...old, runtime }))}
-            options={[["", t("by the number of workers")], ...offered.map((name): [string, string] => [name, name])]}
-          />
-          {field("workers", t("Workers"), t("4, or 2:8 for as many as fit"))}
+          {isNotebook(path) ? null : (
+            <>
+              <Select
+                label={t("Runtime")}
+                name="runtime"
+                value={texts.runtime}
+                onChange={(runtime) => setTexts((old) => ({ ...old, runtime }))}
+                options={[["", t("by the number of workers")], ...offered.map((name): [string, string] => [name, name])]}
+              />
+              {field("workers", t("Workers"), t("4, or 2:8 for as many as fit"))}
+            </>
+          )}
           {field("cpu", t("CPU"), t("cores of each"))}
           {field("ram", t("Memory"), t("of each, as in 2 GiB"))}
           {field("gpu", t("GPU"), t("devices of each"))}
@@ -97,6 +101,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
             options={[["", t("yours")], ...(me.data?.tenants ?? []).map((name): [string, string] => [name, name])]}
           />
           {field("time_limit", t("Time limit"), t("as in 30m or 2h"), t("none"))}
+          {field("params", t("Parameters"), t("as in lr=0.1 epochs=5"), t("none"))}
         </div>
         {error || me.error ? <ErrorBox error={error ?? me.error} /> : null}
         <div class="mlp-dialog-buttons">

@@ -32,7 +32,7 @@ export interface CommandOptions {
 export type Args = Readonly<Record<string, unknown>>;
 
 export interface Shell {
-  readonly currentWidget: (LuminoWidget & { context?: { path?: unknown } }) | null;
+  readonly currentWidget: (LuminoWidget & { context?: { path?: unknown; model?: { dirty?: boolean }; save?: () => Promise<void> } }) | null;
   add(widget: LuminoWidget, area: string, options?: Readonly<Record<string, unknown>>): void;
   activateById(id: string): void;
 }

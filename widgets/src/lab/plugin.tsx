@@ -1,5 +1,5 @@
 /**
- * What JupyterLab and Notebook know of jobs: side panel, tabs, status bar, notifications, commands, and a form to submit a script.
+ * What JupyterLab and Notebook know of jobs: side panel, tabs, status bar, notifications, commands, and a form to submit a script or notebook.
  * Every token is optional: Notebook has no tabs, launcher or status bar, and then the hub's pages stand in.
  */
 import { render, type JSX } from "preact";
@@ -9,7 +9,7 @@ import { learn } from "../core/catalogues";
 import { t } from "../core/language";
 import { reference } from "../core/runs";
 import { hubPages } from "../core/server";
-import { runnable } from "../core/submitform";
+import { isNotebook, runnable } from "../core/submitform";
 import { counts, Watch, type News } from "../core/watching";
 import type { Job } from "../core/wire";
 import { shared, type Application, type ApputilsModule, type Args, type Files, type Launcher, type LuminoModule, type LuminoWidget, type Palette, type Restorer, type Shared, type StatusBar, type UiModule } from "./modules";
@@ -232,9 +232,14 @@ function activate(app: Application, parts: Parts, folder: string): void {
   });
   commands.addCommand(OPEN, { label: () => t("Open a job's monitor"), isVisible: () => false, execute: openTab });
   commands.addCommand(SUBMIT, {
-    label: () => t("Submit this script as a job …"),
+    label: () => (isNotebook(current()) ? t("Submit this notebook as a job …") : t("Submit this script as a job …")),
     isEnabled: () => runnable(current()),
-    execute: () => submit(current()),
+    execute: async () => {
+      const context = app.shell.currentWidget?.context;
+      // what runs is the file
+      if (context?.model?.dirty) await context.save?.();
+      submit(current());
+    },
   });
   commands.addCommand(SUBMIT_CHOSEN, {
     label: () => t("Submit as a job …"),
@@ -247,7 +252,9 @@ function activate(app: Application, parts: Parts, folder: string): void {
     isVisible: () => Boolean(pages),
     execute: (args) => window.open(pages + (PAGES[text(args["page"])]?.path ?? ""), "_blank", "noopener"),
   });
-  app.contextMenu.addItem({ command: SUBMIT_CHOSEN, selector: '.jp-DirListing-item[data-file-type="python"]', rank: 4 });
+  for (const kind of ["python", "notebook"]) {
+    app.contextMenu.addItem({ command: SUBMIT_CHOSEN, selector: `.jp-DirListing-item[data-file-type="${kind}"]`, rank: 4 });
+  }
   for (const command of [SHOW, SUBMIT]) parts.palette?.addItem({ command, category: CATEGORY });
   for (const page of Object.keys(PAGES)) parts.palette?.addItem({ command: PAGE, category: CATEGORY, args: { page } });
   parts.launcher?.add({ command: SHOW, category: "Other", rank: 50 });

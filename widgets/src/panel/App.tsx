@@ -9,6 +9,7 @@ import { useLoad, useSignUpsChanged } from "../components/hooks";
 import { choose, follow } from "./chosen";
 import { HubProvider } from "./context";
 import { PageHead } from "./form";
+import { Announced } from "../components/Announced";
 import { base, href, hubPage, Link, useAddress } from "./address";
 import { Telling } from "./Notifications";
 import { entries, place, type Place } from "./pages";
@@ -171,6 +172,7 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
       <Nav client={client} session={session} changed={() => load(true)} nav={shown.under} themes={themes} />
       <main class="mlp-main" id="main">
         <Problems client={client} />
+        <Announced client={client} />
         <Telling />
         {parts[0] === "admin" ? session.warnings.map((text) => <Warning key={text} text={text} />) : null}
         {shown.page}

@@ -19,7 +19,7 @@ const spans = (): [string, string][] => [["", t("All that is kept")], ["3600", t
 const kinds = (): [string, string][] => [["", t("All decisions")], ["admitted", t("Admitted")], ["preempted", t("Preempted")], ["resized", t("Resized")]];
 const TONES: Record<string, string> = { admitted: "good", preempted: "wait" };
 /** What the hub writes down; any other action may be typed too. */
-const ACTIONS = ["tenant.", "member.", "user.", "service_account.", "booking.", "quota.", "jobs.expire"];
+const ACTIONS = ["tenant.", "member.", "user.", "service_account.", "booking.", "quota.", "join.", "job.", "jobs.expire"];
 
 type Row = { key: string; entry: AuditEntry } | { key: string; made: JobDecision };
 
@@ -184,7 +184,7 @@ function ObjectName({ entry }: { entry: AuditEntry }): JSX.Element {
 }
 
 /** Long ones are cut after two lines, until somebody wants them. */
-function Details({ entry, now }: { entry: AuditEntry; now: number }): JSX.Element {
+export function Details({ entry, now }: { entry: AuditEntry; now: number }): JSX.Element {
   const [open, setOpen] = useState(false);
   const text = detailWords(entry, now);
   return (

@@ -2,14 +2,15 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Empty, ErrorBox, HeadingLevel, Loading, ShowMore, StateBadge, Table, type Column } from "../components/basics";
-import { useLoad, useNow } from "../components/hooks";
+import { useLoad, useNow, useView } from "../components/hooks";
 import { Monitor } from "../components/Monitor";
 import { paths } from "../core/api";
-import { sizeWords } from "../core/format";
-import { liveJob } from "../core/live";
+import { priorityName } from "../core/decisions";
+import { duration, sizeWords } from "../core/format";
+import { liveJob, type LiveJob } from "../core/live";
 import { keepingWords } from "../core/keeping";
 import { noteOf } from "../core/notes";
-import { isFinal, workersWords } from "../core/phase";
+import { isFinal, isWaiting, workersWords } from "../core/phase";
 import { reference, title } from "../core/runs";
 import { timing } from "../core/spans";
 import type { Job } from "../core/wire";
@@ -18,6 +19,7 @@ import { useHub } from "./context";
 import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
 import { RunDetails } from "./RunDetails";
+import { maySteer, Steer } from "./Steer";
 import { FirstSteps } from "./FirstSteps";
 import { go, href, Link } from "./address";
 import { n, t } from "../core/language";
@@ -105,6 +107,23 @@ function Runs({ user, name, shown }: { user: string; name: string; shown: string
   );
 }
 
+/** What may be changed of the job of this page. */
+function SteerHere({ live }: { live: LiveJob }): JSX.Element | null {
+  const { session } = useHub();
+  const { job } = useView(live.store);
+  if (!job || !maySteer(session, job)) return null;
+  return (
+    <section class="mlp-card" aria-label={t("Changes")}>
+      <div class="mlp-card-head">
+        <h2>{t("Changes")}</h2>
+        <span class="mlp-dim">{t("Priority {priority}, time limit {limit}", { priority: priorityName(job.priority), limit: job.time_limit === null ? t("none") : duration(job.time_limit) })}</span>
+        <span class="mlp-head-end"><Steer job={job} done={() => Promise.resolve()} /></span>
+      </div>
+      {job.put_first && isWaiting(job.phase) ? <p class="mlp-dim">{t("Put first by an admin of {tenant}", { tenant: job.tenant })}</p> : null}
+    </section>
+  );
+}
+
 export function JobPage({ user, name }: { user: string; name: string }): JSX.Element {
   const { client, session, say } = useHub();
   const spoken = useLanguage(); // another language: the stream tells all anew
@@ -143,6 +162,7 @@ export function JobPage({ user, name }: { user: string; name: string }): JSX.Ele
           />
         </HeadingLevel.Provider>
       </div>
+      <SteerHere live={live} />
       <RunDetails user={user} name={name} />
       <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} />
     </>

@@ -1,18 +1,21 @@
 /** My own page: who I am here, my tenants, my tokens, my jobs, and the command for my own machine. */
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
+import { Dialog } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago } from "../core/format";
 import { n, t } from "../core/language";
 import { jobLines, tokenLine, type JobLine } from "../core/me";
-import type { Job, TokenInfo } from "../core/wire";
+import type { Job, Teams, TokenInfo } from "../core/wire";
 import { base, href, hubPage, Link } from "./address";
-import { useHub } from "./context";
-import { PageHead } from "./form";
+import { useHub, useRun } from "./context";
+import { Field, PageHead } from "./form";
 import { Notifications } from "./Notifications";
 
 const EVERY = 5000;
+const TEAMS_EVERY = 30_000;
 
 export function MePage(): JSX.Element {
   const { session } = useHub();
@@ -31,11 +34,68 @@ export function MePage(): JSX.Element {
             </li>
           ))}
         </ul>
+        <OtherTeams user={session.username} />
       </section>
       <Recent user={session.username} />
       <Notifications />
       <Tokens user={session.username} />
       <Client />
+    </>
+  );
+}
+
+/** Teams that one is not in, and may ask for a place. */
+function OtherTeams({ user }: { user: string }): JSX.Element | null {
+  const { client } = useHub();
+  const now = useNow(60_000);
+  const found = useLoad(`teams ${user}`, () => client.get<Teams>(paths.teams(user)), TEAMS_EVERY);
+  const [asking, setAsking] = useState<string | null>(null);
+  const [note, setNote] = useState("");
+  const { run, busy, error, clear } = useRun(async () => {
+    setAsking(null);
+    setNote("");
+    await found.reload();
+  });
+  if (found.error) return <ErrorBox error={found.error} retry={() => void found.reload()} />;
+  if (found.data?.managed_by) return <p class="mlp-dim">{t("Who is in which team follows the groups of {provider}.", { provider: found.data.managed_by })}</p>;
+  if (!found.data?.teams.length) return null;
+  return (
+    <>
+      <h3>{t("Other teams")}</h3>
+      <ul class="mlp-lines">
+        {found.data.teams.map((team) => (
+          <li key={team.tenant}>
+            <b class="mlp-plain">{team.tenant}</b> <span class="mlp-dim">{team.description}</span>{" "}
+            {team.asked_at ? (
+              <>
+                <Chip kind="wait">{t("asked {ago}", { ago: ago(team.asked_at, now) })}</Chip>{" "}
+                <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Take back the request to {tenant}", { tenant: team.tenant })} onClick={() => void run(() => client.delete(paths.team(user, team.tenant)), t("{tenant} is asked no more", { tenant: team.tenant }))}>{t("Take back")}</button>
+              </>
+            ) : (
+              <button type="button" class="mlp-button mlp-small" aria-label={t("Ask to join {tenant}", { tenant: team.tenant })} onClick={() => {
+                clear();
+                setAsking(team.tenant);
+              }}>{t("Ask to join")}</button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {error && !asking ? <ErrorBox error={error} /> : null}
+      {asking ? (
+        <Dialog title={t("Ask {tenant} for a place", { tenant: asking })} onClose={() => setAsking(null)}>
+          <form class="mlp-form" noValidate onSubmit={(e) => {
+            e.preventDefault();
+            void run(() => client.post(paths.teams(user), { tenant: asking, note: note.trim() }), t("The admins of {tenant} were asked", { tenant: asking }));
+          }}>
+            <Field name="note" label={t("A word to its admins")} value={note} onInput={setNote} autofocus hint={t("At most 200 characters; may be left out")} />
+            {error ? <ErrorBox error={error} /> : null}
+            <div class="mlp-dialog-buttons">
+              <button type="button" class="mlp-button" onClick={() => setAsking(null)}>{t("Close")}</button>
+              <button type="submit" class="mlp-button mlp-primary" disabled={busy}>{t("Ask to join")}</button>
+            </div>
+          </form>
+        </Dialog>
+      ) : null}
     </>
   );
 }

@@ -1,5 +1,6 @@
 /** The machines as a map of who uses what. */
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, QuotaBar } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { cores, cpus, gpus, ram, sizeWords, trim } from "../core/format";
@@ -7,6 +8,7 @@ import { alone } from "../core/sharing";
 import type { Node, NodeCondition } from "../core/wire";
 import { rich } from "../components/language";
 import { useHub } from "./context";
+import { Drain } from "./Drain";
 import { PageHead } from "./form";
 import { n, t } from "../core/language";
 
@@ -73,8 +75,12 @@ const CONDITIONS: Record<NodeCondition["kind"], () => string> = {
   MemoryPressure: () => t("Memory pressure"),
   DiskPressure: () => t("Disk pressure"),
   PIDPressure: () => t("Out of process ids"),
+  Drained: () => t("Out of service"),
   Absent: () => t("Could be added"),
 };
+
+/** What is wrong with a node, in a word or two. */
+export const conditionWord = (kind: NodeCondition["kind"]): string => CONDITIONS[kind]();
 
 /** Whether it takes new ranks, and if not, why. */
 function State({ node }: { node: Node }): JSX.Element {
@@ -82,9 +88,12 @@ function State({ node }: { node: Node }): JSX.Element {
   return <>{node.conditions.map((c) => <Chip key={c.kind} kind={c.kind === "NotReady" ? "bad" : "wait"}>{CONDITIONS[c.kind]()}</Chip>)}</>;
 }
 
+const isDrained = (node: Node): boolean => node.conditions.some((c) => c.kind === "Drained");
+
 export function NodesPage(): JSX.Element {
   const { client } = useHub();
   const nodes = useLoad("nodes", () => client.list<Node>("/nodes"), EVERY);
+  const [draining, setDraining] = useState("");
   const items = nodes.data?.items ?? [];
   const users = [...new Set(items.flatMap((node) => node.holders.map((h) => h.user)))].sort();
   return (
@@ -103,12 +112,16 @@ export function NodesPage(): JSX.Element {
           ))}
         </ul>
       ) : null}
+      {draining ? <Drain node={draining} done={nodes.reload} close={() => setDraining("")} /> : null}
       <div class="mlp-nodes">
         {items.map((node) => (
           <section key={node.name} class="mlp-card" aria-label={t("Node {name}", { name: node.name })}>
             <div class="mlp-card-head">
               <h2>{node.name}</h2>
               <State node={node} />
+              <button type="button" class="mlp-button mlp-small mlp-head-end" aria-label={isDrained(node) ? t("Out of service: {name}", { name: node.name }) : t("Take out of service: {name}", { name: node.name })} onClick={() => setDraining(node.name)}>
+                {isDrained(node) ? t("Out of service") : t("Take out of service")}
+              </button>
               <span class="mlp-dim">{[n("1 core", "{n} cores", node.cpu), ram(node.ram), ...(node.gpu ? [gpus(node.gpu, node.gpu_kind)] : [])].join(t(", "))}</span>
             </div>
             {node.conditions.filter((c) => c.message).map((c) => <p key={c.kind} class="mlp-dim">{c.message}</p>)}

@@ -18,6 +18,7 @@ import type { Fact, QueueEntry, Scheduling, Tenant, Why } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead, Select } from "./form";
 import { Named } from "./Jobs";
+import { maySteer, Steer } from "./Steer";
 import { href, Link } from "./address";
 import { n, t } from "../core/language";
 
@@ -77,6 +78,7 @@ function Waits({ e }: { e: QueueEntry }): JSX.Element {
   return (
     <>
       <span class="mlp-clip mlp-waits" title={why}>{why}</span>
+      {e.put_first && e.phase === "queued" ? <span class="mlp-dim mlp-unknown">{t("Put first by an admin of {tenant}", { tenant: e.tenant })}</span> : null}
       {unknown ? <span class="mlp-dim mlp-unknown">{unknownStart(e.expected_because)}</span> : null}
       {e.phase === "queued" ? <Behind e={e} /> : null}
     </>
@@ -152,14 +154,17 @@ function App({ e }: { e: QueueEntry }): JSX.Element {
 }
 
 /** What waits, in its order with the reasons, and what runs. */
-export function QueueTables({ rows, tenants, line = "" }: {
+export function QueueTables({ rows, tenants, line = "", done }: {
   rows: QueueEntry[];
   /** They are of several tenants. */
   tenants: boolean;
   /** How they are ordered, in a sentence. */
   line?: string;
+  /** What to do after a job was changed. */
+  done: () => Promise<void>;
 }): JSX.Element {
   const now = useNow(1000);
+  const { session } = useHub();
   const Head = tenants ? "h2" : "h3"; // of one tenant they stand below a heading on its page
   const waiting = rows.filter((e) => isWaiting(e.phase)).sort((a, b) => (a.position ?? 1e9) - (b.position ?? 1e9));
   const running = rows.filter((e) => !isWaiting(e.phase));
@@ -169,6 +174,9 @@ export function QueueTables({ rows, tenants, line = "" }: {
     ...(tenants ? [{ title: t("Tenant"), cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),
     { title: t("State"), cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
   ];
+  const steer: Column<QueueEntry>[] = rows.some((e) => e.kind === "job" && maySteer(session, e))
+    ? [{ title: t("Actions"), hideTitle: true, kind: "num", cell: (e) => (e.kind === "job" ? <Steer job={e} done={done} /> : null) }]
+    : [];
   const waits: Column<QueueEntry>[] = [
     { title: tenants ? t("In its line") : "#", cell: (e) => e.position ?? "–", kind: "num tight" },
     job,
@@ -178,6 +186,7 @@ export function QueueTables({ rows, tenants, line = "" }: {
     { title: t("Why it waits"), cell: (e) => <Waits e={e} />, kind: "grow" },
     { title: t("Expected"), cell: (e) => expected(e, now), kind: "num" },
     { title: t("Waiting"), cell: (e) => waited(e, now), kind: "num low" },
+    ...steer,
   ];
   const runs: Column<QueueEntry>[] = [
     job,
@@ -185,6 +194,7 @@ export function QueueTables({ rows, tenants, line = "" }: {
     { title: t("Uses"), cell: sizeWords, kind: "grow" },
     { title: t("Priority"), cell: (e) => priorityName(e.priority), kind: "low" },
     { title: t("Started"), cell: (e) => (e.started_at ? ago(e.started_at, now) : "–"), kind: "num" },
+    ...steer,
   ];
   return (
     <>
@@ -230,7 +240,7 @@ export function QueuePage(): JSX.Element {
       ) : rows.length === 0 ? (
         <Empty title={t("Nothing runs and nothing waits")} />
       ) : (
-        <QueueTables rows={rows} tenants line={scheduling.data ? lineWords(scheduling.data.policy, owners.data?.items ?? [], rows) : ""} />
+        <QueueTables rows={rows} tenants done={queue.reload} line={scheduling.data ? lineWords(scheduling.data.policy, owners.data?.items ?? [], rows) : ""} />
       )}
     </>
   );

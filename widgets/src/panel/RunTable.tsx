@@ -23,7 +23,10 @@ function useNarrow(): boolean {
   return narrow;
 }
 
-export function RunTable({ of, columns, total, rowAt, need, sort, onSort, selected, onSelect, onSelectAll }: {
+export function RunTable({ caption, selects, of, columns, total, rowAt, need, sort, onSort, selected, onSelect, onSelectAll }: {
+  caption: string;
+  /** Whether rows can be selected, to do something with many. */
+  selects: boolean;
   /** What was searched, and the order: another one is looked at from its top. */
   of: string;
   columns: RunColumn[];
@@ -87,10 +90,10 @@ export function RunTable({ of, columns, total, rowAt, need, sort, onSort, select
   return (
     <div class="mlp-runs-box" ref={box} onKeyDown={keys} tabIndex={-1}>
       <table class="mlp-table mlp-runs-table" aria-rowcount={total + 1}>
-        <caption class="mlp-hidden">{t("My runs")}</caption>
+        <caption class="mlp-hidden">{caption}</caption>
         <thead>
           <tr>
-            <th scope="col" class="mlp-col-tight"><input type="checkbox" checked={all} aria-label={t("Select all {n} runs", { n: total })} onChange={(e) => onSelectAll(e.currentTarget.checked)} /></th>
+            {selects ? <th scope="col" class="mlp-col-tight"><input type="checkbox" checked={all} aria-label={t("Select all {n} runs", { n: total })} onChange={(e) => onSelectAll(e.currentTarget.checked)} /></th> : null}
             {head("name", t("Run"), true, false)}
             {columns.map((c) => head(c.key, c.title(), c.sorts, c.numeric))}
             {head("submitted", t("Submitted"), true, true)}
@@ -101,11 +104,11 @@ export function RunTable({ of, columns, total, rowAt, need, sort, onSort, select
           {rows.map((at) => {
             const run = rowAt(at);
             if (!run) {
-              return <tr key={at} data-at={at} aria-rowindex={at + 2} class="mlp-run-row" style={high}><td colSpan={columns.length + 3}><span class={`mlp-skeleton mlp-skeleton-${at % 3}`} /></td></tr>;
+              return <tr key={at} data-at={at} aria-rowindex={at + 2} class="mlp-run-row" style={high}><td colSpan={columns.length + (selects ? 3 : 2)}><span class={`mlp-skeleton mlp-skeleton-${at % 3}`} /></td></tr>;
             }
             return (
               <tr key={at} data-at={at} aria-rowindex={at + 2} class={selected.has(reference(run)) ? "mlp-run-row mlp-selected" : "mlp-run-row"} style={high}>
-                <td class="mlp-col-tight"><input type="checkbox" checked={selected.has(reference(run))} aria-label={t("Select {run}", { run: title(run) })} onChange={(e) => onSelect(run, e.currentTarget.checked)} /></td>
+                {selects ? <td class="mlp-col-tight"><input type="checkbox" checked={selected.has(reference(run))} aria-label={t("Select {run}", { run: title(run) })} onChange={(e) => onSelect(run, e.currentTarget.checked)} /></td> : null}
                 <td class="mlp-col-name"><Named job={run} /></td>
                 {columns.map((c) => (
                   <td key={c.key} class={c.numeric ? "mlp-col-num" : isWide(c) ? "mlp-run-wide" : ""} data-title={c.title()} title={t("{name}: {value}", { name: c.title(), value: c.text(run) })}>

@@ -8,9 +8,9 @@ import { rich } from "../components/language";
 import { paths } from "../core/api";
 import { n, t } from "../core/language";
 import { reference } from "../core/runs";
-import { columnsFor, turned, usual } from "../core/runtable";
+import { columnsFor, OWNER, turned, usual } from "../core/runtable";
 import type { ListedRun, RunOutcome, RunPage } from "../core/wire";
-import { go, href } from "./address";
+import { go, href, Link } from "./address";
 import { useHub } from "./context";
 import { Field, PageHead } from "./form";
 import { RunTable } from "./RunTable";
@@ -32,10 +32,11 @@ function kept(): string[] | null {
 }
 
 /** Rows of a search, loaded block by block as they come into view. */
-function useRows(search: string, sort: string): { page: RunPage | null; error: unknown; reload: () => Promise<void>; rowAt: (at: number) => ListedRun | undefined; need: (from: number, to: number) => void } {
+function useRows(tenant: string | null, search: string, sort: string): { page: RunPage | null; error: unknown; reload: () => Promise<void>; rowAt: (at: number) => ListedRun | undefined; need: (from: number, to: number) => void } {
   const { client, session } = useHub();
   const key = `${search}\n${sort}`;
-  const first = useLoad(`runs ${key}`, () => client.get<RunPage>(paths.runs(session.username, search, sort, 0, BLOCK)), EVERY);
+  const path = (start: number): string => (tenant === null ? paths.runs(session.username, search, sort, start, BLOCK) : paths.tenantRuns(tenant, search, sort, start, BLOCK));
+  const first = useLoad(`runs ${tenant ?? ""} ${key}`, () => client.get<RunPage>(path(0)), EVERY);
   const [, drawn] = useState(0);
   const blocks = useRef({ key, rows: new Map<number, ListedRun[]>(), asked: new Set<number>() });
   if (blocks.current.key !== key) blocks.current = { key, rows: new Map(), asked: new Set() };
@@ -48,7 +49,7 @@ function useRows(search: string, sort: string): { page: RunPage | null; error: u
     for (let b = Math.max(1, Math.floor(from / BLOCK)); b * BLOCK < to; b += 1) {
       if (mine.asked.has(b)) continue;
       mine.asked.add(b);
-      client.get<RunPage>(paths.runs(session.username, search, sort, b * BLOCK, BLOCK)).then(
+      client.get<RunPage>(path(b * BLOCK)).then(
         (found) => {
           mine.rows.set(b, found.runs);
           drawn((k) => k + 1);
@@ -56,7 +57,7 @@ function useRows(search: string, sort: string): { page: RunPage | null; error: u
         () => mine.asked.delete(b),
       );
     }
-  }, [client, session.username, search, sort]);
+  }, [client, session.username, tenant, search, sort]);
   const rowAt = (at: number): ListedRun | undefined => (at < BLOCK ? page?.runs[at] : blocks.current.rows.get(Math.floor(at / BLOCK))?.[at % BLOCK]);
   const reload = async (): Promise<void> => {
     blocks.current = { key, rows: new Map(), asked: new Set() };
@@ -65,7 +66,8 @@ function useRows(search: string, sort: string): { page: RunPage | null; error: u
   return { page, error: first.error, reload, rowAt, need };
 }
 
-export function RunsPage(): JSX.Element {
+/** Mine, or as its admin those of a team, also ended ones. */
+export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Element {
   const { client, session, say } = useHub();
   const [typed, setTyped] = useState("");
   const search = useSettled(typed.trim(), 150);
@@ -76,9 +78,9 @@ export function RunsPage(): JSX.Element {
   const [refused, setRefused] = useState<RunOutcome[]>([]);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
-  const { page, error: failed, reload, rowAt, need } = useRows(search, sort);
-  const columns = useMemo(() => columnsFor(page?.params ?? [], page?.metrics ?? []), [page?.params.join("\n"), page?.metrics.join("\n")]);
-  const shown = new Set(chosen ?? usual(columns));
+  const { page, error: failed, reload, rowAt, need } = useRows(tenant, search, sort);
+  const columns = useMemo(() => [...(tenant === null ? [] : [OWNER]), ...columnsFor(page?.params ?? [], page?.metrics ?? [])], [tenant, page?.params.join("\n"), page?.metrics.join("\n")]);
+  const shown = new Set(chosen ?? [OWNER.key, ...usual(columns)]);
   useEffect(() => setSelected(new Set()), [search]);
   const choose = (key: string, on: boolean): void => {
     const next = columns.filter((c) => (c.key === key ? on : shown.has(c.key))).map((c) => c.key);
@@ -131,8 +133,15 @@ export function RunsPage(): JSX.Element {
   const compare = (): void => go(href("compare", session.username, [...selected].slice(0, MOST_COMPARED).join(",")));
   return (
     <>
-      <PageHead title={t("Runs")} sub={page ? n("1 run", "{n} runs", total) : undefined}>
-        <a class="mlp-button mlp-small" href={client.base + paths.runsCsv(session.username, search, sort)} download="runs.csv">{t("CSV")}</a>
+      {tenant === null ? null : (
+        <p class="mlp-crumbs">
+          <Link to={session.admin ? href("admin", "tenants", tenant) : href("tenants", tenant)}>{tenant}</Link>
+          <span aria-hidden="true"> / </span>
+          {t("Runs")}
+        </p>
+      )}
+      <PageHead title={tenant === null ? t("Runs") : t("Runs of {tenant}", { tenant })} sub={page ? n("1 run", "{n} runs", total) : undefined}>
+        <a class="mlp-button mlp-small" href={client.base + (tenant === null ? paths.runsCsv(session.username, search, sort) : paths.tenantRunsCsv(tenant, search, sort))} download="runs.csv">{t("CSV")}</a>
         <details class="mlp-columns">
           <summary class="mlp-button mlp-small">{t("Columns")}</summary>
           <fieldset class="mlp-columns-list">
@@ -170,10 +179,11 @@ export function RunsPage(): JSX.Element {
         failed ? null : <Loading what={t("Loading runs")} lines={8} />
       ) : total === 0 ? (
         <Empty title={search ? t("No run fits this search") : t("No runs yet")}>
-          {search ? null : <p>{rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --param lr=0.1 --name digits</code> })}</p>}
+          {search || tenant !== null ? null : <p>{rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --param lr=0.1 --name digits</code> })}</p>}
         </Empty>
       ) : (
         <RunTable
+          caption={tenant === null ? t("My runs") : t("Runs of {tenant}", { tenant })} selects={tenant === null}
           of={`${search}\n${sort}`} columns={columns.filter((c) => shown.has(c.key))} total={total} rowAt={rowAt} need={need} sort={sort}
           onSort={(key) => setSort(turned(sort, key))} selected={selected} onSelect={select} onSelectAll={(on) => void selectAll(on)}
         />
@@ -185,6 +195,7 @@ export function RunsPage(): JSX.Element {
           title={asking === "delete" ? n("Delete 1 run?", "Delete {n} runs?", selected.size) : n("Cancel 1 job?", "Cancel {n} jobs?", selected.size)}
           text={<p>{asking === "delete" ? t("Their records, logs, curves and files are removed. This cannot be undone. Those that have not ended stay.") : t("Their ranks are stopped for good. What they have written stays.")}</p>}
           yes={asking === "delete" ? t("Delete") : t("Cancel jobs")}
+          no={asking === "delete" ? t("Cancel") : t("Let them go on")}
           busy={busy} error={error ? <ErrorBox error={error} /> : null} onYes={() => void act(asking)} onNo={() => setAsking(null)}
         />
       ) : null}

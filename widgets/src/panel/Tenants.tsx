@@ -14,6 +14,7 @@ import { create, unchanged, update, type Read, type Texts } from "../core/tenant
 import type { QueueEntry, Tenant, TenantPreview, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
+import { Announcing } from "./Announcing";
 import { Bookings } from "./Bookings";
 import { Members } from "./Members";
 import { Programs } from "./Programs";
@@ -22,6 +23,7 @@ import { QueueTables, useQueueHints } from "./Queue";
 import { go, href, Link } from "./address";
 import { Runtimes } from "./Runtimes";
 import { Secrets } from "./Secrets";
+import { Caps, Joins, MoreQuota, TeamAudit } from "./Team";
 import { TenantForm } from "./TenantForm";
 import { n, t } from "../core/language";
 
@@ -151,6 +153,11 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         title={name}
         sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
+        {manages ? (
+          <Link to={href("tenants", name, "runs")} cls="mlp-button">
+            {t("All runs")}
+          </Link>
+        ) : null}
         {session.admin && tenant && !editing ? (
           <>
             <button type="button" class="mlp-button" onClick={() => setEditing(true)}>
@@ -188,12 +195,17 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
+          {manages ? <Announcing tenant={name} /> : null}
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />
-          {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} /> : null}
+          {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} done={state.reload} /> : null}
+          {manages ? <Joins tenant={name} open={tenant.joining === "asked"} /> : null}
           {manages ? <Members tenant={name} /> : null}
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
           {manages ? <Secrets of={{ tenant: name }} /> : null}
+          {manages ? <Caps tenant={name} /> : null}
+          {manages ? <MoreQuota tenant={tenant} /> : null}
+          {manages ? <TeamAudit tenant={name} /> : null}
         </>
       ) : null}
       {deleting && tenant ? <DeleteTenant tenant={tenant} close={() => setDeleting(false)} /> : null}
@@ -201,14 +213,14 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   );
 }
 
-function TenantQueue({ rows, order }: { rows: QueueEntry[]; order: string }): JSX.Element {
+function TenantQueue({ rows, order, done }: { rows: QueueEntry[]; order: string; done: () => Promise<void> }): JSX.Element {
   return (
     <section class="mlp-card" aria-label={t("Queue")}>
       <div class="mlp-card-head">
         <h2>{t("Queue")}</h2>
         <span class="mlp-dim">{t("Goes by {order}", { order: orderWords(order) })}</span>
       </div>
-      {rows.length ? <QueueTables rows={rows} tenants={false} /> : <p class="mlp-dim">{t("Nothing runs and nothing waits.")}</p>}
+      {rows.length ? <QueueTables rows={rows} tenants={false} done={done} /> : <p class="mlp-dim">{t("Nothing runs and nothing waits.")}</p>}
     </section>
   );
 }

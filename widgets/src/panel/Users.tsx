@@ -9,6 +9,7 @@ import type { Member, Tenant, User } from "../core/wire";
 import { useHub, useRun } from "./context";
 import { joined, leavesDefault, roles } from "./Members";
 import { Manage } from "./Account";
+import { Import } from "./Import";
 import { PageHead, Select } from "./form";
 import { href, Link } from "./address";
 import { n, t } from "../core/language";
@@ -26,6 +27,8 @@ function countWords(total: number, search: string, waiting: number): string {
 
 export function UsersPage(): JSX.Element {
   const { client, say } = useHub();
+  const [approving, setApproving] = useState(false);
+  const [importing, setImporting] = useState(false);
   const [asking, setAsking] = useState<Asking | null>(null);
   const [filter, setFilter] = useState("");
   const [limit, setLimit] = useState(PAGE);
@@ -41,11 +44,17 @@ export function UsersPage(): JSX.Element {
   const total = page?.total ?? page?.items.length ?? 0;
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(null);
+    setApproving(false);
     signUpsChanged();
     await Promise.all([users.reload(), signUps.reload()]);
   });
+  // one after another: each is somebody's, and who fails stays in the list with the others behind
+  const approveAll = async (people: User[]): Promise<void> => {
+    for (const one of people) await client.put(paths.userAction(one.username, "approve"));
+  };
   const close = (): void => {
     setAsking(null);
+    setApproving(false);
     clear();
   };
   const columns: Column<User>[] = [
@@ -103,14 +112,30 @@ export function UsersPage(): JSX.Element {
   const box = error ? <ErrorBox error={error} /> : null;
   return (
     <>
+      {importing ? (
+        <Import
+          done={async () => {
+            await Promise.all([users.reload(), signUps.reload()]);
+          }}
+          close={() => setImporting(false)}
+        />
+      ) : null}
       <PageHead title={t("Users")} sub={page ? countWords(total, search, waiting.length) : undefined}>
+        {waiting.length > 1 ? (
+          <button type="button" class="mlp-button" disabled={busy} onClick={() => setApproving(true)}>
+            {t("Approve all {n}", { n: waiting.length })}
+          </button>
+        ) : null}
+        <button type="button" class="mlp-button" onClick={() => setImporting(true)}>
+          {t("Import people")}
+        </button>
         <label class="mlp-inline">
           <span class="mlp-hidden">{t("Find a user")}</span>
           <input class="mlp-input" type="search" placeholder={t("Find a user")} value={filter} onInput={(e) => setFilter(e.currentTarget.value)} />
         </label>
       </PageHead>
       {users.error ? <ErrorBox error={users.error} retry={() => void users.reload()} /> : null}
-      {!asking ? box : null}
+      {!asking && !approving ? box : null}
       {!page ? (
         users.error ? null : <Loading what={t("Loading users")} lines={5} />
       ) : rows.length ? (
@@ -129,6 +154,26 @@ export function UsersPage(): JSX.Element {
         <Empty title={filter ? t('No user\'s name holds "{filter}"', { filter }) : t("No users yet")} />
       )}
       {asking?.kind === "manage" ? <Manage user={asking.user} run={run} busy={busy} error={box} close={close} /> : null}
+      {approving ? (
+        <Confirm
+          title={t("Approve all who wait?")}
+          text={
+            <ul>
+              {waiting.map((one) => (
+                <li key={one.username}>
+                  {one.username} {one.applied_for ? <span class="mlp-dim">{t("applied for {tenant}", { tenant: one.applied_for })}</span> : null}
+                </li>
+              ))}
+            </ul>
+          }
+          yes={t("Approve all {n}", { n: waiting.length })}
+          no={t("Not now")}
+          busy={busy}
+          error={box}
+          onYes={() => void run(() => approveAll(waiting), n("1 approved", "{n} approved", waiting.length))}
+          onNo={close}
+        />
+      ) : null}
       {asking?.kind === "refuse" ? (
         <Confirm
           title={t("Refuse {name}?", { name: asking.user.username })}

@@ -2,17 +2,21 @@
 import type { JSX } from "preact";
 import { t } from "../core/language";
 import type { Session } from "../core/wire";
+import { AllRunsPage } from "./AllRuns";
 import { AppPage, AppsPage } from "./Apps";
 import { AuditPage } from "./Audit";
 import { ComparePage } from "./Compare";
 import { DatasetPage, DatasetsPage } from "./Datasets";
+import { EnvironmentPage, EnvironmentsPage } from "./Environments";
 import { JobPage, JobsPage } from "./Jobs";
 import { MePage } from "./Me";
 import { ModelPage, ModelsPage } from "./Models";
 import { NodesPage } from "./Nodes";
+import { OverviewPage } from "./Overview";
 import { QueuePage } from "./Queue";
 import { QuotaPage } from "./Quota";
 import { SweepPage, SweepsPage } from "./Sweeps";
+import { RequestsPage } from "./Requests";
 import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
 import { RunsPage } from "./Runs";
 import { UsersPage } from "./Users";
@@ -63,6 +67,11 @@ const PAGES: Page[] = [
     path: "models/:/:", title: (_, name = "") => name, page: (user = "", name = "") => <ModelPage key={`${user}/${name}`} user={user} name={name} />,
     under: () => "models",
   },
+  { path: "environments", title: () => t("Environments"), page: () => <EnvironmentsPage />, entries: one },
+  {
+    path: "environments/:/:", title: (_, name = "") => name, page: (tenant = "", name = "") => <EnvironmentPage key={`${tenant}/${name}`} tenant={tenant} name={name} />,
+    under: () => "environments",
+  },
   { path: "apps", title: () => t("Apps"), page: () => <AppsPage />, entries: one },
   // not below apps: what follows there is the app itself
   {
@@ -77,12 +86,19 @@ const PAGES: Page[] = [
     entries: (session) => (session.admin ? [] : session.tenant_admin.map((name) => [name])),
     entry: (name = "") => t("Team {name}", { name }),
   },
-  { path: "admin", title: () => t("Tenants"), page: () => <TenantsPage />, under: () => "admin/tenants" },
+  { path: "admin", title: () => t("Overview"), page: () => <OverviewPage />, entries: one },
+  {
+    path: "tenants/:/runs", title: (name = "") => t("Runs of {tenant}", { tenant: name }), page: (name = "") => <RunsPage key={name} tenant={name} />,
+    sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
+    under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
+  },
   { path: "admin/tenants", title: () => t("Tenants"), page: () => <TenantsPage />, entries: one },
   { path: "admin/tenants/new", title: () => t("New tenant"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },
+  { path: "admin/requests", title: () => t("Requests"), page: () => <RequestsPage />, entries: one },
   { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
+  { path: "admin/runs", title: () => t("All runs"), page: () => <AllRunsPage />, entries: one },
   { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },
   { path: "admin/what-if", title: () => t("What-if"), page: () => <WhatIfPage />, entries: one },
   { path: "admin/audit", title: () => t("Audit"), page: () => <AuditPage />, entries: one },

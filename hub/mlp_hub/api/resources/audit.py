@@ -39,6 +39,13 @@ class AuditQuery(SpanQuery, forbid_unknown_fields=True):
     tenant: Name | None = None
 
 
+class TenantAuditQuery(SpanQuery, forbid_unknown_fields=True):
+    """Which entries of a tenant's."""
+
+    actor: Text | None = None
+    action: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] | None = None
+
+
 class DecisionsQuery(SpanQuery, forbid_unknown_fields=True):
     """Which decisions; `job` is a name, with all its runs, or NAME@RUN."""
 
@@ -54,9 +61,9 @@ async def entries(call: Call) -> Reply:
     """
     query: AuditQuery = call.query
     found, following = await call.platform.audit.entries(
-        _span(query), tenant=query.tenant, actor=query.actor, action=query.action, name=query.object
+        span_of(query), tenant=query.tenant, actor=query.actor, action=query.action, name=query.object
     )
-    return _page(call, found, following)
+    return audit_page(call, found, following)
 
 
 async def decisions(call: Call) -> Reply:
@@ -66,12 +73,13 @@ async def decisions(call: Call) -> Reply:
     """
     query: DecisionsQuery = call.query
     found, following = await call.platform.audit.decisions(
-        _span(query), kind=query.kind, user=query.user, job=query.job
+        span_of(query), kind=query.kind, user=query.user, job=query.job
     )
-    return _page(call, found, following)
+    return audit_page(call, found, following)
 
 
-def _span(query: SpanQuery) -> RowSpan:
+def span_of(query: SpanQuery) -> RowSpan:
+    """Return the rows that are asked for. Raises `Invalid`."""
     since = None if query.since is None else query.since.timestamp()
     until = None if query.until is None else query.until.timestamp()
     if since is not None and until is not None and until <= since:
@@ -79,7 +87,8 @@ def _span(query: SpanQuery) -> RowSpan:
     return RowSpan(since, until, query.limit, None if query.cursor is None else int(query.cursor))
 
 
-def _page(call: Call, found: Any, following: int | None) -> Reply:
+def audit_page(call: Call, found: Any, following: int | None) -> Reply:
+    """Answer with a page, and where the next one begins."""
     headers = {} if following is None else {"X-Next-Cursor": str(following)}
     return Reply(call.encode(found), headers=headers)
 

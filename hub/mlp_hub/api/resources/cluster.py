@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from msgspec import Struct, structs
 
 from mlp_api.jobs import JobCreate, JobShape, Offer, QueueEntry
+from mlp_api.nodes import NodeDrainPreview, NodeDrainSet
+from mlp_api.overview import Overview
 from mlp_api.types import Name, Node, ResourceRequestKey, ResourceRequestTry, Scheduling
 from mlp_hub.api.call import Call
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ, LEDGER_WRITE, TENANTS_READ
+from mlp_hub.api.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, LEDGER_WRITE, TENANTS_READ
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_language.message import msg
@@ -24,9 +26,34 @@ class QueueQuery(Struct, forbid_unknown_fields=True):
     tenant: Name | None = None
 
 
+async def overview(call: Call) -> Overview:
+    """Say how all stands: who holds what, what waits and why, what is wrong. Costs little; ask as often as every few seconds."""
+    return await call.platform.overview.now()
+
+
 async def nodes(call: Call) -> Sequence[Node]:
     """List the nodes with who uses what."""
     return await call.platform.nodes.list()
+
+
+async def drained(call: Call) -> NodeDrainPreview:
+    """Say what runs on a node, and whether it is out of service: what a drain would stop."""
+    return await call.platform.drains.preview(call.params["node"])
+
+
+async def drain(call: Call) -> NodeDrainPreview:
+    """Take a node out of service until it is returned; repeating it is fine, and says anew why and how.
+
+    It takes no new rank and no server. What runs there goes on, unless `evict` is true: jobs are asked to end as those that give
+    way, so that they may save a checkpoint, and wait in the queue with their age; apps' replicas start elsewhere; notebook servers
+    are stopped. The answer has what still runs. A cluster's nodes are drained by its own means.
+    """
+    return await call.platform.drains.drain(call.params["node"], call.body, call.principal.name)
+
+
+async def give_back(call: Call) -> NodeDrainPreview:
+    """Put a node into service again (the body is ignored); one that is, is left alone."""
+    return await call.platform.drains.give_back(call.params["node"], call.principal.name)
 
 
 async def scheduling(call: Call) -> Scheduling:
@@ -96,7 +123,38 @@ _REQUEST = "/resource_request"
 L, P = LEDGER_WRITE, Relation.PLATFORM
 
 ROUTES = (
+    Route("GET", "/overview", overview, "How the platform stands", P, CLUSTER_READ, reply=Overview),
     Route("GET", "/nodes", nodes, "List nodes", P, CLUSTER_READ, reply=list[Node]),
+    Route(
+        "GET",
+        "/nodes/{node}/drain",
+        drained,
+        "What a drain would stop",
+        P,
+        CLUSTER_READ,
+        reply=NodeDrainPreview,
+    ),
+    Route(
+        "PUT",
+        "/nodes/{node}:drain",
+        drain,
+        "Take a node out of service",
+        P,
+        CLUSTER_WRITE,
+        body=NodeDrainSet,
+        reply=NodeDrainPreview,
+        bucket="change",
+    ),
+    Route(
+        "PUT",
+        "/nodes/{node}:return",
+        give_back,
+        "Put a node into service again",
+        P,
+        CLUSTER_WRITE,
+        reply=NodeDrainPreview,
+        bucket="change",
+    ),
     Route("GET", "/scheduling", scheduling, "The policy in force", P, CLUSTER_READ, reply=Scheduling),
     Route("GET", "/queue", queue, "The queue", P, CLUSTER_READ, query=QueueQuery, reply=list[QueueEntry]),
     Route(

@@ -18,6 +18,7 @@ from mlp_api.jobs import (
     JobCreate,
     JobName,
     JobState,
+    JobUpdate,
     LogLine,
     Resubmit,
     Why,
@@ -146,6 +147,19 @@ async def resubmit(call: Call) -> Job:
         call.body,
         idempotency_key=call.idempotency_key,
         language=call.reader.language,
+    )
+
+
+async def update(call: Call) -> Job:
+    """Change the priority or the time limit of a job that has not ended, or its place in its tenant's queue."""
+    asker = call.principal
+    return await call.platform.jobs.update(
+        call.context,
+        call.user,
+        call.params["job"],
+        call.body,
+        actor=asker.name,
+        platform=asker.is_platform_admin,
     )
 
 
@@ -296,6 +310,17 @@ ROUTES = (
         body_optional=True,
         reply=Job,
         makes=True,
+    ),
+    Route(
+        "PUT",
+        f"{_JOB}:update",
+        update,
+        "Change a job that has not ended",
+        Relation.OWNED,
+        JOBS_WRITE,
+        body=JobUpdate,
+        reply=Job,
+        bucket="change",
     ),
     Route("DELETE", _JOB, delete, "Delete an ended job", Relation.SELF, JOBS_WRITE, reply=Job),
     Route(

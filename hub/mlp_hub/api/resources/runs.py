@@ -75,6 +75,11 @@ async def of_tenant(call: Call) -> RunPage:
     return await _page(call, tenant=call.params["tenant"])
 
 
+async def of_all(call: Call) -> RunPage:
+    """Search the runs of everybody, as a platform admin; `user=`, `tenant=` and `state=` in the search say whose and which."""
+    return await _page(call)
+
+
 async def _page(call: Call, *, user: str | None = None, tenant: str | None = None) -> RunPage:
     query: RunQuery = call.query
     return await call.platform.runs.search(
@@ -97,6 +102,11 @@ async def csv(call: Call) -> Reply:
 async def csv_of_tenant(call: Call) -> Reply:
     """Give those of a tenant's members, as its admin."""
     return await _file(call, tenant=call.params["tenant"])
+
+
+async def csv_of_all(call: Call) -> Reply:
+    """Give those of everybody, as a platform admin."""
+    return await _file(call)
 
 
 async def _file(call: Call, *, user: str | None = None, tenant: str | None = None) -> Reply:
@@ -210,6 +220,27 @@ ROUTES = (
         JOBS_READ,
         query=CurvesQuery,
         reply=RunCurves,
+    ),
+    Route(
+        "GET",
+        "/runs",
+        of_all,
+        "Search the runs of everybody",
+        Relation.PLATFORM,
+        JOBS_READ,
+        query=RunQuery,
+        reply=RunPage,
+    ),
+    Route(
+        "GET",
+        "/runs:csv",
+        csv_of_all,
+        "Runs of everybody as CSV",
+        Relation.PLATFORM,
+        JOBS_READ,
+        query=RunFileQuery,
+        reply=str,
+        media="text/csv",
     ),
     Route(
         "GET",

@@ -46,7 +46,9 @@ async def preview(call: Call) -> TenantPreview:
 
 async def delete(call: Call) -> Tenant:
     """Delete a tenant that nobody uses."""
-    return await call.platform.tenants.delete(call.params["tenant"], actor=call.principal.name)
+    gone = await call.platform.tenants.delete(call.params["tenant"], actor=call.principal.name)
+    call.platform.announcements.forget_tenant(gone.name)
+    return gone
 
 
 async def rotate_key(call: Call) -> Tenant:

@@ -70,7 +70,10 @@ class KubernetesExecutor(MountedLogs):
     keeps_tenants = False
     brought: BroughtJobs | None = None
     images = True
+    environments = None
     serves = True
+    drains = False
+    limits = False
 
     def __init__(
         self,
@@ -159,6 +162,9 @@ class KubernetesExecutor(MountedLogs):
                 phase = AttemptPhase.STOPPED if failure is None else AttemptPhase.FAILED
                 claim = await self._write_end(claim, End(phase, self._clock(), grace_s, failure))
             await self._remove(claim, grace_s)
+
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Do nothing: what runs in a pod keeps the limit that it was started with."""
 
     def address(self, attempt: str) -> str:
         """Return where its pod listens, and by which key that is known; nothing while there is none."""

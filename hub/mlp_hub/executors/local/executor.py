@@ -36,8 +36,10 @@ from mlp_hub.executors.base import (
     check_placement,
 )
 from mlp_hub.executors.local import disk
+from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.node import gpus, local_node
+from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.local.prepare import Surroundings, sandbox_spec
 from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
@@ -82,7 +84,7 @@ class LocalExecutor(Fenced, MountedLogs):
     """The executor of one machine; see `Executor` for what its methods promise.
 
     `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the interpreter of the jobs' environment. `binds`
-    are seen in every sandbox, as the directory of the platform's sockets. `servers_root` holds the run directories of
+    are seen in every sandbox, as the directory of the platform's sockets. `index` is where packages of environments come from. `servers_root` holds the run directories of
     notebook servers, by user. `platform` are paths that no tenant's files may be kept in.
     """
 
@@ -91,6 +93,8 @@ class LocalExecutor(Fenced, MountedLogs):
     brought = None
     images = False
     serves = True
+    drains = True
+    limits = True
 
     def __init__(
         self,
@@ -102,6 +106,7 @@ class LocalExecutor(Fenced, MountedLogs):
         binds: Sequence[Bind] = (),
         servers_root: str | Path | None = None,
         platform: Sequence[Path] = (),
+        index: PackageIndex = PackageIndex({}),  # noqa: B008 - it is frozen
     ) -> None:
         self._root = str(run_root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -114,6 +119,8 @@ class LocalExecutor(Fenced, MountedLogs):
         self.workspace = MountedWorkspace(
             directories, self._fence, tenants=MountedTenantFiles(directories, self._fence, platform)
         )
+        builds = Path(self._root).with_name("environments")
+        self.environments = LocalEnvironments(builds, directories, self._fence, self._python, index)
         self._fork_server = ForkServer()
         self._meter = ProcessMeter()
         self._callbacks: list[Callable[[str], None]] = []
@@ -176,6 +183,11 @@ class LocalExecutor(Fenced, MountedLogs):
         why = None if failure is None else (failure.cause.value, failure.message, failure.said)
         await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, why, epoch)
 
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Tell the shim, which keeps the time."""
+        await self._open()
+        await asyncio.to_thread(self._limit, self._dir(attempt), time_limit, epoch)
+
     def address(self, attempt: str) -> str:
         """Return the socket in the run directory, which is the platform's."""
         return f"{self._dir(attempt)}/{SOCKET}"
@@ -235,6 +247,10 @@ class LocalExecutor(Fenced, MountedLogs):
     def _stop(self, run_dir: str, grace_s: float, why: tuple[str, str, Any] | None, epoch: int) -> None:
         with self._fence.acting(epoch):
             sandbox.stop(run_dir, grace_s, why)
+
+    def _limit(self, run_dir: str, time_limit: float | None, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            sandbox.limit(run_dir, time_limit)
 
     def _remove(self, run_dir: str, epoch: int) -> None:
         with self._fence.acting(epoch):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, LaunchSpec
+from mlp_hub.executors.local.environments import base_of, is_for
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.programs import environment, home_mount, program
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
-from mlp_hub.sandbox import Bind, Limits, SandboxSpec, environment_binds
+from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
 
 
@@ -48,11 +50,14 @@ def sandbox_spec(
     if spec.image is not None or spec.mounts:
         raise CannotStart(msg("jobs of this machine run in its own environment: no image, no volumes"))
     home, job = around.directories.home(spec.user), around.directories.workspace(spec.of)
-    command = program(spec, home, around.python, CODE)
-    shape = rank_commands.GangShape(command, spec.workers, spec.ps, around.python)
+    own = _own_python(spec, around)
+    command = program(spec, home, own or around.python, CODE)
+    shape = rank_commands.GangShape(command, spec.workers, spec.ps, around.python, own=own)
     start = rank_commands.build(spec.runtime, shape)
     ranks = start.ranks
     env = environment(spec, around.python, start.env)
+    if own:
+        env |= _own_variables(own, env, around.python)
     if gpus and ranks.mode == "single":
         env["CUDA_VISIBLE_DEVICES"] = _visible(gpus, per_rank_gpus[0])
     elif gpus:
@@ -78,6 +83,7 @@ def sandbox_spec(
             *others,
             *_data(spec, around.directories, others),
             Bind(job, WORKSPACE, writable=True),
+            *_environment(spec, around.directories),
             *(() if spec.model is None else (Bind(str(model_directory(spec, around.directories)), MODEL),)),
         ),
         limits=limits(spec),
@@ -104,6 +110,35 @@ def _data(spec: LaunchSpec, directories: Directories, others: Sequence[Bind]) ->
                     )
                 )
     return [Bind(str(directories.stored(mount.of)), mount.path) for mount in spec.data]
+
+
+def _own_python(spec: LaunchSpec, around: Surroundings) -> str:
+    """Return the interpreter of the job's environment as its ranks see it; raises `CannotStart` where it was made for another one."""
+    if spec.environment is None:
+        return ""
+    if not is_for(around.directories.stored(spec.environment), base_of(around.python)):
+        raise CannotStart(
+            msg(
+                "the environment was made for another Python than this hub has now; delete it, create it again, and submit the job again"
+            )
+        )
+    return f"{ENVIRONMENTS_AT}/{spec.environment.name}/bin/python"
+
+
+def _environment(spec: LaunchSpec, directories: Directories) -> list[Bind]:
+    if spec.environment is None:
+        return []
+    return [Bind(str(directories.stored(spec.environment)), f"{ENVIRONMENTS_AT}/{spec.environment.name}")]
+
+
+def _own_variables(own: str, env: Mapping[str, str], python: str) -> dict[str, str]:
+    """Return what an environment's Python needs to find itself, and the platform's MPI, which lies with the platform's Python."""
+    place = own.removesuffix("/bin/python")
+    mpi = Path(python).parent.parent / "lib" / "libmpi.so.12"
+    found = {"VIRTUAL_ENV": place, "PATH": f"{place}/bin:{env['PATH']}"}
+    if mpi.exists() and "MPI4PY_LIBMPI" not in env:
+        found["MPI4PY_LIBMPI"] = str(mpi)
+    return found
 
 
 def _visible(gpus: Sequence[int], mine: Sequence[int]) -> str:

@@ -58,8 +58,11 @@ class SimulatedExecutor(Fenced):
     name = "simulated"
     keeps_tenants = False
     brought = None
+    environments = None
     images = False
     serves = True
+    drains = True
+    limits = True
 
     def __init__(
         self,
@@ -195,6 +198,14 @@ class SimulatedExecutor(Fenced):
         if known is None or known.stopped_at is not None or known.phase(now) in DONE:
             return
         self._change(replace(known, stopped_at=now + min(known.script.stop, grace_s)))
+
+    async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
+        """Let the attempt end by the new limit, unless it is over."""
+        with self._fence.acting(epoch):
+            known, now = self._attempts.get(attempt), self._clock()
+            if known is None or known.phase(now) in DONE or known.time_limit == time_limit:
+                return
+            self._change(replace(known, time_limit=time_limit))
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
         """Tell how these attempts stand at the clock's time."""

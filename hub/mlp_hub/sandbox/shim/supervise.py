@@ -54,6 +54,8 @@ class RankSupervisor:
         self._term_at: float | None = None
         self.changed = False
         self.notes: list[str] = []
+        self._limit: float | None = None
+        self._deadline: float | None = None
         self.launcher = logs.Stream(None, "stderr")
         self._poll = select.poll()
         self._pipes: dict[int, logs.Stream] = {}
@@ -103,8 +105,8 @@ class RankSupervisor:
         has = self.host["bases"]
         self._watchdog = cgroups.Watchdog(limits, memory="memory" not in has, pids="pids" not in has)
         self._watch_at = time.monotonic()
-        limit = self.spec["time_limit"]
-        self._deadline = time.monotonic() + limit if limit else None
+        self._began_at = time.monotonic()
+        self._keep_limit(self.spec["time_limit"])
         self._on_wake()  # a stop may have come before us
         self._loop()
         return self._finish()
@@ -160,7 +162,7 @@ class RankSupervisor:
             self._poll.register(self._reports, select.POLLIN)
         if self._deadline is not None and now >= self._deadline:
             self._deadline = None
-            limit = self.spec["time_limit"]
+            limit = self._limit
             self._fail(
                 FirstFailure(
                     "time-limit", message=msg("it ran longer than its time limit of {n} s", n=f"{limit:g}")
@@ -233,6 +235,11 @@ class RankSupervisor:
         }
         return max(used, key=used.__getitem__, default=None)
 
+    def _keep_limit(self, limit: float | None) -> None:
+        """Let the program run so long from its start."""
+        self._limit = limit
+        self._deadline = self._began_at + limit if limit else None
+
     def _on_wake(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while os.read(self._wake, 512):
@@ -244,6 +251,9 @@ class RankSupervisor:
                     break
                 if pid == self.bwrap:
                     self.status = os.waitstatus_to_exitcode(status)
+        limited = files.read_json(self.run_dir, "limit.json")
+        if limited and limited["time_limit"] != self._limit and not self.stopping:
+            self._keep_limit(limited["time_limit"])
         asked = files.read_json(self.run_dir, "stop.json")
         if asked:
             if why := asked.get("why"):

@@ -103,6 +103,9 @@ class PendingWorkload:
     preemptible: bool = True
     gives_way: bool = True  # to a job ahead of it for which room is kept; see `backfill`
     goes_first: bool = False  # before all jobs of its tenant, where each tenant has a line of its own
+    place: int | None = (
+        None  # before the other jobs of its tenant, the smallest first, where each tenant has a line of its own
+    )
     checkpoint_every: float | None = None  # seconds of running between checkpoints; None: it keeps nothing
     requeued_at: float | None = (
         None  # where it ran before: its present wait began then, its age counts from `queued_at`

@@ -21,7 +21,7 @@ from operator import attrgetter, itemgetter
 from mlp_hub.scheduler.assign.fit import has_claim, has_promise, has_quota, is_safe, stays_inside, vector_on
 from mlp_hub.scheduler.cache.state import ClusterState
 from mlp_hub.scheduler.model.resources import Vector, resources_of
-from mlp_hub.scheduler.policy import dominant_share, is_one_queue, job_key, order_in, shared_key
+from mlp_hub.scheduler.policy import dominant_share, is_one_queue, order_in, own_key, shared_key
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.scheduler.workloads.admitted import Held
 from mlp_hub.scheduler.workloads.pending import Entry
@@ -253,10 +253,11 @@ class Rights:
         if self._without_priority or held.run.job.priority >= self.entry.job.priority:
             return False
         # against another tenant's job too by this queue's order: keys of two orders cannot be compared
-        mine = self.entry.key
+        waiting = self.entry.job
+        mine = self.entry.key if waiting.place is None else own_key(waiting, self.state.policy, self._order)
         if not self._by_turn and held.run.job.tenant != self.tenant:
             mine = shared_key(mine)
-        return mine < job_key(held.run.job, self.state.policy, self._order)
+        return mine < own_key(held.run.job, self.state.policy, self._order)
 
     def has_its_turn(self, held: Held) -> bool:
         """Whether a job of another tenant starts in this very moment because its tenant was next."""

@@ -185,6 +185,7 @@ def _shut(state: ClusterState, demand: Demand) -> tuple[Fact, ...]:
 _WRONG = {
     "NotReady": msg("not ready"),
     "Cordoned": msg("cordoned"),
+    "Drained": msg("drained by an administrator"),
     "MemoryPressure": msg("short of memory"),
     "DiskPressure": msg("short of disk"),
     "PIDPressure": msg("short of process ids"),

@@ -30,6 +30,7 @@ from mlp_hub.scheduler.model.types import (
     CapacityWindow,
     Decision,
     Node,
+    PendingWorkload,
     Preempt,
     Resize,
     Snapshot,
@@ -43,6 +44,7 @@ from mlp_hub.service.admission.snapshot import (
     fixed,
     is_resizing,
     running_of,
+    waiting_of,
     workload_of,
 )
 
@@ -164,11 +166,22 @@ class KeptCore:
         return self._is_gone(uid, now)
 
     def _waits(self, uid: str, stored: Job | ResourceRequest, now: float) -> bool:
-        if uid in self.promised or self.core.is_waiting(uid):
+        if uid in self.promised:
             return False
+        if self.core.is_waiting(uid):
+            if not (isinstance(stored, Job) and self._is_other(stored)):
+                return False
+            self.core.withdraw(uid)
         self._is_gone(uid, now)
         self.core.submit(workload_of(stored))
         return True
+
+    def _is_other(self, job: Job) -> bool:
+        """Whether a job that waits was changed by somebody since the core heard of it."""
+        state = self.core.state
+        entry = state.waiting.get(job.uid)
+        known = state.orphaned[job.uid] if entry is None else entry.job
+        return _steering(known) != _steering(waiting_of(job))
 
     def _holds(self, job: Job, now: float) -> bool:
         uid = job.uid
@@ -368,7 +381,13 @@ def _plain(tenant: TenantQueue) -> TenantQueue:
 
 
 def _shape(run: AdmittedWorkload) -> tuple[object, ...]:
-    return (run.placement, run.stopping, run.job.workers_min, run.job.workers_max, run.job.tenant)
+    job = run.job
+    return (run.placement, run.stopping, job.workers_min, job.workers_max, job.tenant, *_steering(job))
+
+
+def _steering(job: PendingWorkload) -> tuple[object, ...]:
+    """Return what may be changed of a job after it was submitted."""
+    return (job.priority, job.time_limit, job.place)
 
 
 def _range(run: AdmittedWorkload) -> tuple[int, int]:
@@ -381,6 +400,7 @@ def _same(run: AdmittedWorkload, wanted: AdmittedWorkload, *, frozen: bool) -> b
         run.placement == wanted.placement
         and run.stopping == wanted.stopping
         and run.job.preemptible == wanted.job.preemptible
+        and _steering(run.job) == _steering(wanted.job)
         and (frozen or _range(run) == _range(wanted))
         and abs(run.started_at - wanted.started_at) < LATE_S
     )
@@ -388,13 +408,18 @@ def _same(run: AdmittedWorkload, wanted: AdmittedWorkload, *, frozen: bool) -> b
 
 def matters(job: Job, before: Job) -> bool:
     """Whether a core has to hear of a change of a job."""
+    if job.steered is not before.steered and job.steered != before.steered:
+        return True
     if job.phase is before.phase:
         return job.target is not before.target or job.placement != before.placement
     if before.phase is Phase.QUEUED and job.phase in (Phase.ADMITTED, Phase.STARTING):
         return False  # it decided so
-    if job.phase is Phase.RUNNING and job.spec.time_limit is not None:
-        return True  # its time has begun only now
-    if (before.phase in HOLDING) != (job.phase in HOLDING) or Phase.RESIZING in (job.phase, before.phase):
+    limited = job.phase is Phase.RUNNING and job.spec.time_limit is not None  # its time has begun only now
+    if (
+        limited
+        or (before.phase in HOLDING) != (job.phase in HOLDING)
+        or Phase.RESIZING in (job.phase, before.phase)
+    ):
         return True
     was_quicker = before.phase in STOPPING and job.phase not in STOPPING  # than those who stopped it
     if was_quicker or Phase.QUEUED in (job.phase, before.phase):

@@ -30,6 +30,7 @@ from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Snapshot, Verd
 from mlp_hub.scheduler.policy import ORDERS
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore, matters
+from mlp_hub.service.admission.caps import held_now
 from mlp_hub.service.admission.commit import Decided, Starts, Stored, store_apart
 from mlp_hub.service.admission.cycle_watch import CycleWatch
 from mlp_hub.service.admission.snapshot import (
@@ -153,6 +154,10 @@ class Admission:
         self._anew = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
+    def is_capped(self, uid: str) -> bool:
+        """Whether a job waits because its member holds as much as they may."""
+        return uid in self._waits.capped
+
     def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
         """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
         self._held_tenants = dict(why)
@@ -160,7 +165,9 @@ class Admission:
         self._wake.set()
 
     def _is_held(self, uid: str) -> bool:
-        """Whether a workload waits whose tenant is held."""
+        """Whether a workload waits that is held back itself, or whose tenant is."""
+        if uid in self._waits.capped and uid in self._board.waiting:
+            return True
         if not self._waits.tenants:
             return False
         job = self._board.waiting.get(uid)
@@ -193,6 +200,11 @@ class Admission:
     def waits(self, uids: Sequence[str]) -> dict[str, Wait]:
         """Return why each of these jobs waits, of those that do."""
         return self._waits.of(self.kept, uids)
+
+    @property
+    def last_said(self) -> Mapping[str, Wait]:
+        """Why each job waits, as it was last written down: costs nothing, and may lag behind `waits` by a cycle."""
+        return self._waits.said
 
     @property
     def pending(self) -> Mapping[str, ResourceRequest]:
@@ -261,6 +273,7 @@ class Admission:
                 self.wake()  # read anew in the next cycle
                 self._changed()
         self._dirty |= dict.fromkeys(self._backoff.ripe(now))
+        self._hold_back(self._holders)
         if self._kept is None:
             return await self._rebuild(now)
         try:
@@ -269,6 +282,13 @@ class Admission:
             log.warning("the scheduling core is made anew: %r", error)
             return await self._rebuild(now)
         return self._kept
+
+    def _hold_back(self, holders: Holders) -> None:
+        """Hold those back whose members hold as much as they may, and let others through."""
+        before = self._waits.capped
+        if holders.caps or before:
+            self._waits.capped = held_now(holders, self._board, self._policy.scheduling, before)
+            self._dirty |= dict.fromkeys(before.keys() ^ self._waits.capped.keys())
 
     def _catch_up(self, kept: KeptCore, holders: Holders, now: float, *, news: bool) -> None:
         nodes = tuple(self._nodes())

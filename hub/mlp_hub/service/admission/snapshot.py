@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain import names
+from mlp_hub.domain.caps import CapOfMember
 from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
@@ -45,6 +46,7 @@ class Holders:
     next_expiry: float | None  # of a request; or when a booked window opens or closes, if that is sooner
     bookings: tuple[CapacityWindow, ...] = ()
     pending: Mapping[str, ResourceRequest] = field(default_factory=dict)  # by uid, without their expiry
+    caps: tuple[CapOfMember, ...] = ()
 
 
 def read_holders(tx: Tx, now: float) -> Holders:
@@ -75,6 +77,7 @@ def read_holders(tx: Tx, now: float) -> Holders:
         expiry,
         booked,
         {r.uid: replace(r, expires_at=None) for r in pending},
+        tuple(tx.caps.all()),
     )
 
 
@@ -207,9 +210,15 @@ class SnapshotMaker:
         )
 
     def _waiting_job(self, job: Job) -> PendingWorkload:
-        known = self._waiting.get(job.uid)
+        known, spec = self._waiting.get(job.uid), job.spec
         if known is not None and (known.queued_at, known.requeued_at) == (queued_at(job), _requeued_at(job)):
-            return known
+            limit = None if spec.time_limit is None else float(spec.time_limit)
+            if (known.priority, known.time_limit, known.place) == (
+                PRIORITIES[spec.priority],
+                limit,
+                job.steered.place,
+            ):
+                return known
         return waiting_of(job)
 
 
@@ -224,7 +233,8 @@ def _requeued_at(job: Job) -> float | None:
 
 def waiting_of(job: Job) -> PendingWorkload:
     """Return a stored job that waits as the scheduling core sees it."""
-    return waiting_job(job.spec, job.uid, queued_at(job), _requeued_at(job), job.run)
+    made = waiting_job(job.spec, job.uid, queued_at(job), _requeued_at(job), job.run)
+    return made if job.steered.place is None else replace(made, place=job.steered.place)
 
 
 def workload_of(stored: Job | ResourceRequest) -> PendingWorkload:

@@ -29,6 +29,8 @@ class Waits:
         """Why nobody may start now, whatever the core says; None where somebody may."""
         self.tenants: Mapping[str, Verdict] = {}
         """Why nothing of these tenants may start, which the core therefore does not know of."""
+        self.capped: Mapping[str, Verdict] = {}
+        """Why these jobs may not start, of which the core does not know either: their members hold what they may."""
 
     @property
     def said(self) -> Mapping[str, Wait]:
@@ -39,7 +41,7 @@ class Waits:
         """Return why each of these jobs waits, of those that do; without a core, as it was last written down."""
         held = self.held
         found = self._of(kept, uids)
-        if self.tenants:
+        if self.tenants or self.capped:
             found |= self._of_held(uids)
         if held is None:
             return found
@@ -62,11 +64,11 @@ class Waits:
         return Wait(admit.uid, waits_for_preempted(there, tuple(j.uid for j in there), for_it=True), 1)
 
     def _of_held(self, uids: Sequence[str]) -> dict[str, Wait]:
-        """Return why those of them wait whose tenants are held, in the order in which they came."""
+        """Return why those of them wait whose tenants, or who themselves, are held, in the order in which they came."""
         places: dict[str, int] = {}
         asked, found = set(uids), {}
         for uid, job in self._board.waiting.items():
-            why = self.tenants.get(job.spec.tenant)
+            why = self.tenants.get(job.spec.tenant) or self.capped.get(uid)
             if why is not None:
                 places[job.spec.tenant] = places.get(job.spec.tenant, 0) + 1
                 if uid in asked:
@@ -74,8 +76,8 @@ class Waits:
         return found
 
     def news_of_held(self) -> list[Wait]:
-        """Return the reasons of those whose tenants are held, as far as they were not said before."""
-        if not self.tenants:
+        """Return the reasons of those whose tenants, or who themselves, are held, as far as they were not said before."""
+        if not self.tenants and not self.capped:
             return []
         found = self._of_held(list(self._board.waiting))
         return [

@@ -9,10 +9,10 @@ from mlp_language.message import msg
 
 
 class ProviderWatch:
-    """What the hub said last. `title` is what people call the provider."""
+    """What the hub said last. `title` is what people call the provider; empty where there is none."""
 
     def __init__(self, title: str) -> None:
-        self._title = title
+        self.title = title
         self.away = False
 
     async def problems(self) -> Sequence[Problem]:
@@ -21,6 +21,6 @@ class ProviderWatch:
             return ()
         message = msg(
             "{title} does not answer: nobody can log in with it until it does; those who are logged in stay, with the groups they had",
-            title=self._title,
+            title=self.title,
         )
         return [Problem("login", "ProviderUnavailable", message, fails=False)]

@@ -17,7 +17,7 @@ from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.former_members import gone_from, refusal
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.state.user_limits import Scales
-from mlp_hub.service.storage import data
+from mlp_hub.service.storage import data, environments
 from mlp_hub.service.support.batching import Batch, is_everybodys
 from mlp_hub.store.records import Remembered
 from mlp_hub.store.tx import Tx
@@ -119,7 +119,9 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
     for one in lot:
         if (one.job.spec.user, one.job.spec.tenant) in gone:
             answers[one.job.uid] = refusal(one.job.spec)
-        elif one.job.spec.data and (wrong := data.refusal(tx, one.job.spec)) is not None:
+        elif (one.job.spec.data and (wrong := data.refusal(tx, one.job.spec)) is not None) or (
+            one.job.spec.environment and (wrong := environments.refusal(tx, one.job.spec)) is not None
+        ):
             answers[one.job.uid] = wrong
         elif one.once is not None:  # a key may come twice in one lot
             answers[one.job.uid] = _insert_once(tx, changes, one, one.once)

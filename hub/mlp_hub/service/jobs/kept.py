@@ -15,6 +15,7 @@ from mlp_hub.domain.data import DataUse
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.run import MOST_PARAMS, Origin, ParamValue, UsedDataset, scalars
+from mlp_hub.domain.sweep import SubmittedFrom
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import Home, Workspace
 from mlp_hub.store.repos.runs import sha256_of
@@ -40,7 +41,7 @@ class KeptRun:
 NOTHING_KEPT = KeptRun(Origin())
 
 
-async def kept_of(workspace: Workspace, spec: JobSpec, said: Provenance | None) -> KeptRun:
+async def kept_of(workspace: Workspace, spec: JobSpec, said: Provenance | SubmittedFrom | None) -> KeptRun:
     """Return what is to be kept of a job that is about to be stored."""
     program = None if spec.entry is None else await program_of(workspace, spec.user, spec.entry)
     environment = None if said is None or not said.environment else said.environment
@@ -157,6 +158,18 @@ async def check_same(  # noqa: PLR0917 - each is compared
                     name=then.title(spec.user),
                 ),
             )
+    if job.spec.environment is not None and (
+        spec.environment is None or spec.environment.lock != job.spec.environment.lock
+    ):
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "environment {name} was made of other packages when {job} ran; its lock then was {lock}: run again without exactly",
+                name=job.spec.environment.name,
+                job=job.title,
+                lock=job.spec.environment.lock[:12],
+            ),
+        )
     if said is None or said.environment is None or before is None or said.environment == before:
         return
     raise Refused(

@@ -8,13 +8,14 @@ from dataclasses import replace
 from mlp_api import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, HOLDING, PHASES, WAITING, Job, Phase, State, Target, state_of
+from mlp_hub.domain.tenant import Role
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
-from mlp_hub.scheduler.model.types import Verdict, Why
+from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict, Why
 from mlp_hub.service.charges.full import FullStorages
 from mlp_hub.service.forecast.service import Forecasts
-from mlp_hub.service.jobs import wire
+from mlp_hub.service.jobs import steering, wire
 from mlp_hub.service.jobs.history import LOOKS_BACK, last_stop, suspended_at
 from mlp_hub.service.jobs.stages import STEPS, attempts_of
 from mlp_hub.service.jobs.submissions import Submissions
@@ -22,6 +23,7 @@ from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state import former_members
 from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.runs import attempt_of, found_job, run_of
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
@@ -57,6 +59,7 @@ class JobService:
         executor: Executor,
         clock: Callable[[], float],
         full: FullStorages,
+        scheduling: SchedulingPolicy | None = None,
     ) -> None:
         self.submit = submissions.submit
         self.resubmit = submissions.resubmit
@@ -68,6 +71,7 @@ class JobService:
         self._executor = executor
         self._clock = clock
         self._full = full
+        self._scheduling = scheduling or SchedulingPolicy()
 
     # ----------------------------------------------------------------- look
 
@@ -334,12 +338,54 @@ class JobService:
                 return job
             return store_aimed(tx, changes, job, aimed, now=now, message=message)
 
+        return await self._tried(work)
+
+    async def _tried(self, work: Callable[[Tx, Changes], Job]) -> jobs_api.Job:
         for _ in range(TRIES - 1):
             try:
                 return self._to_wire(await self._board.commit(work))
             except Stale:
                 continue
         return self._to_wire(await self._board.commit(work))
+
+    async def update(
+        self,
+        context: TenantContext,
+        user: str,
+        name: str,
+        asked: jobs_api.JobUpdate,
+        *,
+        actor: str,
+        platform: bool = False,
+    ) -> jobs_api.Job:
+        """Change a job that has not ended; what may be changed follows from what `actor` is to it, also as it is stored.
+
+        `platform` says that they are an admin of the platform.
+        """
+        now = self._clock()
+        if asked == jobs_api.JobUpdate():
+            raise Refused(Reason.INVALID, msg("nothing is to be changed; give priority, time_limit or place"))
+        if asked.place == "first":
+            steering.check_lines(self._scheduling)
+
+        def work(tx: Tx, changes: Changes) -> Job:
+            job = found_job(tx, context, user, name)
+            tenant = job.spec.tenant
+            member = None if platform else tx.members.get(tenant, actor)
+            leads = platform or (member is not None and member.role is Role.ADMIN)
+            place = steering.front(self._board.jobs.values(), tenant) if asked.place == "first" else None
+            made = steering.steered(
+                job, asked, steering.Changer(actor, leads), now, place=place, limits=self._executor.limits
+            )
+            if not made.after:
+                return job
+            stored = changes.update(tx, made.job)
+            changes.add_events(tx, [(job.uid, Step("changed", said)) for said in made.said], now)
+            detail = {"user": user, "before": made.before, "after": made.after}
+            tx.audit.add(now, actor, "job.update", job.title, tenant=tenant, detail=detail)
+            return stored
+
+        return await self._tried(work)
 
     # ---------------------------------------------------------------- parts
 

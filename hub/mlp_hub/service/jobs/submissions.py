@@ -12,6 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.run import Origin
 from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState
+from mlp_hub.domain.sweep import SubmittedFrom
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.brought import BroughtJob
@@ -25,7 +26,7 @@ from mlp_hub.service.jobs import validation, wire
 from mlp_hub.service.jobs.intake import Intake, Once
 from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.storage import data
+from mlp_hub.service.storage import data, environments
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.networks import Networks
@@ -209,10 +210,10 @@ class Submissions:
         """Return what a trial of a sweep runs, but for its parameters; raises `Refused` where it could never run."""
         return await self._ready(user, asked, language)
 
-    async def submit_trial(self, spec: JobSpec) -> Job:
+    async def submit_trial(self, spec: JobSpec, said: SubmittedFrom | None = None) -> Job:
         """Take in a trial of a sweep as a job like all others; raises `Refused` where it may not run now."""
         await self._check_room(spec)
-        kept = await kept_of(self._executor.workspace, spec, None)
+        kept = await kept_of(self._executor.workspace, spec, said)
         return await self._intake.take(self._new(spec), kept=kept)
 
     async def offer_of(self, spec: JobSpec) -> tuple[Why, dict[str, int]]:
@@ -285,10 +286,20 @@ class Submissions:
                 own = {again.name: again}
         workspace = self._executor.workspace
         spec = await validation.checked_spec(asked, user, tenants, default, workspace, own)
-        await validation.check_runtime(
-            spec.started_by, lambda package: self._executor.lacks(package, user), spec.env
-        )
+        spec, packages = await self._with_environment(spec)
+
+        async def lacks(package: str) -> bool:
+            return package not in packages and await self._executor.lacks(package, user)
+
+        await validation.check_runtime(spec.started_by, lacks, spec.env)
         return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
+
+    async def _with_environment(self, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
+        if spec.environment is None:
+            return spec, {}
+        if self._executor.environments is None:
+            raise environments.not_here()
+        return await self._board.db.read(lambda tx: environments.found_now(tx, spec))
 
     async def _places_of(self, user: str) -> Places:
         """Return the user's tenants and which of them is meant when none is named."""

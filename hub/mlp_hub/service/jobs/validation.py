@@ -17,7 +17,15 @@ from mlp_hub.domain.data import targets
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import PHASES, PRIORITIES, Brought, Job, JobSpec
 from mlp_hub.domain.resources import milli
-from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState, default_runtime, misfit
+from mlp_hub.domain.runtime import (
+    BUILT_IN,
+    NOTEBOOK,
+    Runtime,
+    RuntimeState,
+    default_runtime,
+    misfit,
+    no_notebook,
+)
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.executors.workspace import Workspace
@@ -92,6 +100,8 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     check_env(asked.env, asked.args)
     check_params(asked.params)
     entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
+    if entry is not None and entry.endswith(NOTEBOOK):
+        _check_notebook(asked, runtime, high)
     spec = spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
     targets(spec.data, user)
     return spec
@@ -233,7 +243,7 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
     if of:
         said = {"resubmit": of, **said}
     else:
-        for later in ("replace", "params", "provenance"):
+        for later in ("replace", "params", "provenance", "env_name"):
             if not said.get(later, True):
                 del said[later]  # as before there was such a field: keys are remembered over an upgrade
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
@@ -248,6 +258,13 @@ def _check_program(asked: JobCreate) -> None:
         _refuse(msg("both entry and code are given; give exactly one of them"))
     if asked.code is not None and not asked.code.strip():
         _refuse(msg("code is empty; give the program's text"))
+
+
+def _check_notebook(asked: JobCreate, runtime: Runtime, workers: int) -> None:
+    if unfit := no_notebook(runtime, workers, asked.ps):
+        _refuse(unfit)
+    if asked.args:
+        _refuse(msg("a notebook takes no arguments; give it params, as in {example}", example="lr=0.1"))
 
 
 def check_env(env: Mapping[str, str], args: Iterable[str]) -> None:

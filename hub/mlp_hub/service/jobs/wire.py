@@ -12,6 +12,7 @@ from mlp_api import types as api_types
 from mlp_api.jobs import Sureness
 from mlp_api.said import Detail, Text
 from mlp_hub.domain.data import parse as parse_data
+from mlp_hub.domain.environment import EnvironmentUse
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import LABELS, Fact
 from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
@@ -56,6 +57,7 @@ def spec_of(
         args=tuple(asked.args),
         env=dict(asked.env),
         data=tuple(parse_data(each, user) for each in asked.data),
+        environment=None if asked.env_name is None else EnvironmentUse(asked.env_name),
         **{name: getattr(asked, name) for name in AS_ASKED},
     )
 
@@ -74,6 +76,7 @@ def _asked_of(spec: JobSpec) -> dict[str, Any]:
         "args": list(spec.args),
         "env": dict(spec.env),
         "data": [use.asked(spec.user) for use in spec.data],
+        "env_name": None if spec.environment is None else spec.environment.name,
         "workers": workers_to(spec),
         "cpu": units(spec.per_worker.cpu),
         "gpu": units(spec.per_worker.gpu),
@@ -140,8 +143,10 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         ran_s=round(job.ran_in_all, 3),
         progress_from=progress_from,
         progress_since=maybe_when(progress_since),
+        put_first=job.steered.place is not None,
         version=job.version,
         source=None if spec.brought is None else spec.brought.title,
+        env_lock=None if spec.environment is None else spec.environment.lock,
     )
 
 
@@ -321,6 +326,7 @@ def queue_to(
         started_at=maybe_when(job.started_at),
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        put_first=job.steered.place is not None,
         facts=[],
     )
 
@@ -355,6 +361,7 @@ def pending_to(
         started_at=None,
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        put_first=False,
         facts=[] if verdict is None else [fact_to(fact) for fact in verdict.facts],
     )
 

@@ -58,6 +58,11 @@ class Acts:
         await self._lease.ensure_held()
         await self._executor.stop(attempt, grace_s, self._lease.epoch, failure)
 
+    async def limit(self, attempt: str, time_limit: float | None) -> None:
+        """Give an attempt another time limit, from its start on."""
+        await self._lease.ensure_held()
+        await self._executor.limit(attempt, time_limit, self._lease.epoch)
+
     async def collect(self, attempt: AttemptKey) -> None:
         """Bring what an attempt left to where it is read from."""
         await self._lease.ensure_held()

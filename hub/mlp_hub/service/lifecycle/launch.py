@@ -75,5 +75,8 @@ def launch_spec(
         ),
         brought=spec.brought,
         listens=spec.replica is not None,
+        environment=None
+        if spec.environment is None
+        else StoredPlace(StoredKind.ENVIRONMENT.value, spec.tenant, spec.environment.directory, spec.tenant),
         model=None if spec.replica is None else spec.replica.model or None,
     )

@@ -71,13 +71,20 @@ class Erase:
 
 
 @dataclass(frozen=True, slots=True)
+class Relimit:
+    """Give the present attempt the time limit that the job has now, in seconds from its start."""
+
+    time_limit: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckAgain:
     """Nothing to do before this time, unless something happens."""
 
     at: float
 
 
-Action = Move | Update | Start | Stop | Collect | SweepPoints | Forget | Erase | CheckAgain
+Action = Move | Update | Start | Stop | Relimit | Collect | SweepPoints | Forget | Erase | CheckAgain
 A = AttemptPhase
 P = Phase
 T = Target
@@ -297,6 +304,8 @@ def _running(t: _Turn) -> list[Action]:
         new = replace(t.job, ranks=t.seen.ranks or t.job.ranks, stages=t.stages)
         actions.append(Update(new, passed))
     left = t.job.time_left
+    if t.job.steered.limited:
+        actions.append(Relimit(left))
     if left is not None and t.job.started_at is not None:
         end = t.job.started_at + left + t.grace_s + KILL_MARGIN_S
         if t.now >= end:

@@ -53,6 +53,7 @@ class _Memory:
     stop_sent_at: float | None = None
     token: str | None = None
     ranks_at: float = 0.0
+    limited: d.Relimit | None = None
 
 
 class Reconciler:
@@ -129,7 +130,12 @@ class Reconciler:
             return  # there is nothing to be done for it
         if _runs_now(job, before) and self._queue.is_at((KIND, job.uid)):
             return  # the look under way found that out
-        if before is None or before.phase is not job.phase or before.target is not job.target:
+        if (
+            before is None
+            or before.phase is not job.phase
+            or before.target is not job.target
+            or before.steered is not job.steered
+        ):
             self.look_at(job.uid)
 
     async def _look(self, uid: str) -> bool:
@@ -178,6 +184,10 @@ class Reconciler:
                         await self._acts.stop(job.attempt, action.grace_s)
                         memory.stop_sent_at = self._clock()
                         again = True
+                case d.Relimit():
+                    if memory.limited != action and self._executor.limits:
+                        await self._acts.limit(job.attempt, action.time_limit)
+                        memory.limited = action
                 case d.Collect():
                     await self._acts.collect(attempt_of(job))
                 case d.Forget():

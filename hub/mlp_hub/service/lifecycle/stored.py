@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mlp_hub.domain.storage import StoredItem
+from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.lifecycle.effects import Acts
@@ -57,4 +57,5 @@ class StoredWorker:
 
 def place_of(item: StoredItem) -> StoredPlace:
     """Return where the files of something that is stored lie."""
-    return StoredPlace(item.kind.value, item.user, item.name, item.tenant)
+    owner = item.tenant if item.kind is StoredKind.ENVIRONMENT else item.user  # its members all see it
+    return StoredPlace(item.kind.value, owner, item.name, item.tenant)

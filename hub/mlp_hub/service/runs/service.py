@@ -160,6 +160,8 @@ class RunService:
                 args=list(spec.args),
                 env=dict(spec.env),
                 environment=tx.runs.text(origin.environment),
+                env_name=None if spec.environment is None else spec.environment.name,
+                env_lock=None if spec.environment is None else spec.environment.lock,
                 data=[
                     runs_api.RunData(user=use.user, name=use.name, uid=use.uid, size=use.size)
                     for use in origin.data

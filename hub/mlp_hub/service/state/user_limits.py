@@ -34,8 +34,12 @@ class Weights:
         if (before is None) is not (now is None):
             self._add(job.spec, 1 if now is not None else -1)
         was, waits = _waits(before), _waits(now)
-        if was is not waits:
-            self._add_kind(job.spec, 1 if waits else -1)
+        if was is waits and (before is None or now is None or before.spec is now.spec):
+            return
+        if before is not None and was:  # what it asked for then may be another thing
+            self._add_kind(before.spec, -1)
+        if now is not None and waits:
+            self._add_kind(now.spec, 1)
 
     def clear(self) -> None:
         """Forget all."""

@@ -25,6 +25,10 @@ WHAT_IF_NODES = 10_000
 """Nodes of one what-if run."""
 WHAT_IF_S = 60.0
 """Seconds that both runs of a what-if may take together."""
+ANNOUNCEMENTS = 20
+"""Announcements to everybody, and to the members of one tenant, that are not over."""
+ANNOUNCEMENT_DAYS = 366
+"""Days from now until an announcement ends."""
 APPS_OF_USER = 50
 """Apps of one user: each is looked after as long as it is there, and has a port."""
 SWEEPS_OF_USER = 500

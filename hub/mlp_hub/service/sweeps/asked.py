@@ -9,7 +9,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import JobSpec
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.space import Grid, check_grid, parse_array, parse_space
-from mlp_hub.domain.sweep import MOST_TRIALS, Budget, SweepSpec
+from mlp_hub.domain.sweep import MOST_TRIALS, Budget, SubmittedFrom, SweepSpec
 from mlp_language.message import Message, msg
 
 LEAST_S = 1.0
@@ -18,8 +18,7 @@ LEAST_S = 1.0
 
 def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
     """Return what is tried; raises `Refused` for what cannot be meant. `job` is what each trial runs."""
-    if asked.provenance is not None:
-        _refuse(msg("provenance is kept of single jobs, not of a sweep's trials; leave it out"))
+    said = asked.provenance
     parallel = asked.parallel
     if asked.array is not None:
         if asked.grid or asked.search:
@@ -50,6 +49,7 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
         parallel=parallel,
         seed=asked.seed,
         array=asked.array is not None,
+        submitted_from=None if said is None else SubmittedFrom(said.commit, said.dirty, said.environment),
     )
     points = spec.points
     if points is not None and points > MOST_TRIALS and (asked.trials or points) > MOST_TRIALS:

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field, replace
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Job, JobSpec, Target, Trial
 from mlp_hub.domain.space import point_of
-from mlp_hub.domain.sweep import ENDED_SWEEPS, Sweep, SweepPhase, SweepTrial, TrialState, label_of, trial_name
+from mlp_hub.domain.sweep import (
+    ENDED_SWEEPS,
+    SubmittedFrom,
+    Sweep,
+    SweepPhase,
+    SweepTrial,
+    TrialState,
+    label_of,
+    trial_name,
+)
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.targets import store_aimed
@@ -257,22 +266,22 @@ class SweepWorker:
             ):
                 continue
             try:
-                job = await self._job(trial_spec(sweep, trial))
+                job = await self._job(trial_spec(sweep, trial), sweep.spec.submitted_from)
             except Refused as refused:
                 await self._cannot_submit(sweep, refused)
                 return
             known.trials[number] = replace(trial, job=job.uid, called=job.title, state=TrialState.RUNNING)
             known.unsaved.add(number)
 
-    async def _job(self, spec: JobSpec) -> Job:
+    async def _job(self, spec: JobSpec, said: SubmittedFrom | None) -> Job:
         try:
-            return await self._submissions.submit_trial(spec)
+            return await self._submissions.submit_trial(spec, said)
         except Refused as refused:
             if refused.reason is not Reason.CONFLICT or spec.trial is None:
                 raise
         # its user has a job of that name
         return await self._submissions.submit_trial(
-            replace(spec, name=f"{spec.name[:43]}-{spec.trial.sweep[-6:].lower()}")
+            replace(spec, name=f"{spec.name[:43]}-{spec.trial.sweep[-6:].lower()}"), said
         )
 
     async def _cannot_submit(self, sweep: Sweep, refused: Refused) -> None:

@@ -11,7 +11,7 @@ from msgspec import structs
 from mlp_api import types as api
 from mlp_api.said import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.tenant_files import TenantFiles
@@ -177,6 +177,22 @@ class TenantService:
         self._relocate(name)
         return changed
 
+    def set_quota(self, tx: Tx, name: str, quota: Quota, actor: str) -> None:
+        """Give a tenant another quota, with all that a change of it brings; the caller's transaction is `in_transaction`."""
+        before = _existing(tx, name)
+        after = replace(before, quota=quota)
+        if after == before:
+            return
+        check_sharing(tx, after)
+        tx.tenants.update(after)
+        self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
+        self._review(tx)
+        self._windows(tx)
+
+    async def in_transaction(self, fn: Callable[[Tx], T]) -> T:
+        """Run what changes tenants or their members together with something else; all hear of it."""
+        return await self._write(fn)
+
     async def delete(self, name: str, *, actor: str = SYSTEM) -> api.Tenant:
         """Remove a tenant that nobody uses. Raises `NotFound`, and `WrongState` with what still uses it."""
 
@@ -195,6 +211,9 @@ class TenantService:
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
+            tx.announcements.remove_all(name)
+            for each in tx.environments.of_tenant(name):  # none of them has files, which would be held
+                tx.environments.remove(each.uid)
             tx.tenants.remove(name)
             tx.usage.remove(name)
             for account in tx.service_accounts.leave_behind(name):
@@ -264,23 +283,24 @@ class TenantService:
                 Reason.INVALID,
                 msg("there is no role {role}; the roles are {roles}", role=role, roles=tuple(Role)),
             )
-        member = Member(tenant, user, Role(role), LOCAL)
+        return await self._write(lambda tx: self.put_member(tx, tenant, user, actor, Role(role)))
 
-        def work(tx: Tx) -> api.Member:
-            _existing(tx, tenant)
-            before = tx.members.get(tenant, user)
-            if before is not None and before.source == GROUP and self._groups.title:
-                raise self._managed(before)
-            first = tenant != DEFAULT_TENANT and not tx.members.of_user(user)
-            if before != member:
-                tx.members.put(member)
-                detail = {"role": member.role.value, "was": before.role.value if before else None}
-                self._note(tx, actor, "member.set", user, tenant=tenant, detail=detail)
-            return structs.replace(
-                wire.member_to(member), note=Text(_left_default(user, tenant) if first else NOTHING)
-            )
-
-        return await self._write(work)
+    def put_member(self, tx: Tx, tenant: str, user: str, actor: str, role: Role = Role.MEMBER) -> api.Member:
+        """Do what `set_member` does in the caller's transaction, which is `in_transaction`."""
+        member = Member(tenant, user, role, LOCAL)
+        _existing(tx, tenant)
+        before = tx.members.get(tenant, user)
+        if before is not None and before.source == GROUP and self._groups.title:
+            raise self._managed(before)
+        first = tenant != DEFAULT_TENANT and not tx.members.of_user(user)
+        if before != member:
+            tx.members.put(member)
+            detail = {"role": member.role.value, "was": before.role.value if before else None}
+            self._note(tx, actor, "member.set", user, tenant=tenant, detail=detail)
+        tx.asking.forget_place(tenant, user)
+        return structs.replace(
+            wire.member_to(member), note=Text(_left_default(user, tenant) if first else NOTHING)
+        )
 
     async def remove_member(self, tenant: str, user: str, *, actor: str = SYSTEM) -> api.Member:
         """Take a user out of a tenant: jobs that wait are suspended, servers end; what runs goes on, or not, as the tenant says.
@@ -308,6 +328,7 @@ class TenantService:
             for member in tx.members.of_user(user):
                 detail = {"role": member.role.value, "source": member.source}
                 self._remove(tx, changes, member, actor, detail)
+            tx.asking.forget_person(user)
 
         await self._write_jobs(work)
 
@@ -360,6 +381,7 @@ class TenantService:
                 tx, changes, user, sorted({m.tenant for m in mine} | {DEFAULT_TENANT}), now
             )
             suspended = suspend_of_nobody(tx, changes, user, now)
+            tx.asking.forget_person(user)
             if stopped or suspended:
                 detail = {"stopped_jobs": stopped, "suspended_jobs": suspended}
                 tx.audit.add(now, actor, "user.ended", user, detail=detail)
@@ -462,6 +484,7 @@ class TenantService:
     ) -> None:
         """Take a member out; their jobs that wait there are put aside in the same transaction."""
         tx.members.remove(member.tenant, member.user)
+        tx.caps.remove(member.tenant, member.user)
         now = self._clock()
         if suspended := suspend_waiting(tx, changes, member.user, member.tenant, now):
             detail = {**detail, "suspended_jobs": suspended}

@@ -117,6 +117,15 @@ class Jobs(Repo):
         found = (codec.job_of(row) for row in self._c.execute(query))
         return next((job for job in found if any(use.uid == dataset for use in job.spec.data)), None)
 
+    def using_environment(self, context: TenantContext, environment: str, tenant: str) -> list[Job]:
+        """Return the jobs of a tenant that have not ended and run in the environment of this uid, the oldest first."""
+        query = select(t).where(
+            t.c.tenant == tenant, t.c.phase.in_(_ACTIVE), t.c.spec.contains(environment, autoescape=True)
+        )
+        query = within(query, context, t.c.user, t.c.tenant).order_by(t.c.uid)
+        found = (codec.job_of(row) for row in self._c.execute(query))
+        return [job for job in found if job.spec.environment and job.spec.environment.uid == environment]
+
     def ended_runs(self, context: TenantContext, user: str, name: str) -> list[str]:
         """Return the uids of the runs of a name that have ended and are not being deleted, the oldest first."""
         query = select(t.c.uid).where(t.c.user == user, t.c.name == name, t.c.phase.in_(_FINAL))

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, text, update
 
+from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Lowering, Member, Role, Tenant, User
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, chunks
@@ -89,6 +90,13 @@ class Tenants(Repo):
     def all(self) -> list[Tenant]:
         """Return all tenants by name."""
         return [_tenant_of(row) for row in self._c.execute(_ALL)]
+
+    def made_at(self, name: str) -> float:
+        """Return when a tenant was made. Raises `NotFound`."""
+        found = self._c.scalar(select(t.c.created_at).where(t.c.name == name))
+        if found is None:
+            raise not_found("tenant", name)
+        return float(found)
 
     def names(self) -> set[str]:
         """Return the names of all tenants."""

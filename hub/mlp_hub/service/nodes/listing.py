@@ -9,7 +9,6 @@ import msgspec
 from mlp_api import types as api
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources, units
-from mlp_hub.executors.base import Executor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.store import Database
@@ -19,11 +18,13 @@ Part = tuple[ResourceRequest, Resources]
 
 
 class Nodes:
-    """The executor's nodes beside the ledger's rows that take their capacity."""
+    """The nodes beside the ledger's rows that take their capacity."""
 
-    def __init__(self, db: Database, executor: Executor, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, db: Database, nodes: Callable[[], Sequence[NodeInfo]], clock: Callable[[], float]
+    ) -> None:
         self._db = db
-        self._executor = executor
+        self._nodes = nodes
         self._clock = clock
 
     async def list(self) -> Sequence[api.Node]:
@@ -34,7 +35,7 @@ class Nodes:
         for request in holders:
             for name, share in request.shares:
                 parts.setdefault(name, []).append((request, share))
-        return [_node_to(node, parts.get(node.name, ())) for node in self._executor.nodes()]
+        return [_node_to(node, parts.get(node.name, ())) for node in self._nodes()]
 
 
 def _node_to(node: NodeInfo, parts: Sequence[Part]) -> api.Node:

@@ -1,0 +1,113 @@
+"""Sweeps from asyncio, as `mlp.aio` has them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from mlp import sweeping
+from mlp.client import Client
+from mlp.language import say
+from mlp.sweeping import LATE, SOON, Json, Sweep
+
+
+class AsyncSweep:
+    """A sweep whose methods are awaited; attributes are as last seen, as with `mlp.Sweep`, which `sweep` is."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+
+    @property
+    def data(self) -> Json:
+        """What the service said of it."""
+        return self.sweep.data
+
+    @property
+    def name(self) -> str:
+        """As it was given."""
+        return self.sweep.name
+
+    @property
+    def reference(self) -> str:
+        """What means this run and no other: search@2."""
+        return self.sweep.reference
+
+    @property
+    def state(self) -> str:
+        """One of: running, ending, finished, failed, cancelled, deleting."""
+        return self.sweep.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether it goes on no more; one that is extended does again."""
+        return self.sweep.ended
+
+    @property
+    def best(self) -> Json | None:
+        """The best trial so far, with its `params`, `value` and `job`."""
+        return self.sweep.best
+
+    @property
+    def trials(self) -> Any:
+        """All trials: a DataFrame where pandas is there, else a list of dicts."""
+        return self.sweep.trials
+
+    async def refresh(self) -> AsyncSweep:
+        """Ask anew."""
+        await asyncio.to_thread(self.sweep.refresh)
+        return self
+
+    async def wait(self, timeout: float | None = None) -> AsyncSweep:  # noqa: ASYNC109 - as a job's
+        """Return when it has ended; raises TimeoutError when that takes longer."""
+        began, pause = time.monotonic(), SOON
+        while not (await self.refresh()).ended:
+            if timeout is not None and time.monotonic() - began > timeout:
+                raise TimeoutError(say("{name} has not ended; it goes on.", name=self.sweep.title))
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.2, LATE)
+        return self
+
+    async def curves(self, most: int = 100) -> dict[int, list[tuple[float, float]]]:
+        """Return (step, value) of the metric of each trial, `most` of each."""
+        return await asyncio.to_thread(self.sweep.curves, most)
+
+    async def cancel(self) -> AsyncSweep:
+        """Make no more trials, and end those that go on."""
+        await asyncio.to_thread(self.sweep.cancel)
+        return self
+
+    async def extend(self, /, **more: Any) -> AsyncSweep:
+        """Give it more: `trials`, `core_hours`, or `deadline` from now."""
+        await asyncio.to_thread(lambda: self.sweep.extend(**more))
+        return self
+
+    async def delete(self) -> None:
+        """Delete it with the jobs of its trials."""
+        await asyncio.to_thread(self.sweep.delete)
+
+    def __repr__(self) -> str:
+        return repr(self.sweep)
+
+
+async def sweep(entry: str | None = None, *, wait: bool = False, **options: Any) -> AsyncSweep:
+    """Start a sweep with the options of `mlp.sweep`; with `wait`, return it when it has ended."""
+    if options.get("dry_run"):
+        raise TypeError("a dry run makes no sweep: mlp.sweep(..., dry_run=True)")
+    found = AsyncSweep(await asyncio.to_thread(lambda: sweeping.sweep(entry, **options)))
+    return await found.wait() if wait else found
+
+
+async def get_sweep(name: str) -> AsyncSweep:
+    """Return one of your sweeps by its name, the latest run, or a certain one: `search@2`."""
+    return AsyncSweep(await asyncio.to_thread(sweeping.get_sweep, name))
+
+
+async def sweeps(tenant: str | None = None) -> list[AsyncSweep]:
+    """Return your sweeps, the newest first."""
+
+    def work() -> list[AsyncSweep]:
+        client = Client.from_env()
+        return [AsyncSweep(Sweep(client, one)) for one in client.sweeps(tenant=tenant)]
+
+    return await asyncio.to_thread(work)

@@ -1,0 +1,112 @@
+"""Environments of packages in words: which team's are meant, what is sent, and what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlp import words
+from mlp.client import Client
+from mlp.errors import UsageError
+from mlp.format import clock_time, file_size
+from mlp.language import say, says
+from mlp.tables import Sentences, Table
+
+Json = dict[str, Any]
+MOST_BYTES = 65_536
+"""What the service takes of requirements."""
+
+
+def tenant_of(client: Client) -> str:
+    """Return the team of a user of one; raises `UsageError` where there are several."""
+    names = [str(each["tenant"]["name"]) for each in client.quota()]
+    if len(names) == 1:
+        return names[0]
+    raise UsageError(say("which team's? Add --tenant and one of: {names}", names=", ".join(names)))
+
+
+def requirements_in(path: Path) -> str:
+    """Read a file of requirements; raises `UsageError` where it is none."""
+    try:
+        data = path.read_bytes()
+        text = data.decode()
+    except FileNotFoundError:
+        raise UsageError(say("there is no file {path}", path=path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(say("{path} cannot be read: {why}", path=path, why=str(error))) from None
+    if len(data) > MOST_BYTES:
+        raise UsageError(
+            say(
+                "{path} has more than {most} bytes, so it is no list of packages",
+                path=path,
+                most=f"{MOST_BYTES:,}",
+            )
+        )
+    return text
+
+
+def state(found: Mapping[str, Any]) -> str:
+    """Say how an environment stands, and why it is in error."""
+    said: dict[str, Callable[[], str]] = {
+        "creating": lambda: say("being made"),
+        "ready": lambda: say("ready"),
+        "error": lambda: say("error: {why}", why=str(found.get("message") or "")),
+        "deleting": lambda: say("being deleted"),
+    }
+    word = str(found.get("state") or "")
+    return said[word]() if word in said else word
+
+
+def table(found: Sequence[Json], tenant: str) -> Table:
+    """List a team's environments."""
+    rows = [
+        [
+            str(each.get("name", "")),
+            state(each).partition("\n")[0],
+            str(len(each.get("packages") or {})),
+            file_size(each.get("size")),
+            str(each.get("user", "")),
+            clock_time(each.get("created_at")),
+        ]
+        for each in found
+    ]
+    columns = (say("name"), say("state"), say("packages"), say("size"), say("made by"), say("made"))
+    command = words.command("env create NAME -f requirements.txt")
+    empty = say("Team {tenant} has no environments. Make one: {command}", tenant=tenant, command=command)
+    return Table(columns, rows, list(found), empty=empty)
+
+
+def created(made: Json) -> Sentences:
+    """Write that an environment was taken in."""
+    name = str(made.get("name"))
+    line = say("{name} is being made. See: {command}", name=name, command=words.command(f"env show {name}"))
+    return Sentences([line], made)
+
+
+def shown(found: Json) -> Sentences:
+    """Write what an environment has, or how far it is."""
+    about = found.get("environment") or {}
+    name, packages = str(about.get("name")), about.get("packages") or {}
+    lines = [
+        say("{what}: {why}", what=name, why=state(about)),
+        say(
+            "By {user}, {time}, {size}",
+            user=str(about.get("user")),
+            time=clock_time(about.get("created_at")),
+            size=file_size(about.get("size")),
+        ),
+    ]
+    if about.get("shared_with"):
+        lines.append(say("The same files as: {names}", names=", ".join(about["shared_with"])))
+    if about.get("jobs"):
+        lines.append(say("Used by: {names}", names=", ".join(about["jobs"])))
+    if packages:
+        lines.append(says("1 package:", "{n} packages:", len(packages)))
+        lines += [f"  {package}=={version}" for package, version in packages.items()]
+        use = words.command(f"submit train.py --env-name {name}")
+        if about.get("state") == "ready":
+            lines.append(say("Use it: {command}", command=use))
+    if about.get("state") == "creating" and found.get("log"):
+        lines += ["", str(found["log"])]
+    return Sentences(lines, found)

@@ -1,0 +1,107 @@
+"""What cells put out: told to the job's log as it comes, and kept in the executed copy, so much of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from mlp.language import say
+
+MOST_OF_CELL = 8_000_000
+"""Safety: characters of a cell's outputs that the copy keeps; the log has what was printed beyond."""
+MOST_OUTPUTS = 32_000_000
+"""Safety: the same of all cells together: a job may write no file that is larger than its memory, or than 64 MiB."""
+MOST_OF_ERROR = 100_000
+"""Safety: characters of each part of a traceback that is kept."""
+
+
+class CopiedOutputs:
+    """How much is kept of each cell, and of all."""
+
+    def __init__(self) -> None:
+        self._all = 0
+        self._of: dict[int, int] = {}
+        self._lost: set[int] = set()
+
+    def fitting(self, cell: int, kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
+        """Count an output, and return what is to be kept of it: all, a text's beginning, or None."""
+        if kind == "error":
+            parts = [str(part)[-MOST_OF_ERROR:] for part in content.get("traceback", ())]
+            return {**content, "evalue": str(content.get("evalue", ""))[:MOST_OF_ERROR], "traceback": parts}
+        room = min(MOST_OF_CELL - self._of.get(cell, 0), MOST_OUTPUTS - self._all)
+        if kind == "stream":
+            content = {**content, "text": str(content.get("text", ""))[: max(room, 0)]}
+            size = len(content["text"])
+        else:
+            size = len(json.dumps(content, default=str, ensure_ascii=False))
+        if size > room or not size:
+            return None
+        self._of[cell] = self._of.get(cell, 0) + size
+        self._all += size
+        return content
+
+    def cleared(self, cell: int) -> None:
+        """Forget what a cell had put out: it has cleared it."""
+        self._all -= self._of.pop(cell, 0)
+        self._lost.discard(cell)
+
+    def first_lost(self, cell: int) -> bool:
+        """Whether nothing of this cell's was left out before."""
+        if cell in self._lost:
+            return False
+        self._lost.add(cell)
+        return True
+
+
+class TellingClient(NotebookClient):
+    """nbclient's, which tells what is put out while a cell runs."""
+
+    def __init__(self, document: Any, listen: Callable[[], None], **options: Any) -> None:
+        """Make it; `listen` is called when nbclient listens to signals, before the kernel starts."""
+        super().__init__(document, **options)
+        self._kept = CopiedOutputs()
+        self._listen = listen
+
+    async def async_start_new_kernel(self, **options: Any) -> None:
+        """Start the kernel, one of IPython with %mlp, as in the hub's notebook servers."""
+        self._listen()
+        if getattr(self.km, "ipykernel", False):
+            self.extra_arguments = [*self.extra_arguments, "--InteractiveShellApp.extra_extensions=mlp"]
+        await super().async_start_new_kernel(**options)
+
+    def clear_output(self, outs: Any, msg: Any, cell_index: int) -> None:
+        """Forget what a cell clears."""
+        super().clear_output(outs, msg, cell_index)
+        if not outs:
+            self._kept.cleared(cell_index)
+
+    def output(self, outs: Any, msg: Any, display_id: Any, cell_index: int) -> Any:
+        """Tell an output, and keep it where there is room."""
+        kind, content = msg["msg_type"], msg["content"]
+        _echo(kind, content)
+        if self.clear_before_next_output:
+            self._kept.cleared(cell_index)
+        fitting = self._kept.fitting(cell_index, kind, content)
+        found = None
+        if fitting is not None:
+            found = super().output(outs, {**msg, "content": fitting}, display_id, cell_index)
+        cut = fitting is None or (kind == "stream" and len(fitting["text"]) < len(content["text"]))
+        if cut and self._kept.first_lost(cell_index):
+            said = say("More output than is kept here; what was printed is in the job's log.")
+            note = {"output_type": "stream", "name": "stderr", "text": f"\n{said}\n"}
+            outs.append(NotebookNode(note))  # type: ignore[no-untyped-call,unused-ignore]
+        return found
+
+
+def _echo(kind: str, content: Any) -> None:
+    """Write what a cell prints, and what its last line is, to the job's log."""
+    if kind == "stream":
+        out = sys.stderr if content.get("name") == "stderr" else sys.stdout
+        out.write(str(content.get("text", "")))
+    elif kind == "execute_result":
+        sys.stdout.write(f"{content.get('data', {}).get('text/plain', '')}\n")

@@ -1,0 +1,264 @@
+"""Runs a notebook as the program of a job: `python -m mlp.notebook_run work.ipynb`.
+
+The cells run one after the other in a kernel of the notebook's, in its directory, as they do in JupyterLab. What they print is
+the job's log, how many are done its progress, and the executed copy is in the run's directory whatever becomes of the job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from mlp import notebooks, reporting
+from mlp.errors import UsageError
+from mlp.language import say
+from mlp.parameters import Params
+
+FAILED, UNUSABLE, STOPPED = 1, 2, 128 + signal.SIGTERM
+LONGEST = 4_000
+"""Safety: characters of an error's own words in the log's last line."""
+SAVE_EVERY_S = 5.0
+"""Tuning: seconds between two times that the copy is written; more often costs disk, less often what a killed job leaves."""
+LONGEST_PATH = 80
+"""Given: characters; a UNIX socket's path has 107 at most, of which the sockets' own names take some."""
+_ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+class _Stopped(Exception):  # noqa: N818 - what became of it
+    """The platform asked the job to end."""
+
+
+def run_file(path: str) -> int:
+    """Run a notebook's file; return the exit status."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        return _unusable(say("{path} cannot be read: {why}", path=path, why=str(error.strerror)))
+    return _run(Path(path).name, data, Path(path).resolve().parent)
+
+
+def run_text(name: str, text: str) -> int:
+    """Run a notebook that came with the job; return the exit status."""
+    return _run(name, text.encode(), Path.cwd())
+
+
+def _run(name: str, data: bytes, directory: Path) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
+    try:
+        notebook = notebooks.read(name, data)
+        notebooks.check(name, notebook)
+        for line in notebooks.inject(notebook, Params.of(os.environ)):
+            _tell(line)
+    except UsageError as error:
+        return _unusable(str(error))
+    try:
+        import ipykernel  # noqa: F401, PLC0415 - the kernel's own; asked for here, since its process could only fail
+        import nbformat  # noqa: PLC0415 - not in every environment
+        from nbclient import exceptions  # noqa: PLC0415 - likewise
+    except ImportError as error:
+        return _unusable(
+            say(
+                "notebooks cannot run in this job's environment: it has no {package}. It needs {all}",
+                package=str(error.name),
+                all="nbclient, ipykernel",
+            )
+        )
+    try:
+        document = nbformat.from_dict(notebook)  # type: ignore[no-untyped-call,unused-ignore]
+        nbformat.validate(document)
+    except Exception as error:  # noqa: BLE001 - of whatever type
+        why = str(error).partition("\n")[0]
+        return _unusable(say("{path} is no notebook: {why}", path=name, why=why))
+    # connection files are of this run only, and the home may be full
+    with tempfile.TemporaryDirectory(prefix="mlp-kernel-") as runtime:
+        os.environ["JUPYTER_RUNTIME_DIR"] = runtime
+        run = NotebookRun(name, document, directory, runtime)
+        try:
+            return asyncio.run(run.execute())
+        except (exceptions.CellExecutionError, exceptions.DeadKernelError) as error:
+            return run.failed(error)
+        finally:
+            run.end()
+
+
+def _unusable(said: str) -> int:
+    _tell(said)
+    return UNUSABLE
+
+
+def _tell(line: str) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+class NotebookRun:
+    """A notebook on its way: which cell runs, what became of it, and its copy."""
+
+    def __init__(self, name: str, document: Any, directory: Path, runtime: str) -> None:
+        self.document = document
+        self.directory = directory
+        self.runtime = runtime
+        self.cells = sum(map(notebooks.runs, document.cells))
+        self.cell = 0
+        self.stopping = False
+        self.copy = Path(os.environ.get("MLP_WORKSPACE") or ".") / name
+        self._saved = 0.0
+        self._unsaved = True
+        self._why = ""
+        self._traceback = ""
+        self._client: Any = None
+
+    async def execute(self) -> int:
+        """Run all cells; return the exit status, or raise what ended the kernel or a cell."""
+        from jupyter_client.kernelspec import NoSuchKernel  # noqa: PLC0415 - see above
+        from nbclient.exceptions import DeadKernelError  # noqa: PLC0415 - see above
+
+        from mlp.notebook_outputs import TellingClient  # noqa: PLC0415 - see above
+
+        self._client = client = TellingClient(
+            self.document,
+            self._listen,
+            timeout=None,
+            startup_timeout=600,
+            resources={"metadata": {"path": str(self.directory)}},
+            on_notebook_start=self._begun,
+            on_cell_execute=self._cell_begins,
+            on_cell_executed=self._cell_ended,
+            on_cell_error=self._cell_failed,
+            **_transport(self.document, self.runtime),
+        )
+        try:
+            await client.async_execute()
+        except NoSuchKernel as error:
+            return _unusable(_no_kernel(str(error.name)))
+        except _Stopped:
+            return self._stopped()
+        except RuntimeError as error:
+            if isinstance(error, DeadKernelError):
+                raise
+            return _unusable(say("the notebook's kernel did not start: {why}", why=str(error)))
+        return self._kept(0)
+
+    def _listen(self) -> None:
+        # nbclient's own handler would end the kernel, and with it what a cell still has to save
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
+
+    def _begun(self, **_: Any) -> None:
+        reporting.report(progress=0)
+
+    def _stop(self) -> None:
+        """Interrupt the cell, which may save what it has; then it is over."""
+        self.stopping = True
+        self._save()
+        if self.cell:  # else it has not begun, and will not
+            self._asked = asyncio.ensure_future(self._client.km.interrupt_kernel())
+
+    def _cell_begins(self, **_: Any) -> None:
+        if self.stopping:
+            raise _Stopped
+        self.cell += 1
+        sys.stdout.write(say("[cell {n} of {all}]", n=self.cell, all=self.cells) + "\n")
+
+    def _cell_failed(self, execute_reply: Any, **_: Any) -> None:
+        self._traceback = "\n".join(map(str, execute_reply["content"].get("traceback", ())))
+
+    def _cell_ended(self, execute_reply: Any, **_: Any) -> None:
+        self._unsaved = True
+        if execute_reply["content"].get("status") == "error":
+            return
+        reporting.report(progress=round(100 * self.cell / max(self.cells, 1), 2))
+        if time.monotonic() - self._saved >= SAVE_EVERY_S:
+            self._save()
+
+    def failed(self, error: Any) -> int:
+        """Say which cell ended it and why, in the log's last lines; return the exit status."""
+        name = getattr(error, "ename", "")
+        if self.stopping:
+            return self._stopped()
+        if name == "SystemExit" and error.evalue in {"", "0", "None"}:
+            return self._kept(0)
+        if not name:
+            _tell(
+                say(
+                    "the kernel ended in cell {n} of {all}: it was killed, perhaps for its memory, or the cell ended it",
+                    n=self.cell,
+                    all=self.cells,
+                )
+            )
+            return self._kept(FAILED)
+        _tell(_ANSI.sub("", self._traceback).strip())
+        value = _ANSI.sub("", f"{error.evalue}").strip()[:LONGEST]
+        what = f"{name}: {value}" if value else name
+        _tell(say("cell {n} of {all} failed: {what}", n=self.cell, all=self.cells, what=what))
+        return self._kept(FAILED)
+
+    def _stopped(self) -> int:
+        _tell(say("stopped in cell {n} of {all}", n=self.cell, all=self.cells))
+        return self._kept(STOPPED)
+
+    def end(self) -> None:
+        """Keep the copy, however it ended."""
+        if self._unsaved:
+            self._save()
+
+    def _kept(self, status: int) -> int:
+        """Keep the copy; return the status, which is not good where that cannot be done."""
+        self._save()
+        if self._why:
+            _tell(
+                say("the executed copy {path} cannot be written: {why}", path=str(self.copy), why=self._why)
+            )
+            return status or FAILED
+        if not status:
+            sys.stdout.write(say("executed copy: {path}", path=str(self.copy)) + "\n")
+        return status
+
+    def _save(self) -> None:
+        """Write the copy, whole or not at all."""
+        import nbformat  # noqa: PLC0415 - see above
+
+        self._saved, self._unsaved, self._why = time.monotonic(), False, ""
+        fresh = self.copy.with_name(f".{self.copy.name}.new")
+        try:
+            with fresh.open("w", encoding="utf-8", errors="backslashreplace") as out:
+                out.write(nbformat.writes(self.document))  # type: ignore[no-untyped-call,unused-ignore]
+            fresh.replace(self.copy)
+        except OSError as error:
+            self._why, self._unsaved = error.strerror or str(error), True
+            with contextlib.suppress(OSError):
+                fresh.unlink()
+
+
+def _transport(document: Any, runtime: str) -> dict[str, Any]:
+    """Have the kernel's messages go by UNIX sockets, which only this user reaches; not every language's kernel can."""
+    from traitlets.config import Config  # noqa: PLC0415 - see above
+
+    manager = {"connection_file": f"{runtime}/kernel.json"}
+    if notebooks.language(document) == "python" and len(runtime) <= LONGEST_PATH:
+        manager["transport"] = "ipc"
+    return {"config": Config(KernelManager=manager)}
+
+
+def _no_kernel(name: str) -> str:
+    from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - see above
+
+    there = ", ".join(sorted(KernelSpecManager().find_kernel_specs())) or "-"
+    return say(
+        "there is no kernel {name} where the job runs; there are: {there}. Choose one in JupyterLab (Kernel, Change Kernel) and save the notebook",
+        name=name,
+        there=there,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(run_file(sys.argv[1]))

@@ -1,0 +1,41 @@
+"""People that are brought in many at a time, on the wire."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from mlp_api.said import Text
+from mlp_api.types import Request, Response
+
+
+class PeopleImport(Request):
+    """Lines of CSV: name, team, admin; a first line may name the columns. With `dry_run` it is only said what would be done."""
+
+    csv: Annotated[str, Meta(max_length=500_000)]
+    dry_run: bool = True
+
+
+class ImportedPerson(Response):
+    """What becomes, or would become, of one line.
+
+    `new`: the account is made; `joins`: it is there, and put into the team; `there`: nothing is to be done; `made` and `joined`:
+    that was done; `refused`: nothing is done, for what `note` says. A `password` is shown this once.
+    """
+
+    line: int
+    name: str
+    team: str
+    admin: bool
+    state: Literal["new", "joins", "there", "made", "joined", "refused"]
+    note: Text
+    password: str | None
+
+
+class PeopleImported(Response):
+    """All lines in order, and how many of them do something, or did, and are refused."""
+
+    people: list[ImportedPerson]
+    done: int
+    refused: int

@@ -1,0 +1,26 @@
+"""Caps: how much one member of a tenant may hold there at once, with all jobs together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EVERYBODY = ""
+"""Whose cap holds for each member who has none of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The most that one member may hold: thousandths of cores and of devices, and jobs that run. None: as much as the tenant may."""
+
+    cpu: int | None = None
+    gpu: int | None = None
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapOfMember:
+    """The cap of one member of a tenant, or of `EVERYBODY`."""
+
+    tenant: str
+    user: str
+    cap: Cap

@@ -1,0 +1,199 @@
+"""Environments of tenants: packages that jobs and notebooks have beside the platform's own, made once from a lock with hashes.
+
+A requirement is a package by its name, at most with extras, versions and a marker. Whatever else installers take in such a file (options,
+addresses, paths, repositories) would have the hub fetch from where its administrator did not say, or run code to build it: refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.machine import Machine
+from mlp_language.message import NOTHING, Message, msg
+
+MOST_TEXT = 64 << 10
+"""Safety: bytes of the requirements of one environment."""
+MOST_LINES = 500
+"""Safety: packages that requirements name: a resolver looks at each of their versions."""
+MOST_LOCK = 4 << 20
+"""Safety: bytes of a lock, with a hash of each file of each package."""
+_SHOWN = 80
+"""Safety: characters of a bad line that are repeated in the answer."""
+_KEY = 12
+"""Given: characters of what tells files of one name apart."""
+KIND = "environment"
+"""Given: kind of what is stored of one, and of the work queue's key."""
+_FORMAT = "1"
+"""Contract: what is made of a lock; another one makes other files of the same lock."""
+
+
+class EnvironmentPhase(StrEnum):
+    """Where an environment stands."""
+
+    CREATING = "creating"  # it is resolved, then installed
+    READY = "ready"  # its files are there, and change no more
+    ERROR = "error"  # it could not be made, and has no files
+    DELETING = "deleting"  # its files are being removed, unless another one of its lock has them too
+
+
+E = EnvironmentPhase
+ENVIRONMENT_MACHINE = Machine(
+    {
+        E.CREATING: frozenset({E.READY, E.ERROR, E.DELETING}),
+        E.READY: frozenset({E.DELETING}),
+        E.ERROR: frozenset({E.DELETING}),
+        E.DELETING: frozenset(),
+    },
+    msg("environment {name} is {old} and cannot become {new}"),
+)
+HOLDING_ENVIRONMENTS = frozenset({E.CREATING, E.READY, E.DELETING})
+"""Phases in which an environment takes storage, once it is resolved; in error it has no files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment. `lock` is empty until it is resolved; `files` is then the uid of what is stored, which others of its lock share."""
+
+    uid: str
+    tenant: str
+    name: str
+    user: str  # who made it
+    phase: EnvironmentPhase
+    requirements: str
+    made_at: float
+    lock: str = ""
+    files: str = ""
+    log: str = ""  # the last that was written while it was made
+    message: Message = NOTHING
+
+    @property
+    def folded(self) -> str:
+        """Its name as file systems and kernels compare names."""
+        return fold(self.name)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its lock; empty while there is none."""
+        return digest_of(self.lock) if self.lock else ""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentUse:
+    """An environment that a job runs in: that very one (`uid`), by the lock that it was made of, and the directory of its files."""
+
+    name: str
+    uid: str = ""
+    lock: str = ""
+    directory: str = ""
+
+
+def check_environment_move(environment: Environment, new: EnvironmentPhase) -> None:
+    """Raise `IllegalTransition` unless the table allows the move."""
+    ENVIRONMENT_MACHINE.check(environment.phase, new, name=environment.name)
+
+
+def fold(name: str) -> str:
+    """Return what two names that differ in case only have in common."""
+    return name.lower()
+
+
+def digest_of(lock: str) -> str:
+    """Return the SHA-256 of a lock."""
+    return hashlib.sha256(lock.encode()).hexdigest()
+
+
+def files_uid(tenant: str, base: str, lock: str) -> str:
+    """Return the uid of what is stored for a lock in a tenant, made for the Python that `base` describes."""
+    parts = f"{KIND}\0{_FORMAT}\0{tenant}\0{base}\0{lock}"
+    return hashlib.blake2b(parts.encode(), digest_size=13).hexdigest()
+
+
+def directory_of(name: str, files: str) -> str:
+    """Return the name of the directory of files, by the name of the first environment that has them."""
+    return f"{fold(name)}-{files[:_KEY]}"
+
+
+def checked_requirements(text: str) -> str:
+    """Return requirements one a line, without comments; raise `Refused` naming the line that is none."""
+    if len(text.encode()) > MOST_TEXT:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "the requirements have {size} bytes, and {most} are the most; name packages, not each file of them",
+                size=f"{len(text.encode()):,}",
+                most=f"{MOST_TEXT:,}",
+            ),
+        )
+    kept: list[str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        plain = _uncommented(line)
+        if plain:
+            kept.append(_checked(plain, number))
+    if not kept:
+        raise Refused(
+            Reason.INVALID, msg("the requirements name no package; write one a line, as in pandas>=2.2")
+        )
+    if len(kept) > MOST_LINES:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "the requirements have {n} lines, and {most} are the most; leave out what others bring along",
+                n=len(kept),
+                most=MOST_LINES,
+            ),
+        )
+    return "\n".join(kept) + "\n"
+
+
+def packages_of(lock: str) -> Mapping[str, str]:
+    """Return the packages of a lock with their versions, by name."""
+    found = {}
+    for line in lock.splitlines():
+        name, equals, rest = line.partition("==")
+        if equals and not line.startswith((" ", "#")):
+            version = rest.split(";")[0].split("\\")[0].strip()
+            found[str(canonicalize_name(name.split("[")[0].strip()))] = version
+    return found
+
+
+def _uncommented(line: str) -> str:
+    """Return a line without its comment, which begins it or comes after a space."""
+    text = line.strip()
+    return "" if text.startswith("#") else text.split(" #")[0].strip()
+
+
+def _checked(line: str, number: int) -> str:
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[:_SHOWN])
+    if line.startswith("-"):
+        raise _refused(
+            number,
+            shown,
+            msg("it is an option, and what comes from where is the hub's to say; leave it out"),
+        )
+    try:
+        found = Requirement(line)
+    except InvalidRequirement:
+        raise _refused(
+            number, shown, msg("name a package, with versions where they matter, as in pandas>=2.2")
+        ) from None
+    if found.url is not None:
+        raise _refused(
+            number,
+            shown,
+            msg("it is an address, and packages come from the hub's index alone; name the package"),
+        )
+    return str(found)
+
+
+def _refused(number: int, line: str, why: Message) -> Refused:
+    return Refused(
+        Reason.INVALID,
+        msg("line {number} of the requirements is {line}: {why}", number=number, line=line, why=why),
+    )

@@ -1,0 +1,51 @@
+"""Kernels by which notebooks run on environments: files that Jupyter reads, beside the environments that they are of."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+from mlp_hub.beneath import Folder
+from mlp_hub.domain.environment import fold
+from mlp_hub.executors.mounted.erase import remove_directory_in
+from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS
+
+_KERNELS, _KERNEL = "kernels", "kernel.json"
+
+
+def offer(shelf: Path, name: str, directory: str) -> None:
+    """Have the kernel of this name run on the environment in a directory of the shelf."""
+    with (
+        Folder.at(shelf) as top,
+        top.inside(KERNELS, make=0o755) as path,
+        path.inside(_KERNELS, make=0o755) as kernels,
+        kernels.inside(fold(name), make=0o755) as kernel,
+    ):
+        for each in (path, kernels, kernel):
+            os.fchmod(each.fd, 0o755)
+        remove_directory_in(kernel, _KERNEL)
+        with kernel.create(_KERNEL, 0o644) as file:
+            file.write(json.dumps(_kernel(name, f"{ENVIRONMENTS_AT}/{directory}"), indent=1).encode())
+
+
+def withdraw(shelf: Path, name: str) -> None:
+    """Have no kernel of this name any more."""
+    with (
+        contextlib.suppress(FileNotFoundError),
+        Folder.at(shelf) as top,
+        top.deep_inside((KERNELS, _KERNELS)) as kernels,
+    ):
+        remove_directory_in(kernels, fold(name))
+
+
+def _kernel(name: str, top: str) -> dict[str, object]:
+    """Return a kernel as Jupyter reads it; the module that it runs is the platform's, beside the environment's packages."""
+    return {
+        "argv": [f"{top}/bin/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": f"Python ({name})",
+        "language": "python",
+        "env": {"PATH": f"{top}/bin:${{PATH}}", "VIRTUAL_ENV": top},
+        "metadata": {"debugger": True},
+    }

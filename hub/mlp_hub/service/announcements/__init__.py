@@ -1,0 +1,1 @@
+"""What administrators tell everybody, or the members of their tenant."""

@@ -1,0 +1,193 @@
+"""What people do with environments of their tenants: make, list, look at, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from mlp_api import environments as api
+from mlp_api.said import Text
+from mlp_hub.domain.environment import (
+    Environment,
+    EnvironmentPhase,
+    check_environment_move,
+    checked_requirements,
+    packages_of,
+)
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.executors.base import Executor
+from mlp_hub.service.environments.worker import EnvironmentWorker
+from mlp_hub.service.storage.environments import check_unused, not_here
+from mlp_hub.service.support.uids import UidMaker
+from mlp_hub.service.support.units import when
+from mlp_hub.service.tenants.networks import Networks
+from mlp_hub.service.tenants.service import places
+from mlp_hub.store.database import Database
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+P = EnvironmentPhase
+MOST = 100
+"""Safety: environments of one tenant."""
+MOST_JOBS = 20
+"""Tuning: jobs that use an environment and are named with it."""
+
+
+class EnvironmentService:
+    """Use cases of environments. Whether who asks is of the tenant is for the caller to say."""
+
+    def __init__(
+        self,
+        db: Database,
+        executor: Executor,
+        worker: EnvironmentWorker,
+        networks: Networks,
+        clock: Callable[[], float],
+    ) -> None:
+        self._db, self._executor, self._worker, self._networks = db, executor, worker, networks
+        self._clock = clock
+        self._uids = UidMaker()
+        self.start = worker.start
+
+    async def create(self, tenant: str, asked: api.EnvironmentCreate, *, actor: str) -> api.EnvironmentInfo:
+        """Take one in; durable when this returns, and made after that. Raises `Refused` for what could never be made."""
+        if self._executor.environments is None:
+            raise not_here()
+        requirements = checked_requirements(asked.requirements)
+        if await self._networks.of(tenant) == "none":
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg(
+                    "team {tenant} has no network, and packages are fetched over one; an administrator of the hub can give it network "
+                    "outbound",
+                    tenant=tenant,
+                ),
+            )
+        now = self._clock()
+        uid = self._uids.make(now)
+
+        def work(tx: Tx) -> api.EnvironmentInfo:
+            if tx.tenants.get(tenant) is None:
+                raise no_such_tenant(tenant)
+            there = tx.environments.find(tenant, asked.name)
+            if there is not None:
+                raise _taken(there, asked.name)
+            if len(tx.environments.of_tenant(tenant)) >= MOST:
+                raise Refused(
+                    Reason.INVALID,
+                    msg("the team has {n} environments; delete one that nobody needs", n=MOST),
+                )
+            tx.users.ensure(actor, now)
+            made = Environment(uid, tenant, asked.name, actor, P.CREATING, requirements, now)
+            tx.environments.put(made)
+            tx.audit.add(now, actor, "environment.create", asked.name, tenant=tenant)
+            return self._info(tx, made)
+
+        made = await self._db.write(work)
+        self._worker.look_at(uid)
+        return made
+
+    async def list(self, tenant: str) -> Sequence[api.EnvironmentInfo]:
+        """Return all of a tenant, the oldest first."""
+        return await self._db.read(
+            lambda tx: [self._info(tx, each) for each in tx.environments.of_tenant(tenant)]
+        )
+
+    async def get(self, tenant: str, name: str) -> api.EnvironmentDetail:
+        """Return one with all that is known of it. Raises NotFound."""
+
+        def work(tx: Tx) -> api.EnvironmentDetail:
+            found = _existing(tx, tenant, name)
+            return api.EnvironmentDetail(
+                environment=self._info(tx, found),
+                requirements=found.requirements,
+                lock=found.lock,
+                log=self._worker.logs.get(found.uid, found.log),
+            )
+
+        return await self._db.read(work)
+
+    async def delete(self, tenant: str, name: str, *, actor: str, admin: bool = False) -> api.EnvironmentInfo:
+        """Delete one, which no job uses that has not ended; its files go after this has returned.
+
+        Who made it may, and who administers the team, or all of them (`admin`).
+        """
+        now = self._clock()
+
+        def work(tx: Tx) -> tuple[str, api.EnvironmentInfo]:
+            found = _existing(tx, tenant, name)
+            if not (admin or actor == found.user or _leads(tx, tenant, actor)):
+                raise Refused(
+                    Reason.FORBIDDEN,
+                    msg(
+                        "environment {name} was made by {user}; only {user} and administrators of the team can delete it",
+                        name=found.name,
+                        user=found.user,
+                    ),
+                )
+            check_unused(tx, found)
+            check_environment_move(found, P.DELETING)
+            deleting = replace(found, phase=P.DELETING)
+            tx.environments.put(deleting)
+            tx.audit.add(now, actor, "environment.delete", found.name, tenant=tenant)
+            return found.uid, self._info(tx, deleting)
+
+        uid, info = await self._db.write(work)
+        self._worker.look_at(uid, unwanted=True)
+        return info
+
+    @staticmethod
+    def _info(tx: Tx, found: Environment) -> api.EnvironmentInfo:
+        files = tx.stored.get(found.files) if found.files else None
+        same = tx.environments.of_files(found.files) if found.files else []
+        using = tx.jobs.using_environment(SYSTEM, found.uid, found.tenant)
+        return api.EnvironmentInfo(
+            name=found.name,
+            tenant=found.tenant,
+            user=found.user,
+            state=_STATES[found.phase],
+            size=0 if files is None else files.charged,
+            packages=dict(packages_of(found.lock)),
+            lock=found.digest,
+            shared_with=[each.name for each in same if each.uid != found.uid],
+            jobs=[job.title for job in using[:MOST_JOBS]],
+            message=Text(found.message),
+            created_at=when(found.made_at),
+        )
+
+
+_STATES: dict[EnvironmentPhase, api.EnvironmentState] = {
+    P.CREATING: "creating",
+    P.READY: "ready",
+    P.ERROR: "error",
+    P.DELETING: "deleting",
+}
+
+
+def _existing(tx: Tx, tenant: str, name: str) -> Environment:
+    found = tx.environments.find(tenant, name)
+    if found is None or found.name != name:
+        raise not_found("environment", name)
+    return found
+
+
+def _leads(tx: Tx, tenant: str, user: str) -> bool:
+    return any(m.tenant == tenant and m.role == "admin" for m in places(tx, user))
+
+
+def _taken(there: Environment, name: str) -> Refused:
+    if there.name == name:
+        return Refused(
+            Reason.CONFLICT,
+            msg("environment {name} is there already; delete it first, or choose another name", name=name),
+        )
+    return Refused(
+        Reason.CONFLICT,
+        msg(
+            "environment {there} is there already, and {name} differs from it in case only; choose another name",
+            there=there.name,
+            name=name,
+        ),
+    )

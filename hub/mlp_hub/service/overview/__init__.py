@@ -1,0 +1,1 @@
+"""How the whole platform stands, at a glance."""

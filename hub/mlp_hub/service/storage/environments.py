@@ -1,0 +1,98 @@
+"""Environments that jobs run in: which one a name means, and what is in use.
+
+A job runs in an environment of its own tenant. It keeps the very one that it was submitted with, which nobody deletes before the job has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mlp_hub.domain.environment import Environment, EnvironmentPhase, EnvironmentUse, packages_of
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.job import PHASES, JobSpec
+from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+STATES = {
+    EnvironmentPhase.CREATING: msg("being made"),
+    EnvironmentPhase.READY: msg("ready"),
+    EnvironmentPhase.ERROR: msg("in error"),
+    EnvironmentPhase.DELETING: msg("being deleted"),
+}
+"""What an environment is in each phase, for sentences."""
+
+
+def not_here() -> Refused:
+    """Return the refusal of a hub whose jobs run in containers."""
+    return Refused(
+        Reason.INVALID,
+        msg(
+            "jobs of this hub run in containers, which bring their packages in an image: choose a runtime that names one (--runtime), or "
+            "have your team's administrator register one"
+        ),
+    )
+
+
+def found_now(tx: Tx, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
+    """Return a job that is asked for with the environment that its name means now, and the packages of that; raise `Refused`."""
+    if spec.environment is None:
+        return spec, {}
+    found = _ready(tx, spec.tenant, spec.environment.name)
+    files = tx.stored.get(found.files)
+    directory = "" if files is None else files.name
+    use = EnvironmentUse(found.name, found.uid, found.digest, directory)
+    return replace(spec, environment=use), packages_of(found.lock)
+
+
+def refusal(tx: Tx, spec: JobSpec) -> Refused | None:
+    """Return why a job may not, or no longer, have the environment that it was asked for with; None where it may."""
+    if spec.environment is None:
+        return None
+    try:
+        found = _ready(tx, spec.tenant, spec.environment.name)
+    except Refused as refused:
+        return refused
+    if found.uid == spec.environment.uid:
+        return None
+    return Refused(
+        Reason.CONFLICT,
+        msg(
+            "environment {name} was deleted, and another one has its name now; submit the job again to run in that",
+            name=found.name,
+        ),
+    )
+
+
+def check_unused(tx: Tx, environment: Environment) -> None:
+    """Refuse to delete an environment while a job that runs in it has not ended."""
+    job = next(iter(tx.jobs.using_environment(SYSTEM, environment.uid, environment.tenant)), None)
+    if job is not None:
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "environment {name} is used by job {job} of {user}, which is {phase}, and cannot be deleted before that has ended; "
+                "wait for it or cancel it",
+                name=environment.name,
+                job=job.title,
+                user=job.spec.user,
+                phase=PHASES[job.phase],
+            ),
+        )
+
+
+def _ready(tx: Tx, tenant: str, name: str) -> Environment:
+    found = tx.environments.find(tenant, name)
+    if found is None or found.name != name:
+        raise not_found("environment", name)
+    if found.phase is not EnvironmentPhase.READY:
+        raise Refused(
+            Reason.WRONG_STATE,
+            msg(
+                "environment {name} is {state}; a job can have it once it is ready",
+                name=name,
+                state=STATES[found.phase],
+            ),
+        )
+    return found

@@ -1,0 +1,189 @@
+"""What packages and their index may try while an environment is made of them: nothing of them runs, and nothing is left. No network is used."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+import tarfile
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import environment_rig
+from mlp_hub import sandbox
+from mlp_hub.executors.environments import BuildFailed
+from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
+from mlp_hub.executors.local.package_index import PackageIndex
+from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.workspace import Extent, StoredPlace
+from waiting import wait_for
+
+PLACE = StoredPlace("environment", "red", "tools-abc", "red")
+OWNER = 300_007 if environment_rig.ROOT else None
+RUNS = "import pathlib; pathlib.Path('/mlp/env/ran').write_text('ran')"
+
+
+class Steps:
+    """Steps that take note of all."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.lines = ""
+        self.stopped: BaseException | None = None
+
+    def admit(self, size: int) -> None:
+        self.sizes.append(size)
+
+    def told(self, lines: str) -> None:
+        self.lines = lines
+
+    def goes_on(self) -> None:
+        if self.stopped:
+            raise self.stopped
+
+
+class Factory:
+    """Makes environments of the packages in one directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.wheels = root, root / "wheels"
+        self.wheels.mkdir(mode=0o755)
+        root.chmod(0o755)
+        index = PackageIndex(
+            {"UV_FIND_LINKS": str(self.wheels), "UV_NO_INDEX": "1", "UV_OFFLINE": "1"}, (str(self.wheels),)
+        )
+        self.directories = Directories(root / "homes", root / "jobs")
+        self.maker = LocalEnvironments(root / "builds", self.directories, Fence(), sys.executable, index)
+        self.steps = Steps()
+
+    @property
+    def top(self) -> Path:
+        return self.directories.stored(PLACE)
+
+    def wheel(self, name: str, files: Mapping[str, str]) -> None:
+        """Put a wheel beside the others."""
+        about = f"{name}-1.0.dist-info"
+        every = {
+            **files,
+            f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+            f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        }
+        record = "".join(f"{path},{_digest(text)},{len(text)}\n" for path, text in every.items())
+        with zipfile.ZipFile(self.wheels / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+            for path, text in {**every, f"{about}/RECORD": f"{record}{about}/RECORD,,\n"}.items():
+                wheel.writestr(path, text)
+
+    def lock(self, requirements: str) -> str:
+        return asyncio.run(self.maker.lock(PLACE, requirements, OWNER, epoch=1, steps=self.steps))
+
+    def make(self, requirements: str) -> Extent:
+        lock = self.lock(requirements)
+        return asyncio.run(self.maker.install(PLACE, lock, OWNER, epoch=1, steps=self.steps))
+
+    def is_clean(self) -> bool:
+        """Whether nothing is left of what was being made."""
+        return not any((self.root / "builds").iterdir()) and not any(
+            (self.top.parent / ".arriving").iterdir()
+        )
+
+
+def _digest(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return "sha256=" + urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+@pytest.fixture
+def factory(tmp_path: Path) -> Factory:
+    return Factory(tmp_path)
+
+
+def test_nothing_of_a_wheel_runs_while_it_is_installed_and_compiled(factory: Factory) -> None:
+    factory.wheel(
+        "evil",
+        {
+            "evil.pth": f"import sys; exec({RUNS!r})\n",
+            "sitecustomize.py": RUNS,
+            "evil/__init__.py": RUNS,
+            "evil-1.0.data/data/.base": "a base of its own",
+            "evil-1.0.data/data/lib/python3/escape.py": "x = 1",
+        },
+    )
+    extent = factory.make("evil\n")
+    assert extent.files > 3
+    assert not list(factory.root.rglob("ran"))
+    assert is_for(factory.top, factory.maker.base)
+    assert list(factory.top.rglob("__init__.*.pyc"))
+    assert factory.steps.sizes[-1] == extent.size
+    assert factory.is_clean()
+    if environment_rig.ROOT:
+        assert {os.lstat(path).st_uid for path in factory.top.rglob("*")} == {0}
+    assert not [p for p in factory.top.rglob("*") if not p.is_symlink() and p.stat().st_mode & 0o7022]
+
+
+def test_what_has_to_be_built_is_refused(factory: Factory) -> None:
+    with tarfile.open(factory.wheels / "built-1.0.tar.gz", "w:gz") as archive:
+        for name, text in {
+            "PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n",
+            "setup.py": RUNS,
+        }.items():
+            info = tarfile.TarInfo(f"built-1.0/{name}")
+            info.size = len(text)
+            archive.addfile(info, BytesIO(text.encode()))
+    with pytest.raises(BuildFailed, match=r"(?s)built.*no.*wheels"):
+        factory.lock("built\n")
+    assert not list(factory.root.rglob("ran"))
+    assert factory.is_clean()
+
+
+def test_a_wheel_that_is_not_the_one_of_the_lock_is_not_installed(factory: Factory) -> None:
+    factory.wheel("plain", {"plain.py": "x = 1"})
+    lock = factory.lock("plain\n")
+    factory.wheel("plain", {"plain.py": "x = 2"})
+    with pytest.raises(BuildFailed, match=r"(?i)hash"):
+        asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
+    assert not factory.top.exists()
+    assert factory.is_clean()
+
+
+def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(factory: Factory) -> None:
+    factory.wheel("plain", {"plain.py": "x = 1"})
+    maker, build = factory.maker, factory.root / "builds" / "red-tools-abc"
+    arriving = maker._make_directories(PLACE, factory.top, OWNER)
+    step = _Step("echo here > half; exec sleep 600", "none", talks=False)
+    sandbox.launch(maker._spec(PLACE, arriving, build, step, OWNER), str(build / "run"))
+    wait_for(lambda: list(factory.root.rglob("half")))
+    another = LocalEnvironments(
+        factory.root / "builds", factory.directories, Fence(), sys.executable, factory.maker._index
+    )
+    asyncio.run(another.forget(PLACE, epoch=1))
+    assert sandbox.inspect(str(build / "run")).phase is sandbox.SandboxPhase.ABSENT
+    assert factory.is_clean()
+    assert factory.make("plain\n").size > 0
+
+
+def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
+    factory.wheel("plain", {"plain.py": "x = 1"})
+    lock = factory.lock("plain\n")
+    factory.steps.stopped = KeyError("unwanted")
+    with pytest.raises(KeyError):
+        asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
+    assert not factory.top.exists()
+    assert factory.is_clean()
+
+
+def test_what_a_reason_repeats_has_no_password_of_the_index(factory: Factory) -> None:
+    index = PackageIndex(
+        {"UV_DEFAULT_INDEX": "https://ann:hidden@127.0.0.1:1/simple", "UV_HTTP_RETRIES": "0"}
+    )
+    maker = LocalEnvironments(factory.root / "builds", factory.directories, Fence(), sys.executable, index)
+    with pytest.raises(BuildFailed) as failed:
+        asyncio.run(maker.lock(PLACE, "plain\n", OWNER, epoch=1, steps=factory.steps))
+    assert "127.0.0.1" in str(failed.value)
+    assert "hidden" not in str(failed.value) + factory.steps.lines

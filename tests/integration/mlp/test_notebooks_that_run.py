@@ -1,0 +1,144 @@
+"""Notebooks run as jobs run them, with real kernels: log, progress, curves, copy, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from notebook_files import notebook
+from waiting import PATIENCE_S, wait_for
+
+
+@dataclass
+class Ran:
+    status: int
+    out: str
+    err: str
+    workspace: Path
+
+    @property
+    def copy(self) -> list[dict[str, Any]]:
+        return json.loads((self.workspace / "work.ipynb").read_text())["cells"]
+
+    @property
+    def points(self) -> list[dict[str, float]]:
+        files = (self.workspace / "metrics").glob("*.jsonl")
+        return [json.loads(line)["v"] for file in files for line in file.read_text().splitlines()]
+
+    @property
+    def last(self) -> str:
+        return (self.err.splitlines() or self.out.splitlines())[-1]
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    (tmp_path / "home" / "sub").mkdir(parents=True)
+
+    def go(text: str, **env: str) -> subprocess.Popen[str]:
+        (tmp_path / "home" / "sub" / "work.ipynb").write_text(text)
+        known = {k: v for k, v in os.environ.items() if not k.startswith(("MLP_", "JUPYTER"))}
+        mine = {
+            "HOME": str(tmp_path / "home"),
+            "MLP_JOB": "j",
+            "MLP_RANK": "0",
+            "MLP_WORKSPACE": str(tmp_path),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-u", "-m", "mlp.notebook_run", "sub/work.ipynb"],
+            cwd=tmp_path / "home",
+            env={**known, **mine, "MLP_METRICS_DIR": str(tmp_path / "metrics"), **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return go
+
+
+@pytest.fixture
+def run(start: Start, tmp_path: Path) -> Callable[..., Ran]:
+    def go(text: str, **env: str) -> Ran:
+        process = start(text, **env)
+        out, err = process.communicate(timeout=PATIENCE_S)
+        return Ran(process.returncode, out, err, tmp_path)
+
+    return go
+
+
+def test_cells_run_with_parameters_and_their_curves_and_the_copy_has_all(run: Callable[..., Ran]) -> None:
+    ran = run(
+        notebook(
+            ("lr = 1.0", "parameters"),
+            "import mlp, pathlib\nmlp.report(loss=lr)\nprint('here', pathlib.Path.cwd().name, mlp.params.lr)",
+            "%mlp help submit\nlr",
+        ),
+        MLP_PARAMS='{"lr": 0.25}',
+    )
+    assert ran.status == 0, ran.err
+    assert "here sub 0.25" in ran.out
+    assert ran.out.splitlines()[-2:] == ["0.25", f"executed copy: {ran.workspace}/work.ipynb"]
+    assert {"loss": 0.25} in ran.points
+    assert [p["progress"] for p in ran.points if "progress" in p] == [0, 25.0, 50.0, 75.0, 100.0]
+    assert [cell["execution_count"] for cell in ran.copy] == [1, 2, 3, 4]
+
+
+def test_a_cell_that_fails_ends_it_with_its_number_and_the_copy_has_the_traceback(
+    run: Callable[..., Ran],
+) -> None:
+    ran = run(notebook("print('x' * 9_000_000)", "1 / 0", "print('never')"))
+    assert ran.status == 1
+    assert ran.last == "cell 2 of 3 failed: ZeroDivisionError: division by zero"
+    assert len(ran.out) > 9_000_000
+    printed, failed, never = (cell["outputs"] for cell in ran.copy)
+    assert len("".join(printed[0]["text"])) == 8_000_000
+    assert "More output than is kept here" in "".join(printed[-1]["text"])
+    assert (failed[0]["output_type"], failed[0]["ename"], never) == ("error", "ZeroDivisionError", [])
+
+
+def test_what_is_asked_to_end_may_save_and_says_where_it_stopped(start: Start, tmp_path: Path) -> None:
+    waits = "import time\ntry:\n    print('waits', flush=True); time.sleep(600)\nfinally:\n    print('saved')"
+    process = start(notebook(waits, "print('never')"))
+    assert process.stdout is not None
+    wait_for(lambda: "waits" in process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    ran = Ran(process.returncode, out, err, tmp_path)
+    assert (ran.status, ran.last) == (143, "stopped in cell 1 of 2")
+    assert "saved" in ran.out
+    assert [o["output_type"] for o in ran.copy[0]["outputs"]][-1] == "error"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        (notebook("import os; os._exit(3)"), 1, "the kernel ended in cell 1 of 1"),
+        (notebook("raise SystemExit"), 0, "To exit: use"),
+        (
+            notebook("1", kernel="nowhere"),
+            2,
+            "there is no kernel nowhere where the job runs; there are: python3",
+        ),
+    ],
+)
+def test_each_other_end_says_what_it_was(run: Callable[..., Ran], text: str, status: int, said: str) -> None:
+    ran = run(text)
+    assert (ran.status, said in ran.last) == (status, True), ran.err
+
+
+def test_a_copy_that_cannot_be_written_is_no_good_end(run: Callable[..., Ran], tmp_path: Path) -> None:
+    (tmp_path / "work.ipynb").mkdir()
+    ran = run(notebook("1"))
+    assert ran.status == 1
+    assert "cannot be written" in ran.last

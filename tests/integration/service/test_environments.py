@@ -1,0 +1,352 @@
+"""Environments as their team sees them: how they stand, what they share and hold, who is refused; and whatever dies, nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from environment_rig import (
+    ONLINE,
+    SIZE,
+    Maker,
+    at_rest,
+    create,
+    delete,
+    detail,
+    gone,
+    left,
+    play,
+    unresolvable,
+    with_maker,
+)
+from mlp_api.jobs import Resubmit
+from mlp_api.types import TenantCreate
+from mlp_hub.domain.environment import digest_of
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
+from platform_rig import FAST, Rig
+from waiting import until
+
+Told = Callable[[Rig, Maker], Awaitable[None]]
+
+
+def story(root: Path, told: Told) -> None:
+    rig = Rig(root, policy=ONLINE)
+    maker = with_maker(rig)
+    play(rig, lambda: told(rig, maker))
+
+
+async def charged(rig: Rig, size: int, tenant: str = "default") -> None:
+    async def look() -> bool:
+        return (await asyncio.to_thread(rig.held, tenant)).rom == size
+
+    await until(look, what=f"{tenant} to hold {size} bytes")
+
+
+async def there(rig: Rig) -> list[str]:
+    return await asyncio.to_thread(left, rig)
+
+
+async def refusal(doing: Awaitable[object]) -> Refused:
+    with pytest.raises(Refused) as refused:
+        await doing
+    return refused.value
+
+
+def test_it_is_made_charged_listed_and_deleted(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        with maker.held("install") as waits:
+            made = await create(rig, "Tools", "iniconfig  # small\n\npandas[excel]>=2; python_version>'3'")
+            assert (made.state, made.user, made.tenant) == ("creating", "ann", "default")
+            await until(waits, what="its installation to begin")
+            going = await detail(rig, "Tools")
+            assert going.environment.packages == {"iniconfig": "1.0", "pandas": "1.0"}
+            assert going.log == "install of default"
+        ready = await at_rest(rig, "Tools")
+        found = await detail(rig, "Tools")
+        assert (ready.state, ready.size) == ("ready", SIZE)
+        assert ready.lock == digest_of(found.lock)
+        assert found.requirements.splitlines()[0] == "iniconfig"
+        await charged(rig, SIZE)
+        listed = await rig.platform.environments.list("default")
+        assert [each.name for each in listed] == ["Tools"]
+        assert len(await there(rig)) == 1
+        assert (await there(rig))[0].startswith("default/tools-")
+        await delete(rig, "Tools")
+        await gone(rig, "Tools")
+        await charged(rig, 0)
+        assert await there(rig) == []
+
+    story(tmp_path, told)
+
+
+def test_a_second_one_of_the_same_lock_has_the_same_files_and_costs_nothing(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        with maker.held("install") as waits:
+            await create(rig, "one")
+            await until(waits, what="the first to be installed")
+            await create(rig, "two")
+            await create(rig, "other", "numpy")
+        first, second, other = [await at_rest(rig, name) for name in ("one", "two", "other")]
+        assert (first.shared_with, second.shared_with, other.shared_with) == (["two"], ["one"], [])
+        assert [did for did, _ in maker.did].count("install") == 2
+        await charged(rig, 2 * SIZE)
+        await delete(rig, "one")
+        await gone(rig, "one")
+        await charged(rig, 2 * SIZE)
+        await create(rig, "one")
+        assert (await at_rest(rig, "one")).shared_with == ["two"]
+        for name in ("one", "two", "other"):
+            await delete(rig, name)
+        for name in ("one", "two", "other"):
+            await gone(rig, name)
+        await charged(rig, 0)
+        assert await there(rig) == []
+
+    story(tmp_path, told)
+
+
+def test_what_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        maker.fails.append(unresolvable())
+        await create(rig)
+        failed = await at_rest(rig)
+        assert (failed.state, str(failed.message)) == (
+            "error",
+            "No solution found when resolving dependencies",
+        )
+        assert str((await refusal(rig.submit("digits", env_name="tools"))).message) == (
+            "environment tools is in error; a job can have it once it is ready"
+        )
+        await delete(rig)
+        await gone(rig)
+        maker.fails += [OSError(errno.EIO, "a bad disk")] * 2
+        await create(rig)
+        assert (await at_rest(rig)).state == "ready"
+        await delete(rig)
+        await gone(rig)
+        maker.fails += [OSError(errno.EIO, "a bad disk")] * 4
+        await create(rig)
+        failed = await at_rest(rig)
+        assert "making it failed 4 times" in str(failed.message)
+        assert await there(rig) == []
+        await charged(rig, 0)
+
+    story(tmp_path, told)
+
+
+def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        del maker
+        await create(rig)
+        ready = await at_rest(rig)
+        await rig.submit("digits", sim={"DURATION": 600}, env_name="tools")
+        job = await rig.until("digits", "running")
+        assert (job.env_name, job.env_lock) == ("tools", ready.lock)
+        assert (await detail(rig)).environment.jobs == ["digits"]
+        refused = await refusal(delete(rig))
+        assert refused.reason is Reason.CONFLICT
+        assert "environment tools is used by job digits of ann, which is running" in str(refused.message)
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "digits")
+        await rig.until("digits", "cancelled")
+        await delete(rig)
+        await gone(rig)
+        again = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits"))
+        assert again.reason is Reason.NOT_FOUND
+        await create(rig, requirements="numpy")
+        await at_rest(rig)
+        exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
+        assert "environment tools was made of other packages when digits ran" in str(exactly.message)
+
+    story(tmp_path, told)
+
+
+def test_who_may_not_is_told_why(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        del maker
+        await create(rig, "tools")
+        await at_rest(rig)
+        assert str((await refusal(create(rig, "tools"))).message) == (
+            "environment tools is there already; delete it first, or choose another name"
+        )
+        assert str((await refusal(create(rig, "Tools"))).message) == (
+            "environment tools is there already, and Tools differs from it in case only; choose another name"
+        )
+        await rig.platform.tenants.create(TenantCreate(name="closed", network="none"), actor="root")
+        refused = await refusal(create(rig, tenant="closed"))
+        assert (refused.reason, "team closed has no network" in str(refused.message)) == (
+            Reason.WRONG_STATE,
+            True,
+        )
+        by_another = await refusal(rig.platform.environments.delete("default", "tools", actor="bob"))
+        assert by_another.reason is Reason.FORBIDDEN
+        await rig.platform.environments.delete("default", "tools", actor="root", admin=True)
+        await gone(rig)
+        missing = await refusal(rig.submit("digits", env_name="tools"))
+        assert missing.reason is Reason.NOT_FOUND
+
+    story(tmp_path, told)
+
+
+def test_another_teams_is_not_there(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        del maker
+        await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
+        await create(rig, tenant="red", user="bob")
+        theirs = await at_rest(rig, tenant="red")
+        assert (await refusal(rig.submit("digits", env_name="tools"))).reason is Reason.NOT_FOUND
+        await create(rig)
+        mine = await at_rest(rig)
+        assert (theirs.lock, mine.shared_with) == (mine.lock, [])
+        await charged(rig, SIZE, "red")
+        await charged(rig, SIZE)
+
+    story(tmp_path, told)
+
+
+def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        tenants = rig.platform.tenants
+        await tenants.create(TenantCreate(name="red"), actor="root")
+        await create(rig, tenant="red")
+        await at_rest(rig, tenant="red")
+        assert "environment tools-" in str((await refusal(tenants.delete("red", actor="root"))).message)
+        await delete(rig, tenant="red")
+        await gone(rig, tenant="red")
+        maker.fails.append(unresolvable())
+        await create(rig, tenant="red")
+        await at_rest(rig, tenant="red")
+        await tenants.delete("red", actor="root")
+        await tenants.create(TenantCreate(name="red"), actor="root")
+        assert await rig.platform.environments.list("red") == []
+
+    story(tmp_path, told)
+
+
+def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        del maker
+        await rig.platform.tenants.create(TenantCreate(name="small", rom=SIZE - 1), actor="root")
+        await create(rig, tenant="small")
+        failed = await at_rest(rig, tenant="small")
+        assert failed.state == "error"
+        assert "small" in str(failed.message)
+        await charged(rig, 0, "small")
+        assert await there(rig) == []
+
+    story(tmp_path, told)
+
+
+def test_a_hub_whose_jobs_run_elsewhere_refuses_with_the_way_that_it_has(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, policy=replace(FAST, job_network="outbound"))
+
+    async def told() -> None:
+        for doing in (create(rig), rig.submit("digits", env_name="tools")):
+            assert "bring their packages in an image" in str((await refusal(doing)).message)
+
+    play(rig, told)
+
+
+def test_one_that_is_deleted_while_it_is_made_is_made_no_further(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        for step in ("lock", "install"):
+            with maker.held(step) as waits:
+                await create(rig)
+                await until(waits, what=f"its {step}")
+                await delete(rig)
+                await gone(rig)
+        await charged(rig, 0)
+        assert await there(rig) == []
+        assert not maker.at_work
+
+    story(tmp_path, told)
+
+
+class CutError(Exception):
+    """The service is dead from here on."""
+
+
+class CutDatabase:
+    """A database whose `cut`-th write is not made, or is made and not answered; nothing works after that."""
+
+    def __init__(self, rig: Rig, cut: int, *, made: bool) -> None:
+        self._db, self._cut, self._made = rig.db, cut, made
+        self.writes = 0
+
+    async def read(self, fn: object) -> object:
+        return await self._db.read(fn)  # type: ignore[arg-type]
+
+    async def write(self, fn: object, **more: object) -> object:
+        self.writes += 1
+        if self.writes > self._cut or (self.writes == self._cut and not self._made):
+            raise CutError
+        found = await self._db.write(fn, **more)  # type: ignore[arg-type, call-overload]
+        if self.writes == self._cut:
+            raise CutError
+        return found
+
+
+WRITES = 8 if os.geteuid() else 10
+"""Writes of a life: create, resolved, begun, room, ready, delete, is it the last, gone; and as root whose uid makes it, before each step."""
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("cut", range(1, WRITES + 1))
+def test_whatever_write_it_dies_at_its_life_goes_on_and_nothing_is_left(
+    tmp_path: Path, cut: int, *, made: bool
+) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        del maker
+        service = rig.platform.environments
+        db = CutDatabase(rig, cut, made=made)
+        service._db = service._worker._db = db  # type: ignore[assignment]
+        killed = False
+
+        async def go_on(step: Callable[[], Awaitable[object]], rests: Callable[[], Awaitable[bool]]) -> None:
+            """Take a step and wait until it is done, or the service is dead: then with the next one."""
+            nonlocal killed
+
+            async def over() -> bool:
+                return await rests() or (not killed and db.writes >= cut)
+
+            try:
+                await step()
+            except CutError:
+                pass
+            except Refused as refused:
+                assert refused.reason in (Reason.CONFLICT, Reason.NOT_FOUND)  # noqa: PT017 - it was done before
+            await until(over, what="the worker to rest")
+            if not killed and db.writes >= cut:
+                killed = True
+                rig.crash()
+                await rig.start()
+                await go_on(step, rests)
+
+        async def ready() -> bool:
+            found = await rig.db.read(lambda tx: tx.environments.find("default", "tools"))
+            return found is not None and found.phase == "ready"
+
+        async def away() -> bool:
+            return await rig.db.read(lambda tx: tx.environments.find("default", "tools")) is None
+
+        async def ask_to_delete() -> None:
+            found = await rig.db.read(lambda tx: tx.environments.find("default", "tools"))
+            if found is not None and found.phase != "deleting":
+                await delete(rig)
+
+        await go_on(lambda: create(rig), ready)
+        await charged(rig, SIZE)
+        assert len(await there(rig)) == 1
+        await go_on(ask_to_delete, away)
+        await charged(rig, 0)
+        assert await there(rig) == []
+        assert killed, f"there is no write {cut}: {db.writes}"
+        assert not await rig.db.read(lambda tx: tx.stored.of_tenant("default"))
+
+    story(tmp_path, told)

@@ -1,0 +1,52 @@
+"""Environments of a team: made by keyboard with what is wrong said at its field, looked at, deleted after a question."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from axe import assert_accessible
+from browser import shot
+from front_pages import Pages, fits
+from front_service import FrontService
+
+
+def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel("environments")
+    region = page.get_by_role("region", name="Environments of default")
+    expect(region).to_contain_text("pandas 3.0.2, numpy 2.4.1, python-dateutil 2.9.0 and 2 more")
+    expect(region).to_contain_text("No solution found when resolving dependencies")
+    page.get_by_role("button", name="Create an environment").press("Enter")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type("Vision")
+    page.keyboard.press("Enter")
+    expect(region.get_by_role("alert").first).to_have_text("There is vision already")
+    page.get_by_label("Name", exact=True).fill("speech")
+    page.get_by_label("Requirements").fill("-e .\n")
+    refusal = {
+        "msg": "line 1 of the requirements is -e .: it is an option; leave it out",
+        "reason": "Invalid",
+    }
+    front.data.forced["POST /tenants/default/environments"] = (403, refusal)
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(region.get_by_role("alert")).to_contain_text("line 1 of the requirements")
+    expect(page.get_by_label("Requirements")).to_be_focused()
+    assert_accessible(page)
+    shot(page, "panel-create-environment", full=True)
+    fits(page)
+    front.data.forced.clear()
+    page.get_by_label("Requirements").fill("librosa\n")
+    page.get_by_role("button", name="Create", exact=True).click()
+    row = region.get_by_role("row").filter(has_text="speech")
+    expect(row).to_contain_text("being resolved")
+    page.get_by_role("button", name="Delete environment speech").click()
+    expect(page.get_by_role("dialog")).to_contain_text("No job can have it any more.")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row).to_contain_text("being deleted")
+    page.get_by_role("link", name="vision").click()
+    main = page.locator("main")
+    expect(main).to_contain_text("The same files as same; charged once")
+    expect(main).to_contain_text("Used by digits")
+    expect(main).to_contain_text("%mlp submit train.py --env-name vision")
+    assert_accessible(page)

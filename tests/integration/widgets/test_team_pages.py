@@ -1,0 +1,114 @@
+"""What a team's admin does on the team's page, what people ask on theirs, and where a platform admin answers."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+from browser import shot, two_frames
+from front_pages import LOOKS, Pages, fits, restyle
+from front_service import FrontService
+
+TEAM = "admin/tenants/red"
+
+
+def test_a_waiting_job_is_put_first_and_changed_where_the_queue_is_shown(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel(TEAM)
+    row = page.get_by_role("row").filter(has_text="digits-5")
+    row.get_by_role("button", name="Put first: digits-5").click()
+    expect(page.get_by_text("digits-5 stands first in the queue of red")).to_be_visible()
+    row.get_by_role("button", name="Change digits-5").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Time limit").fill("soon")
+    dialog.get_by_role("button", name="Change").click()
+    expect(dialog).to_contain_text("a length of time such as 90s")
+    dialog.get_by_label("Time limit").fill("2h")
+    dialog.get_by_label("Priority").select_option("high")
+    two_frames(page)
+    shot(page, "team-change-dialog")
+    dialog.get_by_role("button", name="Change").click()
+    expect(dialog).to_have_count(0)
+    changed = [body for path, body in front.data.teams.bodies if path.startswith("update ")]
+    assert changed == [{"place": "first"}, {"priority": "high", "time_limit": 7200}]
+
+
+def test_a_job_that_waits_is_changed_on_its_page(pages: Pages, front: FrontService) -> None:
+    front.data.session["admin"] = False
+    front.data.session["tenant_admin"] = []
+    page = pages.panel("jobs/ann/digits-5")
+    card = page.get_by_role("region", name="Changes")
+    expect(card.get_by_role("button", name=re.compile("first"))).to_have_count(0)
+    card.get_by_role("button", name="Change digits-5").click()
+    expect(page.get_by_role("dialog").get_by_label("Priority").locator("option")).to_have_text(
+        ["low", "normal"]
+    )
+
+
+def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front: FrontService) -> None:
+    front.data.tenants["red"]["joining"] = "asked"
+    page = pages.panel(TEAM)
+    caps = page.get_by_role("region", name="Caps of members")
+    expect(caps).to_contain_text("Each other member")
+    caps.get_by_role("button", name="Set a cap").click()
+    caps.get_by_label("Whose").select_option("bob")
+    caps.get_by_label("Cores").fill("2")
+    caps.get_by_label("Jobs at once").fill("1.5")
+    caps.get_by_role("button", name="Set", exact=True).click()
+    expect(caps).to_contain_text("a whole number")
+    caps.get_by_label("Jobs at once").fill("3")
+    caps.get_by_role("button", name="Set", exact=True).click()
+    expect(caps.get_by_role("row").filter(has_text="bob")).to_contain_text("3")
+    joins = page.get_by_role("region", name="Who asks to join")
+    joins.get_by_role("button", name="Take in carol").click()
+    expect(joins).to_contain_text("Nobody asks now.")
+    quota = page.get_by_role("region", name="More quota")
+    quota.get_by_role("button", name="Take back").click()
+    quota.get_by_role("button", name="Ask for more").click()
+    quota.get_by_label("Memory").fill("64 GiB")
+    quota.get_by_role("button", name="Ask", exact=True).click()
+    expect(quota).to_contain_text("say what for")
+    quota.get_by_label("What for").fill("a paper")
+    two_frames(page)
+    shot(page, "team-asks", full=True)
+    quota.get_by_role("button", name="Ask", exact=True).click()
+    expect(quota.get_by_role("row").filter(has_text="a paper")).to_contain_text("waits for an answer")
+    sent = dict(front.data.teams.bodies)
+    assert sent["POST quota_requests:"] == {"ram": 65536, "reason": "a paper"}
+    assert sent["PUT caps:"] == {"user": "bob", "cpu": 2, "gpu": None, "jobs": 3}
+    assert "PUT joins/carol:approve" in sent
+
+
+def test_a_platform_admin_sees_what_a_request_would_do_and_answers(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/requests")
+    card = page.get_by_role("region", name="Request of red")
+    expect(card.locator(".mlp-note")).to_be_visible()
+    assert front.data.previews[-1]["cpu"] == 16
+    card.get_by_role("button", name="Accept the request of red").click()
+    page.get_by_role("dialog").get_by_label("A word to those who asked").fill("till May")
+    page.get_by_role("dialog").get_by_role("button", name="Accept").click()
+    expect(page.get_by_text("Nobody asks for anything")).to_be_visible()
+    assert front.data.teams.requests[0]["word"] == "till May"
+
+
+def test_a_person_asks_a_team_for_a_place_in_every_look(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("me")
+    teams = page.get_by_role("region", name="Teams")
+    expect(teams).to_contain_text("speech and other sounds")
+    for look, (dark, width) in LOOKS.items():
+        restyle(page, dark=dark, width=width)
+        two_frames(page)
+        shot(page, f"team-me-{look}", full=True)
+        assert fits(page), look
+    teams.get_by_role("button", name="Ask to join blue").click()
+    page.get_by_role("dialog").get_by_role("button", name="Ask to join").click()
+    expect(teams.get_by_role("button", name="Take back the request to blue")).to_be_visible()
+
+
+def test_where_a_provider_decides_nobody_is_asked_here(pages: Pages, front: FrontService) -> None:
+    front.data.teams.managed_by = "Keycloak"
+    teams = pages.panel("me").get_by_role("region", name="Teams")
+    expect(teams).to_contain_text("Who is in which team follows the groups of Keycloak.")
+    expect(teams.get_by_role("button")).to_have_count(0)

@@ -1,0 +1,138 @@
+"""`mlp-hub node` and `mlp-hub user import`: what they ask for, what they print, what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp_hub.cli import nodes, people
+from mlp_hub.cli.http import HttpAnswer
+from mlp_hub.cli.main import run
+
+NODE = {
+    "name": "n1",
+    "holders": [{}],
+    "conditions": [{"kind": "Drained", "message": "a new\x1b[2J kernel"}],
+}
+STOPS = [
+    {"kind": "job", "name": "digits", "user": "ann", "tenant": "red", "ranks": 1, "of": 3, "ending": False},
+    {"kind": "server", "name": "", "user": "bob", "tenant": "red", "ranks": 1, "of": 1, "ending": True},
+]
+
+
+class Service:
+    """Answers as the service would; notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.stops = STOPS
+
+    def __call__(
+        self, _: object, method: str, path: str, *, body: Any = None, timeout: float = 30
+    ) -> HttpAnswer:
+        del timeout
+        self.asked.append((method, path, body))
+        if path == "/users:import":
+            return HttpAnswer(200, json.dumps(self._imported(body)).encode())
+        found = (
+            [NODE] if path == "/nodes" else {"node": "n1", "drain": None, "others": 1, "stops": self.stops}
+        )
+        return HttpAnswer(200, json.dumps(found).encode())
+
+    def _imported(self, body: dict[str, Any]) -> dict[str, Any]:
+        rows = [line.split(",") for line in body["csv"].splitlines()[1:]]
+        states = {True: "new", False: "made"}
+        told = [
+            {
+                "line": at,
+                "name": name,
+                "team": team,
+                "admin": False,
+                "state": "refused" if name.startswith("=") else states[body["dry_run"]],
+                "note": "no name" if name.startswith("=") else "",
+                "password": None if body["dry_run"] or name.startswith("=") else f"pw-{name}",
+            }
+            for at, (name, team, _) in enumerate(rows, 2)
+        ]
+        return {"people": told, "done": 1, "refused": sum(one["state"] == "refused" for one in told)}
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Service:
+    made = Service()
+    for module in (nodes, people):
+        monkeypatch.setattr(module, "ask_service", made)
+    monkeypatch.setenv("MLP_HOME", str(tmp_path))
+    return made
+
+
+def test_nodes_are_listed_and_obey_no_terminal(service: Service, capsys: Any) -> None:
+    assert run(["node", "list"]) == 0
+    assert capsys.readouterr().out == "n1  Drained (a new\\x1b[2J kernel)  holders: 1\n"
+    assert run(["node", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [NODE]
+    assert {a[:2] for a in service.asked} == {("GET", "/nodes")}
+
+
+def test_what_runs_there_is_said_before_and_nothing_is_done_on_a_dry_run(
+    service: Service, capsys: Any
+) -> None:
+    assert run(["node", "drain", "n1", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "job digits  ann  red  1/3\nnotebook server   bob  red  ending\n"
+    assert service.asked == [("GET", "/nodes/n1/drain", None)]
+
+
+def test_a_node_is_drained_with_its_reason_and_returned(service: Service, capsys: Any) -> None:
+    assert run(["node", "drain", "n1", "--reason", "a new kernel", "--evict"]) == 0
+    assert run(["node", "return", "n1"]) == 0
+    assert service.asked[1:] == [
+        ("PUT", "/nodes/n1:drain", {"reason": "a new kernel", "evict": True}),
+        ("PUT", "/nodes/n1:return", None),
+    ]
+    assert "n1 takes nothing new until: mlp-hub node return n1" in capsys.readouterr().out
+
+
+def test_a_drain_without_a_reason_is_refused_before_anything_is_asked(service: Service, capsys: Any) -> None:
+    assert run(["node", "drain", "n1"]) == 2
+    assert "--reason" in capsys.readouterr().err
+    assert service.asked == []
+
+
+def test_people_of_a_file_are_made_lot_by_lot_and_their_passwords_printed(
+    service: Service, tmp_path: Path, capsys: Any
+) -> None:
+    file = tmp_path / "people.csv"
+    lines = [f"p{i},red,no" for i in range(25)]
+    file.write_bytes("\n".join(["name,team,admin", *lines, "=cmd,red,no"]).encode("utf-16"))
+    assert run(["user", "import", str(file)]) == 1  # a line is refused
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["=cmd  refused  no name", "p0  made  pw-p0"]
+    assert len(printed) == 26
+    assert [a[2]["dry_run"] for a in service.asked] == [True, False, False]
+    assert "=cmd" not in service.asked[1][2]["csv"]
+
+
+def test_a_dry_run_makes_nobody(service: Service, tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("name,team,admin\nann,red,no\n")
+    assert run(["user", "import", str(file), "--dry-run"]) == 0
+    assert capsys.readouterr().out == "ann  would be made\n"
+    assert [a[2]["dry_run"] for a in service.asked] == [True]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [(b"j\xf6rg,red,no", "no text in UTF-8"), (b"a,red,no\n" * 60_000, "too large"), (None, "read")],
+)
+def test_what_is_no_list_of_people_is_refused_before_anything_is_asked(
+    service: Service, tmp_path: Path, capsys: Any, data: bytes | None, why: str
+) -> None:
+    file = tmp_path / "people.csv"
+    if data is not None:
+        file.write_bytes(data)
+    assert run(["user", "import", str(file)]) == 2
+    assert why in capsys.readouterr().err
+    assert service.asked == []

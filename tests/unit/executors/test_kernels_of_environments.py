@@ -1,0 +1,36 @@
+"""Kernels that notebooks find beside the environments of their tenant, and what of a tenant a notebook is shown."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+from mlp_hub.executors.local import kernels
+from mlp_hub.sandbox import Bind
+from mlp_spawner.shelves import environments
+
+
+def test_a_kernel_is_offered_by_its_name_in_small_letters_and_withdrawn(tmp_path: Path) -> None:
+    for _ in range(2):  # again after a death
+        kernels.offer(tmp_path, "Tools", "tools-0123456789ab")
+    file = tmp_path / ".kernels/kernels/tools/kernel.json"
+    told = json.loads(file.read_text())
+    assert told["argv"][0] == "/mlp/env/tools-0123456789ab/bin/python"
+    assert told["display_name"] == "Python (Tools)"
+    assert told["env"]["PATH"] == "/mlp/env/tools-0123456789ab/bin:${PATH}"
+    assert [stat.S_IMODE(p.stat().st_mode) for p in (file, file.parent, file.parent.parent)] == [
+        0o644,
+        0o755,
+        0o755,
+    ]
+    for _ in range(2):
+        kernels.withdraw(tmp_path, "Tools")
+    assert not file.parent.exists()
+    kernels.withdraw(tmp_path / "nothing", "Tools")
+
+
+def test_a_notebook_sees_the_environments_of_the_tenant_that_it_was_granted(tmp_path: Path) -> None:
+    assert environments(tmp_path, "") == ()
+    assert environments(tmp_path, "red") == (Bind(str(tmp_path / "environments/red"), "/mlp/env"),)
+    assert (tmp_path / "environments/red").is_dir()

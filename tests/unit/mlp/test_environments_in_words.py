@@ -1,0 +1,111 @@
+"""`mlp env`: how a line is read, what is sent, and what is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from mlp import environments
+from mlp.actions import env
+from mlp.client import Client
+from mlp.errors import UsageError
+from mlp.verbs import COMMAND, parse
+
+Json = dict[str, Any]
+READY: Json = {
+    "name": "tools", "state": "ready", "packages": {"iniconfig": "2.3.1"}, "size": 2048, "user": "ann",
+    "created_at": "2026-11-24T10:00:00Z", "shared_with": ["same"], "jobs": ["digits"], "message": "",
+}  # fmt: skip
+
+
+class Stand:
+    """A client that takes note."""
+
+    def __init__(self, *tenants: str) -> None:
+        self.tenants, self.asked = tenants, cast("list[Any]", [])
+
+    def quota(self) -> list[Json]:
+        return [{"tenant": {"name": name}} for name in self.tenants]
+
+    def __getattr__(self, name: str) -> Any:
+        def asked(*given: str) -> Any:
+            self.asked.append((name, *given))
+            return [READY] if name == "environments" else {"environment": READY, "log": "", **READY}
+
+        return asked
+
+
+def said(stand: Stand, *words: str) -> str:
+    return str(env(cast(Client, stand), parse(["env", *words], COMMAND)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["create", "tools"],
+        ["create", "-f", "x"],
+        ["create", "a", "b", "-f", "x"],
+        ["show"],
+        ["show", "a", "b"],
+        ["delete"],
+        ["list", "a"],
+        ["list", "-f", "x"],
+        ["make", "a"],
+    ],
+)
+def test_a_line_that_is_none_is_refused_with_the_right_one(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"create NAME -f requirements.txt"):
+        parse(["env", *words], COMMAND)
+
+
+def test_of_one_team_nobody_has_to_say_which(tmp_path: Path) -> None:
+    stand = Stand("red")
+    file = tmp_path / "requirements.txt"
+    file.write_text("iniconfig\n")
+    assert "tools is being made. See: mlp env show tools" in said(stand, "create", "tools", "-f", str(file))
+    assert "tools  ready" in said(stand)
+    shown = said(stand, "show", "tools")
+    for part in ("iniconfig==2.3.1", "The same files as: same", "Used by: digits", "--env-name tools"):
+        assert part in shown
+    assert said(stand, "delete", "a", "b").splitlines() == ["a is being deleted", "b is being deleted"]
+    assert stand.asked == [
+        ("create_environment", "red", "tools", "iniconfig\n"),
+        ("environments", "red"),
+        ("environment", "red", "tools"),
+        ("delete_environment", "red", "a"),
+        ("delete_environment", "red", "b"),
+    ]
+
+
+def test_of_several_teams_one_has_to_be_said() -> None:
+    stand = Stand("red", "blue")
+    with pytest.raises(UsageError, match="Add --tenant and one of: red, blue"):
+        said(stand, "list")
+    said(stand, "list", "--tenant", "blue")
+    assert stand.asked == [("environments", "blue")]
+
+
+def test_a_file_that_is_none_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "huge").write_text("a" * (environments.MOST_BYTES + 1))
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    for name, why in (
+        ("none", "there is no file"),
+        ("huge", "no list of packages"),
+        ("bytes", "cannot be read"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            environments.requirements_in(tmp_path / name)
+
+
+def test_one_that_could_not_be_made_says_why() -> None:
+    failed = {
+        **READY,
+        "state": "error",
+        "message": "No solution found\n  cause",
+        "packages": {},
+        "shared_with": [],
+    }
+    assert "error: No solution found" in str(environments.shown({"environment": failed, "log": ""}))
+    assert "cause" not in str(environments.table([failed], "red"))

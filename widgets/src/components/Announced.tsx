@@ -1,0 +1,52 @@
+/** What administrators tell, at the top of pages and of the panel in JupyterLab; each reader may put it away. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { AWAY, left, put, readAway } from "../core/announcements";
+import { paths, type Client } from "../core/api";
+import { t } from "../core/language";
+import type { Announcement } from "../core/wire";
+import { Icon } from "./basics";
+import { useLoad } from "./hooks";
+
+const EVERY = 60_000;
+const KINDS = { info: "info", warning: "wait", critical: "bad" } as const;
+
+function kept(): string | null {
+  try {
+    return localStorage.getItem(AWAY);
+  } catch {
+    return null; // a browser that keeps nothing
+  }
+}
+
+export function Announced({ client, every = EVERY }: { client: Client; every?: number }): JSX.Element | null {
+  const found = useLoad("announcements", () => client.list<Announcement>(paths.announcements), every);
+  const [away, setAway] = useState(() => readAway(kept()));
+  const shown = left(found.data?.items ?? [], away);
+  if (!shown.length) return null;
+  const dismiss = (id: number): void => {
+    const next = put(away, id);
+    setAway(next);
+    try {
+      localStorage.setItem(AWAY, JSON.stringify(next));
+    } catch {
+      // then it comes back with the next page
+    }
+  };
+  return (
+    <section class="mlp-announced" aria-label={t("Announcements")}>
+      {shown.map((one) => (
+        <div key={one.id} class={`mlp-note mlp-note-${KINDS[one.level]}`} role={one.level === "critical" ? "alert" : "status"}>
+          {one.level === "info" ? null : <Icon name="warn" />}
+          <div class="mlp-note-text">
+            {one.text}
+            {one.tenant ? <span class="mlp-dim">{` · ${t("to team {name}", { name: one.tenant })}`}</span> : null}
+          </div>
+          <button type="button" class="mlp-button mlp-small" aria-label={t("Put away: {text}", { text: one.text })} onClick={() => dismiss(one.id)}>
+            {t("Put away")}
+          </button>
+        </div>
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,171 @@
+/** Environments of my teams: made by pasting requirements, shown with how their making goes, deleted after a question. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Chip, ErrorBox, Loading, type Column } from "../components/basics";
+import { useLoad, useNow } from "../components/hooks";
+import { rich } from "../components/language";
+import { paths } from "../core/api";
+import { ENVIRONMENT_FIELDS, environmentFieldOf, environmentState, packagesTold, readEnvironment } from "../core/environment";
+import { bytes, clock } from "../core/format";
+import { n, t } from "../core/language";
+import type { EnvironmentDetail, EnvironmentInfo } from "../core/wire";
+import { href, Link } from "./address";
+import { useHub, useRun } from "./context";
+import { Field, Lines, PageHead, Select } from "./form";
+import { OwnForm, useForm } from "./OwnForm";
+import { OwnList } from "./OwnList";
+
+const EVERY = 3000;
+const MINUTE = 60_000;
+
+function State({ of }: { of: EnvironmentInfo }): JSX.Element {
+  const { kind, words } = environmentState(of);
+  return <Chip kind={kind}>{words}</Chip>;
+}
+
+export function EnvironmentsPage(): JSX.Element {
+  const { session } = useHub();
+  const [tenant, setTenant] = useState(session.tenants[0] ?? "");
+  return (
+    <>
+      <PageHead title={t("Environments")} sub={t("Packages that jobs and notebooks of a team have besides the platform's")}>
+        {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((name) => [name, name])} /> : null}
+      </PageHead>
+      {tenant ? <Environments key={tenant} tenant={tenant} /> : null}
+    </>
+  );
+}
+
+function Environments({ tenant }: { tenant: string }): JSX.Element {
+  const { client, session, say } = useHub();
+  const environments = useLoad(`environments ${tenant}`, () => client.list<EnvironmentInfo>(paths.environments(tenant)), EVERY);
+  const [adding, setAdding] = useState(false);
+  const [removing, setRemoving] = useState<EnvironmentInfo | null>(null);
+  const { run, busy, error, clear } = useRun(async () => {
+    setRemoving(null);
+    await environments.reload();
+  });
+  const now = useNow(MINUTE);
+  const may = (e: EnvironmentInfo): boolean => session.admin || session.tenant_admin.includes(tenant) || e.user === session.username;
+  const columns: Column<EnvironmentInfo>[] = [
+    { title: t("Name"), kind: "name", cell: (e) => <Link to={href("environments", tenant, e.name)}>{e.name}</Link> },
+    { title: t("State"), kind: "tight", cell: (e) => <State of={e} /> },
+    { title: t("Packages"), kind: "grow", cell: (e) => <span class="mlp-clip" title={e.message || packagesTold(e.packages, 100)}>{e.message ? e.message.split("\n")[0] : packagesTold(e.packages)}</span> },
+    { title: t("Size"), kind: "num", cell: (e) => bytes(e.size) },
+    { title: t("Made by"), kind: "low", cell: (e) => e.user },
+    { title: t("Made"), kind: "num", cell: (e) => clock(e.created_at, now) },
+    {
+      title: t("Actions"),
+      hideTitle: true,
+      kind: "num",
+      cell: (e) =>
+        may(e) && e.state !== "deleting" ? (
+          <button type="button" class="mlp-button mlp-small mlp-quiet-danger" disabled={busy} onClick={() => setRemoving(e)} aria-label={t("Delete environment {name}", { name: e.name })}>
+            {t("Delete")}
+          </button>
+        ) : null,
+    },
+  ];
+  const items = environments.data?.items ?? [];
+  return (
+    <OwnList
+      title={t("Environments of {tenant}", { tenant })}
+      about={t("Made once, the same for everybody in the team; charged to its storage")}
+      load={environments}
+      words={{ loading: t("Loading environments"), none: t("This team has no environments yet"), caption: t("Environments of {tenant}", { tenant }) }}
+      add={{ label: t("Create an environment"), open: () => setAdding(true) }}
+      form={
+        adding ? (
+          <EnvironmentForm
+            tenant={tenant}
+            names={items.map((e) => e.name)}
+            done={(made) => {
+              setAdding(false);
+              say(t("Environment {name} is being made", { name: made.name }));
+              void environments.reload();
+            }}
+            cancel={() => setAdding(false)}
+          />
+        ) : null
+      }
+      columns={columns}
+      busy={busy}
+      error={error}
+      removing={
+        removing && {
+          title: t("Delete environment {name}?", { name: removing.name }),
+          text: removing.jobs.length
+            ? t("Jobs use it that have not ended: {jobs}. Until they have, it stays.", { jobs: removing.jobs.join(t(", ")) })
+            : t("No job can have it any more. Notebooks that run on it may fail."),
+          yes: t("Delete"),
+          onYes: () => void run(() => client.delete(paths.environment(tenant, removing.name)), t("Environment {name} is being deleted", { name: removing.name })),
+          onNo: () => {
+            setRemoving(null);
+            clear();
+          },
+        }
+      }
+    >
+      <p class="mlp-dim">{rich(t("A job has one by its option: {command}"), { command: <code>%mlp submit train.py --env-name NAME</code> })}</p>
+    </OwnList>
+  );
+}
+
+function EnvironmentForm({ tenant, names, done, cancel }: {
+  tenant: string;
+  names: string[];
+  done: (made: EnvironmentInfo) => void;
+  cancel: () => void;
+}): JSX.Element {
+  const { client } = useHub();
+  const form = useForm({
+    begin: () => ({ name: "", requirements: "" }),
+    read: (texts) => readEnvironment(texts, names),
+    send: async (read) => done(await client.post<EnvironmentInfo>(paths.environments(tenant), read.asked)),
+    order: ENVIRONMENT_FIELDS,
+    fieldOf: environmentFieldOf,
+  });
+  return (
+    <OwnForm form={form} label={t("Create an environment for {tenant}", { tenant })} yes={t("Create")} doing={t("Creating")} cancel={cancel}>
+      <Field {...form.given("name")} label={t("Name")} hint={t("As in --env-name NAME")} autofocus />
+      <Lines {...form.given("requirements")} label={t("Requirements")} hint={t("Packages, one a line, as in pandas>=2.2; paste a requirements.txt")} />
+    </OwnForm>
+  );
+}
+
+export function EnvironmentPage({ tenant, name }: { tenant: string; name: string }): JSX.Element {
+  const { client } = useHub();
+  const path = paths.environment(tenant, name);
+  const found = useLoad(path, () => client.get<EnvironmentDetail>(path), EVERY);
+  const now = useNow(MINUTE);
+  if (!found.data) return found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : <Loading what={t("Loading the environment")} lines={6} />;
+  const { environment: e, requirements, lock, log } = found.data;
+  const packages = Object.entries(e.packages);
+  return (
+    <>
+      <PageHead title={e.name} sub={[t("Team {name}", { name: e.tenant }), packages.length ? n("1 package", "{n} packages", packages.length) : "", e.size ? bytes(e.size) : ""].filter(Boolean).join(" · ")} />
+      {found.error ? <ErrorBox error={found.error} /> : null}
+      <p>
+        <State of={e} /> {t("By {user}, {time}", { user: e.user, time: clock(e.created_at, now) })}
+      </p>
+      {e.message ? <pre class="mlp-tail" tabIndex={0} aria-label={t("What went wrong")}>{e.message}</pre> : null}
+      {e.state === "ready" ? <p>{rich(t("Use it: {command}"), { command: <code>{`%mlp submit train.py --env-name ${e.name}`}</code> })}</p> : null}
+      {e.shared_with.length ? <p>{t("The same files as {names}; charged once", { names: e.shared_with.join(t(", ")) })}</p> : null}
+      {e.jobs.length ? <p>{t("Used by {names}", { names: e.jobs.join(t(", ")) })}</p> : null}
+      <section class="mlp-card" aria-label={t("What it was made of")}>
+        <Text title={t("Requirements")} text={requirements} />
+        {log ? <Text title={t("How it was made")} text={log} /> : null}
+        {lock ? <Text title={t("Lock")} text={lock} closed /> : null}
+      </section>
+    </>
+  );
+}
+
+function Text({ title, text, closed }: { title: string; text: string; closed?: boolean }): JSX.Element {
+  return (
+    <details class="mlp-fold" open={!closed}>
+      <summary>{title}</summary>
+      <pre class="mlp-tail" tabIndex={0} aria-label={title}>{text}</pre>
+    </details>
+  );
+}
