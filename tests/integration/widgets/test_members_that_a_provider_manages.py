@@ -25,7 +25,7 @@ def test_a_managed_place_has_words_in_the_place_of_buttons(
             "tenant": "red", "user": user, "role": "member", "source": "group", "managed_by": "Keycloak",
         }  # fmt: skip
     page = pages.panel("admin/tenants/red", language=language)
-    row = page.get_by_role("row").filter(has_text="carol")
+    row = page.get_by_role("row").filter(has_text="carol").filter(has_text=managed)
     expect(row).to_contain_text(managed)
     expect(row).to_contain_text(member)
     expect(row.get_by_role("button")).to_have_count(0)

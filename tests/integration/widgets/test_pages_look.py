@@ -80,10 +80,21 @@ def test_who_is_no_admin_sees_only_their_own(pages: Pages, front: FrontService) 
     expect(page.locator("main")).to_contain_text("not for you")
     nav = page.get_by_role("navigation", name="Pages")
     expect(nav.get_by_role("link")).to_have_text(
-        ["Jobs", "Runs", "Sweeps", "Datasets", "Models", "Apps", "Quota", "My account", "Team red"]
+        [
+            "Jobs",
+            "Runs",
+            "Sweeps",
+            "Datasets",
+            "Models",
+            "Environments",
+            "Apps",
+            "Quota",
+            "My account",
+            "Team red",
+        ]
     )
     nav.get_by_role("link", name="Team red").click()
-    expect(page.get_by_role("region", name="Members")).to_contain_text("bob")
+    expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     expect(page.get_by_role("button", name="Edit quota")).to_have_count(0)
     page.get_by_role("link", name="Hub home").click()
     expect(page.get_by_role("heading", name="Hub home")).to_be_visible()

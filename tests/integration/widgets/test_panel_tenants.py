@@ -63,7 +63,7 @@ def test_a_tenant_is_made_with_the_keyboard_alone(pages: Pages, front: FrontServ
     tab_to(page, "Add a user")
     page.keyboard.type("bob")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("region", name="Members")).to_contain_text("bob")
+    expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     assert front.data.members["green"]["bob"]["role"] == "member"
 
 

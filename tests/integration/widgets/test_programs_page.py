@@ -109,7 +109,7 @@ def test_a_fault_of_the_list_is_shown_beside_the_rest_of_the_page(pages: Pages, 
     front.data.forced["GET /tenants/red/services"] = (503, {"msg": "the database is busy"})
     page = pages.panel("admin/tenants/red")
     expect(region(page).get_by_role("alert")).to_contain_text("the database is busy")
-    expect(page.get_by_role("region", name="Members")).to_contain_text("bob")
+    expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     front.data.forced.clear()
     region(page).get_by_role("button", name="Try again").click()
     expect(region(page)).to_contain_text("This tenant has no accounts for programs")
@@ -127,7 +127,11 @@ def test_an_account_is_no_member_that_is_changed_like_a_person(pages: Pages, fro
     place = {"tenant": "red", "user": "svc-nightly", "role": "member", "source": "manual"}
     front.data.members["red"]["svc-nightly"] = place
     page = pages.panel("admin/tenants/red")
-    row = page.get_by_role("region", name="Members").get_by_role("row").filter(has_text="svc-nightly")
+    row = (
+        page.get_by_role("region", name="Members", exact=True)
+        .get_by_role("row")
+        .filter(has_text="svc-nightly")
+    )
     expect(row).to_contain_text("account for a program")
     expect(row.get_by_role("button")).to_have_count(0)
     expect(row.get_by_role("combobox")).to_have_count(0)
