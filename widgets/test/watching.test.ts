@@ -13,6 +13,8 @@ const texts = (news: News[]): string[] => news.map((one) => one.text);
 test("what waits and what is at work is counted; what is suspended or has ended is neither", () => {
   const phases: Job["phase"][] = ["queued", "queued", "running", "starting", "preempting", "suspended", "finished", "failed", "deleting"];
   assert.deepEqual(counts(phases.map((phase) => ({ phase }))), { waiting: 2, running: 3 });
+  const of = { waiting: 1, running: 2, finished: 5, stopped: 4, failed: 0, cancelled: 0, left: 9 };
+  assert.deepEqual(counts([{ phase: "running" }], [{ counts: of }, { counts: of }]), { waiting: 2, running: 5 });
 });
 
 test("an end is told once, and not of what had ended before", () => {
@@ -58,6 +60,7 @@ test("it asks again and again, later and later where nothing answers, and for a 
       const path = String(url).replace(/^.*\/v1/, "");
       asked.push(path);
       if (path === "/session") return Promise.resolve(answer({ username: "ann", tenant_admin: ["red"] }));
+      if (path.includes("/sweeps?")) return Promise.resolve(answer([]));
       return Promise.resolve(answer(path.includes("?") ? jobs : at("a", "finished", { run: 1 })));
     }) as typeof fetch,
   });

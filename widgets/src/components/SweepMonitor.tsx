@@ -15,6 +15,8 @@ const EVERY = 2000;
 const CURVES_EVERY = 4000;
 /** Rows of the table of trials that are shown at first. */
 const ROWS = 10;
+/** Trials that are compared at a click: the best of them. */
+const COMPARED = 3;
 
 export interface SweepMonitorProps {
   client: Client;
@@ -26,10 +28,12 @@ export interface SweepMonitorProps {
   saved: SweepSnapshot | null;
   /** How a trial's job is named: a link, where there are pages. */
   job: (name: string) => ComponentChildren;
+  /** Leads to these trials' jobs laid over each other, where there are pages. */
+  compare?: (jobs: readonly string[]) => void;
   onDeleted?: () => void;
 }
 
-export function SweepMonitor({ client, user, name, page, saved, job, onDeleted }: SweepMonitorProps): JSX.Element {
+export function SweepMonitor({ client, user, name, page, saved, job, compare, onDeleted }: SweepMonitorProps): JSX.Element {
   const [over, setOver] = useState(false);
   const path = paths.sweep(user, name);
   const sweep = useLoad(path, () => client.get<Sweep>(path).then((s) => { setOver(hasEnded(s)); return s; }), over ? 0 : EVERY);
@@ -61,7 +65,7 @@ export function SweepMonitor({ client, user, name, page, saved, job, onDeleted }
       <Best sweep={s} job={job} />
       <SweepCurves sweep={s} curves={drawn} pointed={{ trial: pointed, point }} />
       <Parallel sweep={s} pointed={{ trial: pointed, point }} />
-      <Trials sweep={s} job={job} />
+      <Trials sweep={s} job={job} {...(compare ? { compare } : {})} />
     </div>
   );
 }
@@ -103,9 +107,10 @@ function Best({ sweep, job }: { sweep: Sweep; job: SweepMonitorProps["job"] }): 
   );
 }
 
-function Trials({ sweep, job }: { sweep: Sweep; job: SweepMonitorProps["job"] }): JSX.Element {
+function Trials({ sweep, job, compare }: { sweep: Sweep; job: SweepMonitorProps["job"]; compare?: SweepMonitorProps["compare"] }): JSX.Element {
   const [all, setAll] = useState(false);
   const rows = inOrder(sweep);
+  const best = rows.flatMap((x) => (x.job && x.value !== null ? [x.job] : [])).slice(0, COMPARED);
   const columns: Column<SweepTrial>[] = [
     { title: t("Trial"), kind: "name", cell: (x) => (x.job ? job(x.job) : x.number) },
     { title: t("State"), kind: "tight", cell: (x) => <Chip kind={trialWaits(x) ? "wait" : trialTone(x.state)}>{trialWord(x)}</Chip> },
@@ -119,6 +124,9 @@ function Trials({ sweep, job }: { sweep: Sweep; job: SweepMonitorProps["job"] })
     <section class="mlp-section" aria-label={t("Trials")}>
       <div class="mlp-section-head">
         <Heading>{sweep.metric ? t("Trials, the best first") : t("Trials")}</Heading>
+        {compare && best.length > 1 ? (
+          <button type="button" class="mlp-button mlp-small" onClick={() => compare(best)}>{t("Compare the best {n}", { n: best.length })}</button>
+        ) : null}
         {rows.length > ROWS ? (
           <button type="button" class="mlp-button mlp-small" aria-expanded={all} onClick={() => setAll(!all)}>
             {all ? t("Show fewer") : t("Show all {n}", { n: rows.length })}

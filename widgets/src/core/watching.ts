@@ -6,9 +6,11 @@ import { ApiError, paths, type Client } from "./api";
 import { t } from "./language";
 import { isFinal } from "./phase";
 import { reference, title } from "./runs";
-import type { Job } from "./wire";
+import type { Job, Sweep } from "./wire";
 
 export const NEWEST = 100;
+/** Sweeps whose trials are counted: few go on at once. */
+const NEWEST_SWEEPS = 10;
 const EVERY_MS = 4000;
 /** Nobody looks: only what is told in a notification needs it. */
 const UNSEEN_MS = 20_000;
@@ -21,10 +23,11 @@ export interface Counts {
   waiting: number;
 }
 
-/** What is at work and what waits for its turn; what its user suspended is neither. */
-export function counts(jobs: readonly Pick<Job, "phase">[]): Counts {
+/** What is at work and what waits for its turn, trials of sweeps too; what its user suspended is neither. */
+export function counts(jobs: readonly Pick<Job, "phase">[], sweeps: readonly Pick<Sweep, "counts">[] = []): Counts {
   const waiting = jobs.filter((job) => job.phase === "queued").length;
-  return { waiting, running: jobs.filter((job) => !isFinal(job.phase) && !["queued", "suspended", "deleting"].includes(job.phase)).length };
+  const running = jobs.filter((job) => !isFinal(job.phase) && !["queued", "suspended", "deleting"].includes(job.phase)).length;
+  return sweeps.reduce((sum, { counts: of }) => ({ waiting: sum.waiting + of.waiting, running: sum.running + of.running }), { waiting, running });
 }
 
 export interface News {
@@ -93,6 +96,7 @@ export interface Seen {
   /** Tenants that I administer: their queues I may see. */
   mine: readonly string[];
   jobs: readonly Job[] | null;
+  sweeps: readonly Sweep[];
   error: unknown;
 }
 
@@ -103,7 +107,7 @@ export interface Clock {
 }
 
 export class Watch {
-  seen: Seen = { user: "", mine: [], jobs: null, error: null };
+  seen: Seen = { user: "", mine: [], jobs: null, sweeps: [], error: null };
   private readonly watched = new Watched();
   private readonly listeners = new Set<() => void>();
   private cancel: (() => void) | null = null;
@@ -149,10 +153,13 @@ export class Watch {
   private async ask(): Promise<void> {
     try {
       const session = await this.client.session();
-      const { items } = await this.client.list<Job>(`${paths.jobs(session.username)}?limit=${NEWEST}`);
+      const [{ items }, sweeps] = await Promise.all([
+        this.client.list<Job>(`${paths.jobs(session.username)}?limit=${NEWEST}`),
+        this.client.list<Sweep>(`${paths.sweeps(session.username)}?limit=${NEWEST_SWEEPS}`),
+      ]);
       const all = [...items, ...(await this.alone(session.username, this.watched.missing(items)))];
       this.faults = 0;
-      this.seen = { user: session.username, mine: session.tenant_admin, jobs: items, error: null };
+      this.seen = { user: session.username, mine: session.tenant_admin, jobs: items, sweeps: sweeps.items, error: null };
       for (const news of this.watched.learn(all)) this.tell(news);
     } catch (error) {
       this.faults = Math.min(this.faults + 1, 4);

@@ -45,9 +45,9 @@ const inHome = (path: string): string => path.replace(/^[^/:]*:/, "").replace(/^
 
 function Status({ watch, show: onClick }: { watch: Watch; show: () => void }): JSX.Element | null {
   useLanguage();
-  const { jobs } = useWatch(watch);
+  const { jobs, sweeps } = useWatch(watch);
   if (!jobs) return null;
-  const { running, waiting } = counts(jobs);
+  const { running, waiting } = counts(jobs, sweeps);
   const said = t("Jobs: {running} running, {waiting} waiting", { running, waiting });
   return (
     <button type="button" title={t("Show my jobs")} onClick={onClick}>

@@ -68,6 +68,7 @@ export function SweepPage({ user, name }: { user: string; name: string }): JSX.E
           name={name}
           page
           saved={null}
+          compare={(jobs) => go(href("compare", user, jobs.join(",")))}
           job={(job) => <Link to={href("jobs", user, job)}>{job}</Link>}
           onDeleted={() => {
             say(t("Sweep {name} is being deleted", { name }));
