@@ -77,13 +77,9 @@ async def _stands(
         return ()
     if not everywhere or relation in (Relation.SELF, Relation.PLATFORM):
         return None
-    if relation is Relation.VISITOR:
-        # the context stays theirs: what is shown of another's app is for `AppVisitors` to look up, by the same rule
-        return () if await platform.apps.visitors.may(principal.name, params["user"], params["app"]) else None
+    if relation in (Relation.VISITOR, Relation.OWNED):
+        return await _stands_to_anothers(relation, principal, params, platform)
     places = await platform.tenants.of_user(principal.name)
-    if relation is Relation.OWNED:
-        led = {m.tenant for m in places if m.role == "admin"}
-        return led if await _leads(led, params, platform) else None
     place = next((m for m in places if m.tenant == params["tenant"]), None)
     if place is None:
         return None
@@ -94,6 +90,17 @@ async def _stands(
             msg("only an admin of {tenant} or of the platform may do this", tenant=place.tenant),
         )
     return (place.tenant,)
+
+
+async def _stands_to_anothers(
+    relation: Relation, principal: Principal, params: dict[str, str], platform: Platform
+) -> Collection[str] | None:
+    """Do so for an object of somebody else's."""
+    if relation is Relation.VISITOR:
+        # the context stays theirs: what is shown of another's app is for `AppVisitors` to look up, by the same rule
+        return () if await platform.apps.visitors.may(principal.name, params["user"], params["app"]) else None
+    led = {m.tenant for m in await platform.tenants.of_user(principal.name) if m.role == "admin"}
+    return led if await _leads(led, params, platform) else None
 
 
 async def _leads(tenants: set[str], params: dict[str, str], platform: Platform) -> bool:

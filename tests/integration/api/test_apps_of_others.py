@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ HIDDEN = "mallory-reads-this"
 
 
 @pytest.fixture(autouse=True)
-def app(rig: ApiRig) -> Iterator[str]:
+def app(rig: ApiRig) -> None:
     """Ann's app, whose command holds what is nobody's business, and a colleague of hers in red, carl."""
     rig.hub.user("carl", "carl-token", held=(scopes.ACCESS, *scopes.USER_SCOPES))
     member = rig.ask("PUT", "/tenants/red/members/carl", {"role": "member"}, token=rig.root_user)
@@ -24,7 +23,6 @@ def app(rig: ApiRig) -> Iterator[str]:
     if found.status != 200:
         assert rig.ask("POST", "/users/ann/apps", made, token=rig.ann).status == 201
     opened(rig, "tenant")
-    yield "line"
 
 
 def opened(rig: ApiRig, access: str) -> None:

@@ -59,7 +59,12 @@ def parse(user: str, src: str) -> tuple[str, int | None, str]:
     if found is None and (meant := _meant(kind, job, path)):
         raise Refused(
             Reason.INVALID,
-            msg("src is {src}; did you mean {meant}? Right: {right}", src=_clip(src), meant=meant, right=_RIGHT),
+            msg(
+                "src is {src}; did you mean {meant}? Right: {right}",
+                src=_clip(src),
+                meant=meant,
+                right=_RIGHT,
+            ),
         )
     if found is None:
         raise Refused(Reason.INVALID, msg("src is {src}; right: {right}", src=_clip(src), right=_RIGHT))
