@@ -174,6 +174,8 @@ def holding(holder: str, user: str, **change: Any) -> Json:
         "rom": 0,
         "since": when(-500),
         "job": None if "applier" in change else holder,
+        "app": None,
+        "replica": None,
     } | change
 
 
