@@ -210,6 +210,7 @@ def test_what_a_job_wrote_is_registered_from_its_page(pages: Pages, front: Front
     expect(card).to_contain_text("2 models were found in its files")
     card.get_by_role("button", name="Register as a model").press("Enter")
     card.get_by_label("What").select_option("jobs/digits@1/out/best")
+    page.evaluate("window.scrollTo(0, 0)")  # the bar at the top lies over what is scrolled below it
     assert_accessible_light_and_dark(page)
     shot(page, "panel-job-register", full=True)
     with page.expect_request(lambda r: r.method == "POST") as asked:

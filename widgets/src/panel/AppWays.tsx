@@ -118,7 +118,7 @@ export function AppKeys({ of }: { of: Application }): JSX.Element {
   const columns: Column<AppKeyShown>[] = [
     { title: t("Key"), kind: "name", cell: (one) => one.name },
     { title: t("Made"), kind: "grow", cell: (one) => t("{time} by {name}", { time: clock(one.made_at, now), name: one.made_by }) },
-    { title: t("Last used"), kind: "low", cell: (one) => (one.used_at ? clock(one.used_at, now) : t("never")) },
+    { title: t("Last used"), kind: "num", cell: (one) => (one.used_at ? clock(one.used_at, now) : t("never")) },
     {
       title: t("Actions"),
       hideTitle: true,

@@ -36,7 +36,7 @@ function State({ of }: { of: Pick<Application, "phase"> }): JSX.Element {
 
 /** The page of what a command serves; a model has none, and is asked as its page here shows. */
 function Way({ of }: { of: Application | SharedApp }): JSX.Element {
-  if (servesModel(of)) return <Link to={href("app", of.user, of.name)} label={t("How to ask {name}", { name: of.name })}>{t("How to ask it")}</Link>;
+  if (servesModel(of)) return <Link to={href("app", of.user, of.name)} label={t("How to ask {name}", { name: of.name })}>{t("How to ask")}</Link>;
   return <a class="mlp-link" href={addressOf(of)} aria-label={t("Open {name}", { name: of.name })}>{t("Open")}</a>;
 }
 

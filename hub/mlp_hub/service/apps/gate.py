@@ -79,6 +79,11 @@ class AppGate:
 
         return await self._db.read(look)
 
+    async def serves_model(self, app: Endpoint) -> bool:
+        """Tell whether the platform serves a model there, to programs alone: a command may have pages."""
+        found = await self._db.read(lambda tx: tx.apps.get(SYSTEM, app.uid))
+        return found is not None and not found.spec.command
+
     async def key(self, given: str) -> AppKey | None:
         """Return what a key is; None where nobody knows it. That it was used is noted, sooner or later."""
         if not KEY.fullmatch(given):
