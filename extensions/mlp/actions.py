@@ -6,7 +6,7 @@ import contextlib
 import difflib
 import fnmatch
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,9 @@ from mlp.fetching import fetch, fetch_model
 from mlp.format import clock_time, span
 from mlp.handle import Job, JobList, listed
 from mlp.history import FINAL
-from mlp.language import say
+from mlp.language import say, says
 from mlp.options import AGAIN, BY_NAME, SHAPE, UPDATE
+from mlp.outcomes import Outcomes, each, refusal
 from mlp.verbs import AUTO, ParsedLine
 from mlp.words import sentences
 from mlp_language.catalogue import LANGUAGES
@@ -59,14 +60,6 @@ class Picture:
 
     def _repr_html_(self) -> str:
         return picture.html(self.data)
-
-
-class Outcomes(tables.Sentences):
-    """What became of each job of a list; `failed` are those that were refused."""
-
-    def __init__(self, lines: list[str], data: list[Json], failed: list[MLPError]) -> None:
-        super().__init__(lines, data)
-        self.failed = failed
 
 
 @contextlib.contextmanager
@@ -168,8 +161,9 @@ def steer(client: Client, call: ParsedLine) -> Outcomes:
             raise
         except MLPError as error:
             failed.append(error)
-            lines.append(say("{what}: {why}", what=name.removesuffix("@1"), why=str(error)))
-            data.append({"name": name, "error": getattr(error, "reason", error.label), "msg": str(error)})
+            line, _ = refusal(name.removesuffix("@1"), error)
+            lines.append(line)
+            data.append(refusal(name, error)[1])
         else:
             shown = words.title(after) if after.get("name") and "@" not in name else _said(name, call)
             if verb == "resubmit":
@@ -300,12 +294,46 @@ def models(client: Client, call: ParsedLine) -> Any:
         return tables.fetched(found, there)
     if act == "show":
         return tables.model(client.model(names[0]))
-    gone = [client.remove_model(name) for name in names]
-    lines = [
-        say("{name} is being deleted", name=words.version(m) or name)
-        for m, name in zip(gone, names, strict=True)
-    ]
-    return tables.Sentences(lines, gone)
+    return _remove_models(client, names, all_=bool(given.get("all")))
+
+
+def _remove_models(client: Client, names: Sequence[str], *, all_: bool) -> Outcomes:
+    """Delete versions: of a name alone the latest, and say that the others stay, or all of them."""
+    if all_:
+        there = {name: [m for m in client.models(name=name) if m["state"] != "deleting"] for name in names}
+        # of a name that has none the service says so
+        names = [one for name in names for one in [words.version(m) for m in there[name]] or [name]]
+
+    def remove(name: str) -> tuple[list[str], Json]:
+        gone = client.remove_model(name)
+        lines = [say("{name} is being deleted", name=words.version(gone) or name)]
+        stay = [] if all_ or "@" in name else _others(client, name, gone)
+        if stay:
+            lines.append(
+                says(
+                    "1 version of {name} stays: {stay}. To delete all: {command}",
+                    "{n} versions of {name} stay: {stay}. To delete all: {command}",
+                    len(stay),
+                    name=name,
+                    stay=tuple(stay),
+                    command=words.command(f"models rm {name} --all"),
+                )
+            )
+        return lines, gone
+
+    return each(names, remove)
+
+
+def _others(client: Client, name: str, gone: Json) -> list[str]:
+    """Return the versions of a model that stay; where that cannot be asked the answer to what was done comes all the same."""
+    with contextlib.suppress(MLPError):
+        found = client.models(name=name)
+        return [
+            words.version(m)
+            for m in found
+            if m["state"] != "deleting" and m["version"] != gone.get("version")
+        ]
+    return []
 
 
 def env(client: Client, call: ParsedLine) -> Any:
@@ -319,8 +347,13 @@ def env(client: Client, call: ParsedLine) -> Any:
         return environments.created(client.create_environment(tenant, names[0], requirements))
     if act == "show":
         return environments.shown(client.environment(tenant, names[0]))
-    gone = [client.delete_environment(tenant, name) for name in names]
-    return tables.Sentences([say("{name} is being deleted", name=name) for name in names], gone)
+    return each(
+        names,
+        lambda name: (
+            [say("{name} is being deleted", name=name)],
+            client.delete_environment(tenant, name),
+        ),
+    )
 
 
 def runs(client: Client, call: ParsedLine) -> Any:
@@ -357,8 +390,7 @@ def data(client: Client, call: ParsedLine) -> Any:
     if act == "ls":
         return sets.ls(*names, client=client)
     if act == "rm":
-        gone = [sets.rm(name, client=client) for name in names]
-        return tables.Sentences([line for one in gone for line in one.lines], [one.data for one in gone])
+        return each(names, lambda name: _removed_data(sets.rm(name, client=client)))
     if act == "add":
         return sets.add(*names, **{k: v for k, v in call.given.items() if k != "json"}, client=client)
     if act == "sync":
@@ -371,6 +403,10 @@ def data(client: Client, call: ParsedLine) -> Any:
         text = say("Stopped. What is whole stays; the same line goes on with the rest.")
         (sys.stderr or sys.stdout).write(f"{text}\n")
         raise
+
+
+def _removed_data(gone: tables.Sentences) -> tuple[Sequence[str], Json]:
+    return gone.lines, gone.data
 
 
 def secret(client: Client, call: ParsedLine) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mlp import words
+from mlp.errors import UsageError
 from mlp.language import say
 from mlp.options import BY_NAME, Option, duration, name
 
@@ -116,6 +118,13 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
         "access": set(),
         "rm": set(),
     }
+    if act == "keys" and count == 2 and names[2] in {"create", "revoke"}:
+        raise UsageError(
+            say(
+                "which key? A name that says who uses it is missing. Right: {line}",
+                line=words.command(f"apps keys {names[1]} {names[2]} KEY"),
+            )
+        )
     counts = {
         "ls": count < 1,
         "show": count == 1,

@@ -12,6 +12,7 @@ from mlp.errors import UsageError
 from mlp.format import clock_time, span
 from mlp.handle import Log
 from mlp.language import say, says
+from mlp.outcomes import each
 from mlp.tables import Sentences, Table
 
 Json = dict[str, Any]
@@ -34,19 +35,28 @@ def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
         return _show(client, *rest)
     if what == "keys":
         return _keys(client, *rest)
-    gone = [client.remove_app(one) for one in rest]
-    return Sentences([say("{name} is being deleted", name=one) for one in rest], gone)
+    return each(rest, lambda one: ([say("{name} is being deleted", name=one)], client.remove_app(one)))
 
 
 def _listed(client: Client, rest: Sequence[str], given: Mapping[str, Any]) -> Any:
     if not rest:
-        return table(client.apps(tenant=given.get("tenant")))
+        return _all(client, given.get("tenant"))
     replica = _replica(rest[1:])
     empty = say("replica {n} of {name} has written nothing", n=replica, name=rest[0])
     return Log(client.app_log(rest[0], replica, given.get("tail")), with_rank=False, empty=empty)
 
 
+def _all(client: Client, tenant: str | None) -> Table:
+    """List the user's apps, then those of others that they may open."""
+    others = [one for one in client.apps_of_others() if tenant is None or one["tenant"] == tenant]
+    return table([*client.apps(tenant=tenant), *others], client.user)
+
+
 def _show(client: Client, name: str, access: str = "") -> Sentences:
+    user, mark, app = name.partition("/")
+    if mark and user != client.user:
+        return _of_another(client.app_of_another(user, app))
+    name = app if mark else name
     if access:
         client.set_app_access(name, access)
     return shown(client.app(name))
@@ -102,11 +112,11 @@ def state(app: Mapping[str, Any]) -> str:
     return told[found]() if found in told else found
 
 
-def table(found: Sequence[Json]) -> Table:
-    """List apps, the newest first."""
+def table(found: Sequence[Json], me: str) -> Table:
+    """List apps; those of others by their users' names too."""
     rows = [
         [
-            str(a["name"]),
+            str(a["name"]) if a["user"] == me else f"{a['user']}/{a['name']}",
             state(a),
             _replicas(a),
             "" if a.get("under_way") is None else f"{a['under_way']:g}",
@@ -148,6 +158,30 @@ def deployed(made: Json) -> Sentences:
     return Sentences(lines, made)
 
 
+def _of_another(found: Json) -> Sentences:
+    """Write how an app of somebody else's is, which one may open."""
+    told = str(found.get("message") or "")
+    what = say("{what}: {why}", what=f"{found['user']}/{found['name']}", why=state(found))
+    lines = [
+        say("{what}, {why}", what=what, why=told) if told else what,
+        say("Address: {url}", url=str(found.get("url"))),
+        _answering(found),
+    ]
+    if found.get("model_name"):
+        lines.append(say("Model: {name}", name=found["model_name"]))
+    lines.append(say("It is {user}'s: ask {user} for a key.", user=found["user"]))
+    return Sentences(lines, found)
+
+
+def _answering(found: Json) -> str:
+    return says(
+        "{ready} of 1 replica answers",
+        "{ready} of {n} replicas answer",
+        int(found.get("wanted") or 0),
+        ready=found.get("ready"),
+    )
+
+
 def shown(found: Json) -> Sentences:
     """Write how an app is, and what its replicas do."""
     told = str(found.get("message") or "")
@@ -155,12 +189,7 @@ def shown(found: Json) -> Sentences:
     lines = [
         say("{what}, {why}", what=what, why=told) if told else what,
         say("Address: {url}", url=str(found.get("url"))),
-        says(
-            "{ready} of 1 replica answers",
-            "{ready} of {n} replicas answer",
-            int(found.get("wanted") or 0),
-            ready=found.get("ready"),
-        ),
+        _answering(found),
     ]
     if ":" in str(found.get("replicas")):
         lines.append(

@@ -185,6 +185,14 @@ class Client(ServiceConnection):
         """Return an app, with its replicas."""
         return object_of(self.request("GET", self.app_path(name)))
 
+    def apps_of_others(self) -> list[Json]:
+        """Return the apps of others that the user may open, the newest first."""
+        return list(self.pages(f"{self.app_path()}:shared"))
+
+    def app_of_another(self, user: str, name: str) -> Json:
+        """Return an app of somebody else's that the user may open."""
+        return object_of(self.request("GET", f"/users/{quote(user)}/apps/{quote(name)}:shared"))
+
     def deploy(self, create: Json) -> Json:
         """Deploy an app: `name` and `model_name` at least; a repeated delivery of this one call makes one."""
         return object_of(self.request("POST", self.app_path(), create, delivery_key()))
@@ -245,6 +253,11 @@ class Client(ServiceConnection):
                 "POST", self.model_path(), {"name": name, "src": src, **(more or {})}, delivery_key()
             )
         )
+
+    def models_of_job(self, name: str, user: str | None = None) -> list[Json]:
+        """Return the models among a job's files, as names and headers tell them; `src` is what registers one."""
+        found = self.request("GET", f"{self.job_path(name, user)}/models").json()
+        return found if isinstance(found, list) else []
 
     def stage(self, name: str, stage: str) -> Json:
         """Say how far a version is used."""

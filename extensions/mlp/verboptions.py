@@ -78,6 +78,7 @@ EXPIRES = Option(
 ANY_FILES = Option(
     "any_files", lambda: say("keep the files though they are no model that is known (register)"), None, False
 )
+ALL_VERSIONS = Option("all", lambda: say("all versions of these models (rm)"), None, False)
 OF_MODELS = Option(
     "tenant",
     lambda: say("of this tenant: those that are listed, or the one that is registered"),

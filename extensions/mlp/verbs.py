@@ -18,6 +18,7 @@ from mlp.sweepoptions import right_call as right_sweep_call
 from mlp.teamoptions import TEAM
 from mlp.teamoptions import right_call as right_team_call
 from mlp.verboptions import (
+    ALL_VERSIONS,
     ANNOUNCED_TO,
     ANY_FILES,
     BY,
@@ -54,7 +55,7 @@ from mlp.verboptions import (
     TOKEN_STDIN,
     ZONE,
 )
-from mlp.words import sentences
+from mlp.words import command, sentences
 
 MAGIC, COMMAND = "%mlp", "mlp"
 
@@ -109,7 +110,7 @@ VERBS: tuple[Verb, ...] = (
         "models",
         lambda: say("list, register, stage, fetch and remove models"),
         "model",
-        (ANY_FILES, OF_MODELS),
+        (ANY_FILES, OF_MODELS, ALL_VERSIONS),
     ),
     Verb("runs", lambda: say("search your runs, write notes and tags"), "runs", (SORT, OF_RUNS, CSV)),
     Verb("compare", lambda: say("lay runs side by side"), "several", (BY, METRIC)),
@@ -203,7 +204,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "announce": lambda: say("[ls] | TEXT | rm ID..."),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
-        "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME...",
+        "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME... [--all]",
         stages="|".join(STAGES),
     ),
     "runs": lambda: say(
@@ -216,7 +217,7 @@ TAKES: dict[str, Callable[[], str]] = {
     ),
     "env": lambda: say("[list] | create NAME -f requirements.txt | show NAME | delete NAME..."),
     "app": lambda: say(
-        "[ls] | show NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
+        "[ls] | show NAME|USER/NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
         "access NAME WHO | keys NAME [create|revoke KEY] | rm NAME..."
     ),
     "language": lambda: f"[{'|'.join(languages())}]",
@@ -383,10 +384,24 @@ def _check_acts(call: ParsedLine, line: str) -> None:
 def _model_call(call: ParsedLine) -> bool:
     """Tell whether the words after `models` are one of its acts."""
     act, names = call.names[0] if call.names else "ls", len(call.names) - 1
-    if ("any_files" in call.given and act != "register") or (
-        "tenant" in call.given and act not in {"ls", "register"}
-    ):
-        return False
+    for option, acts in (("any_files", {"register"}), ("tenant", {"ls", "register"}), ("all", {"rm"})):
+        if option in call.given and act not in acts:
+            return False
+    if act == "register" and names == 1:
+        raise UsageError(
+            say(
+                "where is {name} to come from? The SOURCE is missing. Right: {line}",
+                name=call.names[1],
+                line=command(f"models register {call.names[1]} jobs/JOB/ckpt"),
+            )
+        )
+    if call.given.get("all") and any("@" in one for one in call.names[1:]):
+        raise UsageError(
+            say(
+                "--all is for names: {name} is one version",
+                name=next(one for one in call.names[1:] if "@" in one),
+            )
+        )
     right = {
         "ls": names <= 1,
         "show": names == 1,

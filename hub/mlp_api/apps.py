@@ -71,6 +71,29 @@ class AppScale(Request):
     concurrency: Concurrency | UnsetType = UNSET
 
 
+class SharedApp(Response):
+    """An app as who may open it is shown it: where it answers and how it is, and nothing of what it runs with.
+
+    `serves` says what answers below `url`: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
+    """
+
+    name: str
+    user: str
+    tenant: str
+    uid: str
+    url: str
+    state: AppState
+    phase: AppPhase
+    access: AppAccess
+    serves: Literal["model", "command"]
+    model_name: str
+    wanted: int
+    ready: int
+    message: Text
+    detail: Detail
+    created_at: datetime
+
+
 class AppReplica(Response):
     """A replica: `phase` is that of its job, `ready` whether it answers. `message` says why it waits, or how it is."""
 

@@ -376,6 +376,7 @@ class LogLine(Response):
 class QueueEntry(Response):
     """A waiting or running job in the cluster's queue, or a notebook server (`kind` server) that waits for its room.
 
+    Of a replica of an app (`kind` app) `name` is the app's, and `replica` which one it is.
     A server's `name` is that of a named one, empty of its user's own; it has no runs, and `facts` are behind its reason: those of
     a job are told by `why`.
     `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
@@ -405,6 +406,7 @@ class QueueEntry(Response):
     expected_because: Text
     put_first: bool
     facts: list[Fact]
+    replica: int | None = None
 
 
 class Offer(Response):

@@ -37,6 +37,15 @@ class ModelCreate(Request, kw_only=True):
     any_files: bool = False
 
 
+class FoundModel(Response):
+    """A model among the files of a job, as names and headers tell it; `src` is what registers it."""
+
+    src: str
+    path: str
+    format: str
+    pickled: bool
+
+
 class ModelStageChange(Request):
     """How far a version is used from now on. Of one version of a model it is `production`: the one before is archived."""
 

@@ -269,7 +269,10 @@ class Member(Response):
 
 
 class Holding(Response):
-    """Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one."""
+    """Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one.
+
+    Of a replica of an app, `app` is its name and `replica` which one it is.
+    """
 
     holder: Text
     user: str
@@ -280,6 +283,8 @@ class Holding(Response):
     rom: int
     since: datetime
     job: str | None = None
+    app: str | None = None
+    replica: int | None = None
 
 
 class Usage(Response):

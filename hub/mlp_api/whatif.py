@@ -236,7 +236,8 @@ class DecisionVictim(Response):
     core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
     0 where it is stopped or left alone. `right` is that by which a chosen one makes room: reclaim, priority, in-one-piece or extra
     (workers beyond the least of an elastic job). Names are null where they are not the
-    asker's to know; of those that share with the asker's tenant the tenant is named.
+    asker's to know; of those that share with the asker's tenant the tenant is named. Of a replica of an app `job` is the app's name, and
+    `replica` which one it is.
     """
 
     job: str | None
@@ -250,18 +251,20 @@ class DecisionVictim(Response):
     why: Text
     gives: int
     lost_unit: str
+    replica: int | None = None
 
 
 class DecisionPassed(Response):
     """A job that was looked at before another one and did not start, by the type of its reason; it stands for all that ask for the same.
 
-    Names are null where they are not the asker's to know.
+    Names are null where they are not the asker's to know. Of a replica of an app `job` is the app's name.
     """
 
     job: str | None
     user: str | None
     tenant: str | None
     reason: str
+    replica: int | None = None
 
 
 class Decision(Response):

@@ -46,7 +46,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class JobRef:
-    """Reference to a workload: a job, or a notebook server.
+    """Reference to a workload: a job, a notebook server, or a replica of the app that it names.
 
     For who may not see it `name` and `user` are None, for who may not know of its tenant that is None too.
     """
@@ -55,7 +55,8 @@ class JobRef:
     name: str | None
     user: str | None
     tenant: str | None
-    kind: str = "job"  # or "server"
+    kind: str = "job"  # or "server", or "app"
+    replica: int | None = None  # of an app
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,8 @@ class Eyes:
         """Return a reference to a job as these eyes see it."""
         if self.sees(ref.tenant):
             return ref
-        return JobRef("", None, None, ref.tenant if ref.tenant in self.knows else None, ref.kind)
+        kind = "server" if ref.kind == "server" else "job"  # of what one may not see, replicas count as jobs
+        return JobRef("", None, None, ref.tenant if ref.tenant in self.knows else None, kind)
 
 
 ALL = Eyes()
@@ -225,8 +227,9 @@ def _arg_to(value: Arg) -> Any:  # noqa: PLR0911 - one for each type
             return {"at": at, "said": said}
         case Period(start, end):
             return {"start": start, "end": end}
-        case JobRef(uid, name, user, tenant, kind):
-            return {"job": name, "user": user, "tenant": tenant, "uid": uid, "kind": kind}
+        case JobRef(uid, name, user, tenant, kind, replica):
+            data = {"job": name, "user": user, "tenant": tenant, "uid": uid, "kind": kind}
+            return data if replica is None else {**data, "replica": replica}
         case TenantRef(name):
             return {"tenant": name}
         case tuple():
@@ -252,7 +255,7 @@ def _arg_from(data: Any) -> Arg:  # noqa: PLR0911 - one for each type
         case {"start": start, "end": end}:
             return Period(start, end)
         case {"job": name, "user": user, "tenant": tenant, "uid": uid, "kind": kind}:
-            return JobRef(uid, name, user, tenant, kind)
+            return JobRef(uid, name, user, tenant, kind, data.get("replica"))
         case {"tenant": name}:
             return TenantRef(name)
         case list():

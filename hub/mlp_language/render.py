@@ -105,6 +105,8 @@ def _job(ref: JobRef) -> Message:
     server = ref.kind == "server"
     if ref.name is not None:
         who = {"name": ref.name, "user": ref.user or ""}
+        if ref.replica is not None:
+            return msg("app {name} of {user}, replica {n}", **who, n=ref.replica)
         return msg("the notebook server of {user}", **who) if server else msg("job {name} of {user}", **who)
     return _hidden(ref, 1)
 

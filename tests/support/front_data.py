@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from front_admin import AdminFront
+from front_apps import FrontApps
 from front_environments import FrontEnvironments
 from front_files import FrontFiles
 from front_notices import FrontNotices
@@ -19,7 +20,6 @@ from front_shapes import (
     SCHEDULING,
     WAITS,
     Json,
-    app,
     audited,
     entry,
     file,
@@ -87,17 +87,8 @@ class Data:
             model("digits", stage="archived", format="pickle", pickled=True),
             model("notes", state="error", message=why, format="", size=0),
         ]
-        crash = {
-            "state": "error",
-            "phase": "error",
-            "message": "a replica ended: rank 0 failed",
-            "ready": 0,
-            "running": [],
-        }
-        self.apps: list[Json] = [
-            app("digits-app"),
-            app("notes", **crash, tail="error: no model that can be served is in it, but notes.txt"),
-        ]
+        self.apps = FrontApps()
+        self.job_models: list[Json] = []
         self.forced: dict[str, tuple[int, Any]] = {}
         self.page_of: dict[str, int] = {}  # rows on one page of these lists
         red = tenant(
@@ -227,10 +218,11 @@ class Data:
         holders = [
             holding("digits-3", "bob", cpu=3.0, ram=2048),
             holding("notebook of bob", "bob", applier="sp", cpu=0.2, ram=1024),
+            holding("app line of bob, replica 0", "bob", cpu=1.0, ram=1024, job=None, app="line", replica=0),
             holding("lstm", "carol", cpu=1.0, ram=4096),
         ]
         self.admin = AdminFront()
-        self.holdings = {"red": holders[:2]}
+        self.holdings = {"red": holders[:3]}
         self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
         self.jobs: dict[tuple[str, str], Json] = {}
         self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": [], "attempts": []}
@@ -436,10 +428,13 @@ class Data:
                 return 200, self.sweep
             case "GET", ["users", "ann", "sweeps", "search@1", "curves"], "":
                 return 200, curves()
-            case "GET", ["users", name, "apps"], "":
-                return 200, [a for a in self.apps if a["user"] == name]
-            case "GET", ["users", user, "apps", name], "":
-                return 200, next(a for a in self.apps if (a["user"], a["name"]) == (user, name))
+            case _, ["users", _, "apps", *_], _:
+                return self.apps.answer(method, parts, verb, body)
+            case "GET", ["users", _, "jobs", _, "models"], "":
+                return 200, self.job_models
+            case "POST", ["users", _, "models"], "":
+                self.models.insert(0, model(body["name"], state="creating", format="", src=body["src"]))
+                return 201, self.models[0]
             case "GET", ["users", name, "models"], "":
                 return 200, [m for m in self.models if m["user"] == name]
             case _, ["users", user, "models", reference], _:

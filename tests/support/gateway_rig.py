@@ -183,11 +183,11 @@ class GatewayRig(ApiRig):
         super().__exit__(*error)
 
     def stand_in(
-        self, user: str, name: str, tenant: str, *, replicas: int = 1, least: int = 1
+        self, user: str, name: str, tenant: str, *, replicas: int = 1, least: int = 1, command: str = "serve"
     ) -> list[StandIn]:
         """Have an app that runs, with so many replicas."""
         uid = f"{user}-{name}".ljust(26, "0")
-        spec = AppSpec(Resources(), command="serve", least=least)
+        spec = AppSpec(Resources(), model="" if command else "net", command=command, least=least)
         with self.rig.db.begin() as tx:
             port = tx.apps.free_port()
             tx.apps.put(App(uid, user, name, tenant, spec, port, AppPhase.RUNNING, time.time()))

@@ -20,6 +20,6 @@ export function entry(name: string, change: Partial<QueueEntry> = {}): QueueEntr
   return {
     kind: "job", user: "bob", name, run: 1, tenant: "red", phase: "queued", priority: "normal", position: null, reason: null, message: "", detail: {},
     cpu: 2, gpu: 0, ram: 1024, submitted_at: "2026-01-01T10:00:00Z", waiting_since: "2026-01-01T10:00:00Z",
-    waited_s: 0, ran_s: 0, started_at: null, expected_start: null, expected_because: "", put_first: false, facts: [], ...change,
+    waited_s: 0, ran_s: 0, started_at: null, expected_start: null, expected_because: "", put_first: false, facts: [], replica: null, ...change,
   };
 }

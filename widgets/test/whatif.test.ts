@@ -193,9 +193,10 @@ test("an event finds its explanation by kind and time, and a stranger has no nam
   const resize: JobEvent = { ...event, kind: "resize" };
   assert.equal(decisionOf(resize, [decision("2026-01-01T10:00:05Z", "resized", "shrinks")])?.summary, "shrinks");
   assert.deepEqual(["admitted", "resize", "resized", "running"].map((kind) => isExplained({ ...event, kind })), [true, true, false, false]);
-  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, right: null, why: "", gives: 0, lost_unit: "core-seconds" };
+  const victim = { user: null, tenant: null, priority: 50, lost_work: 1, over_nominal: false, chosen: true, right: null, why: "", gives: 0, lost_unit: "core-seconds", replica: null };
   assert.equal(jobName({ ...victim, job: null, tenant: null }), "a job of another team");
   assert.equal(jobName({ ...victim, job: null, tenant: "blue" }), "a job of team blue");
+  assert.equal(jobName({ ...victim, job: "line", user: "ann", replica: 2 }), "app line, replica 2 of ann");
   assert.equal(lostWork({ ...victim, job: null, tenant: null, lost_work: 234.56 }), "234.6 core-seconds");
   assert.equal(lostWork({ ...victim, job: null, tenant: null, lost_unit: "" }), "1 s");
   assert.deepEqual([200, 100, 50, 70].map(priorityName), ["high", "normal", "low", "70"]);

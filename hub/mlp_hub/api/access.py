@@ -11,7 +11,7 @@ from mlp_hub.api import scopes
 from mlp_hub.api.resources.services import SCOPES as SERVICE_ACCOUNT_SCOPES
 from mlp_hub.api.routes import Relation, Route
 
-_OWN = frozenset({Relation.SELF, Relation.OWNED, Relation.MEMBER})
+_OWN = frozenset({Relation.SELF, Relation.OWNED, Relation.VISITOR, Relation.MEMBER})
 _ALL = frozenset(Relation)
 
 
@@ -45,7 +45,7 @@ CALLERS = (
         "tenant admin",
         "an admin of the tenant of the path, or of that of the object",
         scopes.USER_SCOPES,
-        frozenset({Relation.OWNED, Relation.MEMBER, Relation.TENANT_ADMIN}),
+        frozenset({Relation.OWNED, Relation.VISITOR, Relation.MEMBER, Relation.TENANT_ADMIN}),
     ),
     Caller("service account", "a tenant's account for programs, at its own", SERVICE_ACCOUNT_SCOPES, _OWN),
     Caller("notebook", "a notebook server's token, at its user's own", scopes.SERVER_SCOPES, _OWN),

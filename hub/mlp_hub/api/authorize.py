@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 USER_NAME_MAX = 255
 """Safety: characters of a name in a path; a longer one names nothing, and is not looked up."""
 _NAME = re.compile(NAME_PATTERN)
+_OF_THE_USER = (Relation.SELF, Relation.OWNED, Relation.VISITOR)
 _OTHER_NAMES = {
     "node": re.compile(
         r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
@@ -72,14 +73,13 @@ async def _stands(
     if principal.kind is not CallerKind.USER:
         return None
     relation = route.relation
-    if relation in (Relation.SELF, Relation.OWNED) and params["user"] == principal.name:
+    if relation in _OF_THE_USER and params["user"] == principal.name:
         return ()
     if not everywhere or relation in (Relation.SELF, Relation.PLATFORM):
         return None
+    if relation in (Relation.VISITOR, Relation.OWNED):
+        return await _stands_to_anothers(relation, principal, params, platform)
     places = await platform.tenants.of_user(principal.name)
-    if relation is Relation.OWNED:
-        led = {m.tenant for m in places if m.role == "admin"}
-        return led if await _leads(led, params, platform) else None
     place = next((m for m in places if m.tenant == params["tenant"]), None)
     if place is None:
         return None
@@ -90,6 +90,17 @@ async def _stands(
             msg("only an admin of {tenant} or of the platform may do this", tenant=place.tenant),
         )
     return (place.tenant,)
+
+
+async def _stands_to_anothers(
+    relation: Relation, principal: Principal, params: dict[str, str], platform: Platform
+) -> Collection[str] | None:
+    """Do so for an object of somebody else's."""
+    if relation is Relation.VISITOR:
+        # the context stays theirs: what is shown of another's app is for `AppVisitors` to look up, by the same rule
+        return () if await platform.apps.visitors.may(principal.name, params["user"], params["app"]) else None
+    led = {m.tenant for m in await platform.tenants.of_user(principal.name) if m.role == "admin"}
+    return led if await _leads(led, params, platform) else None
 
 
 async def _leads(tenants: set[str], params: dict[str, str], platform: Platform) -> bool:

@@ -27,6 +27,7 @@ RELATIONS = {
     Relation.ANYBODY: "Any caller with a valid token.",
     Relation.SELF: "The user of the path, or a platform admin.",
     Relation.OWNED: "Its owner, an admin of its tenant, or a platform admin.",
+    Relation.VISITOR: "Its owner, who may open it as its access says, or a platform admin.",
     Relation.MEMBER: "A member of the tenant, or a platform admin.",
     Relation.TENANT_ADMIN: "An admin of the tenant, or a platform admin.",
     Relation.PLATFORM: "A platform admin, or a service with the scope.",

@@ -24,6 +24,7 @@ class Relation(StrEnum):
     ANYBODY = "anybody"  # any caller with a token
     SELF = "self"  # the user of the path
     OWNED = "owned"  # the owner of the object of the path (`owned.py`), or an admin of its tenant
+    VISITOR = "visitor"  # who may open the app of the path, as its access says, or owns it
     MEMBER = "member"  # a member of the tenant of the path
     TENANT_ADMIN = "tenant admin"
     PLATFORM = "platform admin"

@@ -14,6 +14,7 @@ from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
 from mlp_hub.domain.stages import NO_TIMES, StageTimes
+from mlp_hub.domain.workload import APP
 from mlp_language.message import NOTHING, JobRef, Message, from_data, msg, verbatim
 
 
@@ -200,6 +201,9 @@ class Replica:
     name: str
     generation: int = 1
     model: str = ""
+    slot: int | None = (
+        None  # which of its replicas; None: stored before that was kept, its job's name ends with it
+    )
 
 
 Param = bool | int | float | str
@@ -251,6 +255,13 @@ class JobSpec:
         None  # its tenant's, whose packages it has; None: the platform's alone
     )
     language: str = ""  # what `mlp` says within its ranks is said in; empty: English
+
+    @property
+    def slot(self) -> int | None:
+        """Which replica of its app it is; None where it is none."""
+        if self.replica is None:
+            return None
+        return self.replica.slot if self.replica.slot is not None else int(self.name.rpartition("~")[2])
 
     @property
     def started_by(self) -> Runtime:
@@ -371,7 +382,10 @@ class Job:
     @property
     def ref(self) -> JobRef:
         """How messages refer to it."""
-        return JobRef(self.uid, self.title, self.spec.user, self.spec.tenant)
+        spec = self.spec
+        if spec.replica is not None:
+            return JobRef(self.uid, spec.replica.name, spec.user, spec.tenant, APP, spec.slot)
+        return JobRef(self.uid, self.title, spec.user, spec.tenant)
 
     @property
     def leaves_its_name(self) -> bool:

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload import APP
 from mlp_language.message import msg
 
 APPLIERS: Mapping[str, str] = {
@@ -105,6 +106,20 @@ class ResourceRequest:
             and self.expires_at is not None
             and self.expires_at <= now
         )
+
+
+def replica_holder(app: str, slot: int) -> str:
+    """Write who holds a request where that is a replica of an app; a job's name has no blank."""
+    return f"{APP} {app} {slot}"
+
+
+def replica_in(request: ResourceRequest) -> tuple[str, int] | None:
+    """Return the app and which of its replicas holds a request; None where it is none."""
+    kind, _, rest = request.holder.partition(" ")
+    app, _, slot = rest.partition(" ")
+    if request.applier != OF_JOBS or kind != APP or not slot.isdecimal():
+        return None
+    return app, int(slot)
 
 
 def check_request_move(request: ResourceRequest, new: RequestPhase) -> None:

@@ -58,6 +58,7 @@ class ModelFormat:
     pickled: bool = False
     facts: Mapping[str, str] = field(default_factory=dict)
     seen: tuple[str, ...] = ()  # some of the names that were looked at
+    below: tuple[str, ...] = ()  # some of the directories further down that are models, where this is none
 
     @property
     def is_weights_alone(self) -> bool:

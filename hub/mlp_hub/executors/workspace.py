@@ -223,6 +223,10 @@ class Workspace(Protocol):
         """
         ...
 
+    async def models(self, of: JobRun) -> Sequence[tuple[str, ModelFormat]]:
+        """Return the models among a run's files, each by its path below, as names and headers tell them: a directory, or a file at the top."""
+        ...
+
     async def fetch(
         self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps
     ) -> Extent:

@@ -26,7 +26,7 @@ WAY = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class AppPage(Page):
-    """Leads who may open an app to its own origin, with a code that is good once."""
+    """Leads who may open an app to its own origin, with a code that is good once; to the panel's page of a model that is served, which has none."""
 
     async def get(self, user: str, name: str, rest: str | None = None) -> None:
         """Go there; first to log in, where nobody knows the browser."""
@@ -53,6 +53,11 @@ class AppPage(Page):
                 label=msg("All pages"),
             )
             return
+        rest = self._rest(app)
+        if rest == "/" and await gate.serves_model(app):
+            # what a model's server says there is for programs; people are shown how to ask it
+            self.redirect(f"{service.config.pages}/app/{app.user}/{app.name}#ask")
+            return
         if not service.config.app_origin:
             self.message(
                 403,
@@ -63,7 +68,7 @@ class AppPage(Page):
                 ),
             )
             return
-        asked = {"next": self._rest(app)}
+        asked = {"next": rest}
         if WAY.fullmatch(way):
             wait = service.limiter.take("app-visit", principal.key)
             if wait:

@@ -245,6 +245,7 @@ ALLOWED: dict[Relation, set[str]] = {
     Relation.ANYBODY: set(PEOPLE),
     Relation.SELF: {"ann"},
     Relation.OWNED: {"ann", "rita"},
+    Relation.VISITOR: {"ann", "rita"},
     Relation.MEMBER: {"ann", "rita"},
     Relation.TENANT_ADMIN: {"rita"},
     Relation.PLATFORM: set(),

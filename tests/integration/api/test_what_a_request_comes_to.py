@@ -96,6 +96,7 @@ CASES: dict[str, Case] = {
     "read": lambda p, c: p.datasets.access(c, "ann", "pets", write=False),
     "write": lambda p, c: p.datasets.access(c, "ann", "pets", write=True),
     "app": lambda p, c: p.apps.get(c, "ann", "site"),
+    "app that is open": lambda p, c: p.apps.visitors.get(c, "ann", "site"),
     "scale": lambda p, c: p.apps.scale(c, "ann", "site", AppScale(replicas=1)),
     "app log": lambda p, c: p.apps.log_chunk(c, "ann", "site", 0, since=0, limit=9, tail=None),
     "delete app": lambda p, c: p.apps.delete(c, "ann", "site", actor="eve"),

@@ -153,6 +153,22 @@ def test_who_is_not_logged_in_is_led_there_and_who_may_not_learns_nothing(rig: G
     assert REFUSED_PAGE in seen[0].body.decode()
 
 
+def test_a_browser_that_opens_a_served_model_is_shown_how_to_ask_it(rig: GatewayRig) -> None:
+    rig.stand_in("ann", "net", "red", command="")
+    _, session = rig.session("ann", rig.ann)
+    led = rig.visit(f"{PREFIX}/ann/net/", Cookie=session["Cookie"], **PAGE)
+    assert (led.status, led.headers["location"]) == (302, "/services/mlp/app/ann/net#ask")
+    begun = rig.visit("/", host=rig.host("ann", "net"), **PAGE)
+    past = rig.visit(
+        begun.headers["location"].removeprefix(rig.platform_url), Cookie=session["Cookie"], **PAGE
+    )
+    assert past.headers["location"] == "/services/mlp/app/ann/net#ask"
+    deeper = rig.visit(f"{PREFIX}/ann/net/v2", Cookie=session["Cookie"], **PAGE)
+    assert urlsplit(deeper.headers["location"]).netloc == rig.host("ann", "net")
+    _, stranger = rig.session("bob", rig.bob)
+    assert rig.visit(f"{PREFIX}/ann/net/", Cookie=stranger["Cookie"], **PAGE).status == 404
+
+
 def test_without_a_cookie_the_apps_origin_sends_a_browser_past_the_hub(rig: GatewayRig) -> None:
     led = rig.visit("/deep/er?q=1", host=own(rig), **PAGE)
     assert led.status == 302

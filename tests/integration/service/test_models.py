@@ -444,3 +444,35 @@ def test_a_service_that_dies_while_it_deletes_goes_on(
         assert (await files(rig), await held(rig)) == ({}, 0)
 
     story(tmp_path, told)
+
+
+def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_path: Path) -> None:
+    async def told(rig: Rig) -> None:
+        await job(rig, {f"export/best/{name}": data for name, data in FILES.items()})
+        await register(rig)
+        found = await at_rest(rig)
+        assert found.state == "error"
+        assert "further down: register jobs/digits@1/ckpt/export/best" in str(found.message)
+        assert "--any-files" in str(found.message)
+        (seen,) = await rig.platform.models.found_in(SYSTEM, "ann", "digits")
+        assert (seen.src, seen.format) == ("jobs/digits@1/ckpt/export/best", "safetensors")
+        await register(rig, seen.src)
+        assert (await at_rest(rig)).state == "ready"
+
+    story(tmp_path, told)
+
+
+@pytest.mark.parametrize(
+    ("src", "right"),
+    [
+        ("jobs/digits", "right: digits for the checkpoints, jobs/digits/ckpt"),
+        ("job/digits", "did you mean jobs/digits/ckpt?"),
+        ("job/digits/out/net", "did you mean jobs/digits/out/net?"),
+    ],
+)
+def test_a_source_that_is_nearly_right_is_told_what_would_be(src: str, right: str, tmp_path: Path) -> None:
+    async def told(rig: Rig) -> None:
+        with pytest.raises(Refused, match=right.replace("?", r"\?")):
+            await register(rig, src)
+
+    story(tmp_path, told)

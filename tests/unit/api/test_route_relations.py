@@ -37,6 +37,7 @@ OF_ANOTHERS_JOB = {
     "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",
 }
 """What who is not its owner may do to a job, besides looking."""
+OF_ANOTHERS_APP = {"GET /users/{user}/apps/{app}:shared": "who may open an app finds it in the panel"}
 FOR_THE_PLATFORM = {
     "GET /users/{user}:spawn": "asked by the spawner",
     "GET /users/{user}:stopped": "same",
@@ -138,6 +139,8 @@ def allowed(route: Route) -> set[Relation]:
     looks = route.method == "GET"
     if {"job", "sweep"} & set(route.params):
         return {Relation.OWNED} if looks or name in OF_ANOTHERS_JOB else {Relation.SELF}
+    if name in OF_ANOTHERS_APP:
+        return {Relation.VISITOR}
     if {"model", "dataset", "app"} & set(route.params):
         return {Relation.OWNED} if looks else {Relation.SELF}
     if "tenant" in route.params:
@@ -166,7 +169,7 @@ def expected_scope(route: Route) -> str | None:
         return scopes.JOBS_READ if looks else scopes.JOBS_WRITE
     if "model" in route.params or route.path.endswith("/models"):
         return scopes.MODELS_READ if looks else scopes.MODELS_WRITE
-    if "app" in route.params or route.path.endswith("{user}/apps"):
+    if "app" in route.params or route.path.partition(":")[0].endswith("{user}/apps"):
         return scopes.APPS_READ if looks else scopes.APPS_WRITE
     if "dataset" in route.params or route.path.endswith("/datasets"):
         return scopes.DATA_READ if looks else scopes.DATA_WRITE
@@ -190,7 +193,7 @@ def test_a_route_asks_for_the_scope_of_what_it_reads_or_writes(route: Route) -> 
 
 def test_every_exception_that_is_named_is_a_route() -> None:
     named = {
-        *PUBLIC, *ANYBODY, *OF_ANOTHERS_JOB, *FOR_THE_PLATFORM, *TENANT_ADMINS_WRITE, *BY_JOBS, *OTHER_SCOPES,
+        *PUBLIC, *ANYBODY, *OF_ANOTHERS_JOB, *OF_ANOTHERS_APP, *FOR_THE_PLATFORM, *TENANT_ADMINS_WRITE, *BY_JOBS, *OTHER_SCOPES,
         *NO_SCOPE,
     }  # fmt: skip
     assert named <= {route.title for route in ROUTES}
@@ -200,6 +203,7 @@ def test_a_relation_finds_what_it_is_about_in_the_path() -> None:
     needed = {
         Relation.SELF: {"user"},
         Relation.OWNED: {"user"},
+        Relation.VISITOR: {"user", "app"},
         Relation.MEMBER: {"tenant"},
         Relation.TENANT_ADMIN: {"tenant"},
     }

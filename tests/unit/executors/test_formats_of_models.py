@@ -86,3 +86,43 @@ def test_a_directory_of_very_many_is_looked_at_in_part(
 def test_a_huge_header_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_formats, "MOST_HEADER", 10)
     assert recognise(put(tmp_path, {"a.safetensors": safetensors(w=("F32", [2], bytes(8)))})).name == ""
+
+
+def test_where_a_model_lies_further_down_is_told(tmp_path: Path) -> None:
+    put(tmp_path / "ckpt/best", FORMATS["safetensors"])
+    put(tmp_path / "ckpt/far/down", FORMATS["keras"])
+    found = recognise(tmp_path / "ckpt")
+    assert (found.name, found.below) == ("", ("best", "far/down"))
+    assert recognise(tmp_path / "ckpt/best").below == ()
+
+
+def test_models_among_a_jobs_files_are_told_as_they_would_be_registered(tmp_path: Path) -> None:
+    top = tmp_path / "digits"
+    put(top / "ckpt", FORMATS["safetensors"])
+    put(top / "export/1", FORMATS["tensorflow-savedmodel"])
+    put(top / "log", {"0.out": b"hello"})
+    put(top, FORMATS["pickle"])
+    (top / "latest").symlink_to(top / "ckpt")
+    (top / "bytes\udcff").mkdir()
+    put(top / "bytes\udcff", FORMATS["onnx"])
+    found = [(path, one.name) for path, one in model_formats.models_in(top)]
+    (pickled,) = FORMATS["pickle"]
+    assert found == [
+        ("ckpt", "safetensors"),
+        ("export/1", "tensorflow-savedmodel"),
+        (pickled, "pickle"),
+    ]
+
+
+def test_the_search_for_models_ends_whatever_a_job_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_formats, "MOST_DIRECTORIES", 5)
+    for n in range(20):
+        put(tmp_path / f"d{n:02}", FORMATS["safetensors"])
+    assert len(model_formats.models_in(tmp_path)) == 5
+    put(tmp_path / "d00/a/b/c/d", FORMATS["safetensors"])
+    deep = tmp_path / "d00"
+    for name in FORMATS["safetensors"]:
+        (deep / name).unlink()
+    assert all(not path.startswith("d00") for path, _ in model_formats.models_in(tmp_path))

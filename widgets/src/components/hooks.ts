@@ -1,6 +1,7 @@
 /** Hooks shared by the widget and the pages. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { JobStore, View } from "../core/jobstore";
+import { ApiError } from "../core/api";
 import { useLanguage } from "./language";
 
 /** The store's view; renders again when it changes, at most once a frame. */
@@ -32,8 +33,12 @@ export interface Loaded<T> {
   reload: () => Promise<void>;
 }
 
+/** Whether asking again would bring the same: it is not there, or nobody's business here. */
+const isClosed = (error: unknown): boolean => error instanceof ApiError && (error.reason === "NotFound" || error.reason === "Forbidden");
+
 /**
  * Load when `key` changes and, when `every` is given, again and again while the page is seen.
+ * What is not there, or not for whom it is asked, is not asked for again by itself: that answer stays.
  * An error keeps the last data: a page does not go blank because one request failed.
  * Answers that come in another order than they were asked for are shown in that: an older one does not replace a newer one.
  */
@@ -45,6 +50,7 @@ export function useLoad<T>(key: string, load: () => Promise<T>, every = 0): Load
   const loader = useRef(load);
   loader.current = load;
   const turns = useRef({ asked: 0, shown: 0 });
+  const closed = useRef(false);
   const reload = useCallback(async () => {
     const asked = current.current;
     const turn = (turns.current.asked += 1);
@@ -55,16 +61,21 @@ export function useLoad<T>(key: string, load: () => Promise<T>, every = 0): Load
     };
     try {
       const data = await loader.current();
-      if (isNews()) setState({ key: asked, data, error: null });
+      if (!isNews()) return;
+      closed.current = false;
+      setState({ key: asked, data, error: null });
     } catch (error) {
-      if (isNews()) setState((old) => ({ key: asked, data: old.key === asked ? old.data : null, error }));
+      if (!isNews()) return;
+      closed.current = isClosed(error);
+      setState((old) => ({ key: asked, data: old.key === asked ? old.data : null, error }));
     }
   }, []);
   useEffect(() => {
+    closed.current = false;
     void reload();
     if (!every) return undefined;
     const timer = setInterval(() => {
-      if (!document.hidden) void reload();
+      if (!document.hidden && !closed.current) void reload();
     }, every);
     return () => clearInterval(timer);
   }, [key, every, reload, spoken]);

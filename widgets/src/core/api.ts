@@ -247,6 +247,7 @@ export const paths = {
   /** One of a person's or a team's, by their path. */
   secret: (of: string, name: string): string => `${of}/${enc(name)}`,
   dataset: (user: string, dataset: string): string => `/users/${enc(user)}/datasets/${enc(dataset)}`,
+  jobModels: (user: string, job: string): string => `/users/${enc(user)}/jobs/${enc(job)}/models`,
   apps: (user: string): string => `/users/${enc(user)}/apps`,
   app: (user: string, app: string): string => `/users/${enc(user)}/apps/${enc(app)}`,
   /** Of a job or a model, by its path. */

@@ -24,9 +24,9 @@ export const dataUrl = (client: Client, user: string, name: string, path = ""): 
 /** The name of a dataset for what was chosen: of its directory, or of the one file; empty where nothing of it can be one. */
 export function nameFor(uploads: Upload[]): string {
   const first = uploads[0]?.path ?? "";
-  const own = first.includes("/") ? first.slice(0, first.indexOf("/")) : first;
+  const own = first.includes("/") ? first.slice(0, first.indexOf("/")) : first.replace(/(.)(\.tar)?\.[^.]+$/, "$1");
   const name = own.toLowerCase().replace(/[^a-z0-9.-]+/g, "-").replace(/^[^a-z]+/, "");
-  return name.slice(0, 50);
+  return name.slice(0, 50).replace(/[.-]+$/, "");
 }
 
 /** What is chosen as one directory goes up as what is in it. */

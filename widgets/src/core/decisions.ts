@@ -1,4 +1,5 @@
 /** Which decision of the scheduler an event of the timeline tells of. Pure. */
+import { replicaName } from "./runs";
 import { ms, secondsText, trim } from "./format";
 import { t } from "./language";
 import type { Decision, Event as JobEvent } from "./wire";
@@ -30,7 +31,8 @@ export function decisionOf(event: JobEvent, decisions: Decision[], timeline: Job
 }
 
 /** "digits of ann", or whose tenant's it is. */
-export function jobName(v: { job: string | null; user: string | null; tenant: string | null }): string {
+export function jobName(v: { job: string | null; user: string | null; tenant: string | null; replica?: number | null }): string {
+  if (v.job !== null && typeof v.replica === "number") return t("{job} of {user}", { job: replicaName(v.job, v.replica), user: v.user ?? "" });
   if (v.job !== null) return t("{job} of {user}", { job: v.job, user: v.user ?? "" });
   return v.tenant !== null ? t("a job of team {tenant}", { tenant: v.tenant }) : t("a job of another team");
 }

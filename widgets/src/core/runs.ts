@@ -18,3 +18,7 @@ export const commandName = (job: Named): string =>
 
 /** A run that the service names in a sentence, where the first one has its name alone. */
 export const pinned = (named: string): string => (named.includes("@") ? named : `${named}@1`);
+
+/** How people know a replica of an app. */
+export const replicaName = (app: string, replica: number | null | undefined): string =>
+  replica === null || replica === undefined ? t("app {name}", { name: app }) : t("app {name}, replica {n}", { name: app, n: replica });

@@ -739,6 +739,8 @@ export interface Usage {
 }
 /**
  * Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one.
+ *
+ * Of a replica of an app, `app` is its name and `replica` which one it is.
  */
 export interface Holding {
   holder: string;
@@ -750,6 +752,8 @@ export interface Holding {
   rom: number;
   since: string;
   job: string | null;
+  app: string | null;
+  replica: number | null;
 }
 /**
  * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.
@@ -1379,13 +1383,14 @@ export interface Decision {
 /**
  * A job that was looked at before another one and did not start, by the type of its reason; it stands for all that ask for the same.
  *
- * Names are null where they are not the asker's to know.
+ * Names are null where they are not the asker's to know. Of a replica of an app `job` is the app's name.
  */
 export interface DecisionPassed {
   job: string | null;
   user: string | null;
   tenant: string | null;
   reason: string;
+  replica: number | null;
 }
 /**
  * A node that was looked at for a job: ranks it got there or would have got, what it has free after that, its score.
@@ -1406,7 +1411,8 @@ export interface DecisionNode {
  * core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
  * 0 where it is stopped or left alone. `right` is that by which a chosen one makes room: reclaim, priority, in-one-piece or extra
  * (workers beyond the least of an elastic job). Names are null where they are not the
- * asker's to know; of those that share with the asker's tenant the tenant is named.
+ * asker's to know; of those that share with the asker's tenant the tenant is named. Of a replica of an app `job` is the app's name, and
+ * `replica` which one it is.
  */
 export interface DecisionVictim {
   job: string | null;
@@ -1420,6 +1426,7 @@ export interface DecisionVictim {
   why: string;
   gives: number;
   lost_unit: string;
+  replica: number | null;
 }
 /**
  * An entry of a directory. `size` is a file's, in bytes; links are shown and never followed.
@@ -2037,6 +2044,15 @@ export interface Lineage {
   taken_at: string;
 }
 /**
+ * A model among the files of a job, as names and headers tell it; `src` is what registers it.
+ */
+export interface FoundModel {
+  src: string;
+  path: string;
+  format: string;
+  pickled: boolean;
+}
+/**
  * How far a version is used from now on. Of one version of a model it is `production`: the one before is archived.
  */
 export interface ModelStageChange {
@@ -2160,6 +2176,33 @@ export interface AppReplica {
   position: number | null;
   expected_start: string | null;
   started_at: string | null;
+}
+/**
+ * An app as who may open it is shown it: where it answers and how it is, and nothing of what it runs with.
+ *
+ * `serves` says what answers below `url`: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
+ */
+export interface SharedApp {
+  name: string;
+  user: string;
+  tenant: string;
+  uid: string;
+  url: string;
+  state: "creating" | "deleting" | "error" | "ready";
+  phase: "deleting" | "error" | "running" | "starting" | "waiting";
+  access: "hub" | "private" | "tenant";
+  serves: "command" | "model";
+  model_name: string;
+  wanted: number;
+  ready: number;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  created_at: string;
 }
 /**
  * How many replicas there are to be from now on.
@@ -2616,6 +2659,7 @@ export interface WaitingFor {
 /**
  * A waiting or running job in the cluster's queue, or a notebook server (`kind` server) that waits for its room.
  *
+ * Of a replica of an app (`kind` app) `name` is the app's, and `replica` which one it is.
  * A server's `name` is that of a named one, empty of its user's own; it has no runs, and `facts` are behind its reason: those of
  * a job are told by `why`.
  * `expected_because` says what makes its expected start possible, or why none can be told; empty where nobody has looked yet.
@@ -2664,6 +2708,7 @@ export interface QueueEntry {
   expected_because: string;
   put_first: boolean;
   facts: Fact[];
+  replica: number | null;
 }
 /**
  * Something that does not work, as `/health` tells it.

@@ -1,28 +1,29 @@
-/** My apps, and the page of one: how it stands, its replicas, why it waits. */
+/** My apps with those of others that I may open, and the page of one: how it stands, how it is asked, its replicas, why it waits. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
 import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { rich } from "../components/language";
-import { paths } from "../core/api";
+import { ApiError, paths } from "../core/api";
 import { clock } from "../core/format";
 import { n, t } from "../core/language";
-import type { Application, AppReplica } from "../core/wire";
+import type { Application, AppReplica, SharedApp } from "../core/wire";
+import { AppLog } from "./AppLog";
 import { AppUsage } from "./AppUsage";
-import { base, href, Link, go } from "./address";
+import { AccessCard, accessWords, addressOf, AppKeys, Asking, servesModel } from "./AppWays";
+import { href, Link, go } from "./address";
 import { useHub, useRun } from "./context";
 import { PageHead } from "./form";
 
 const EVERY = 4000;
+const OTHERS_EVERY = 20_000;
 const PAGE = 100;
 const MINUTE = 60_000;
 
-/** Where an app answers: the panel's own base has it too. */
-const address = (a: Application): string => `${base}apps/${encodeURIComponent(a.user)}/${encodeURIComponent(a.name)}/`;
 const what = (a: Application): string => a.model_name || a.command || "";
 
-function State({ of }: { of: Application }): JSX.Element {
+function State({ of }: { of: Pick<Application, "phase"> }): JSX.Element {
   const [kind, text] = {
     starting: ["busy", t("starting")],
     running: ["good", t("running")],
@@ -33,7 +34,13 @@ function State({ of }: { of: Application }): JSX.Element {
   return <Chip kind={kind}>{text}</Chip>;
 }
 
-const answers = (a: Application): string => n("{ready} of 1 replica answers", "{ready} of {n} replicas answer", a.wanted, { ready: a.ready });
+/** The page of what a command serves; a model has none, and is asked as its page here shows. */
+function Way({ of }: { of: Application | SharedApp }): JSX.Element {
+  if (servesModel(of)) return <Link to={href("app", of.user, of.name)} label={t("How to ask {name}", { name: of.name })}>{t("How to ask")}</Link>;
+  return <a class="mlp-link" href={addressOf(of)} aria-label={t("Open {name}", { name: of.name })}>{t("Open")}</a>;
+}
+
+const answers = (a: Pick<Application, "wanted" | "ready">): string => n("{ready} of 1 replica answers", "{ready} of {n} replicas answer", a.wanted, { ready: a.ready });
 
 export function AppsPage(): JSX.Element {
   const { client, session } = useHub();
@@ -46,7 +53,7 @@ export function AppsPage(): JSX.Element {
     { title: t("Under way"), kind: "low", cell: (a) => (a.under_way === null ? "" : <span title={t("Requests at once, lately")}>{a.under_way}</span>) },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (a) => <span class="mlp-clip" title={a.message}>{a.message || what(a)}</span> },
     { title: t("Team"), kind: "low", cell: (a) => a.tenant },
-    { title: t("Address"), kind: "tight", cell: (a) => <a href={address(a)}>{t("Open")}</a> },
+    { title: t("Address"), kind: "tight", cell: (a) => <Way of={a} /> },
     { title: t("Deployed"), kind: "num", cell: (a) => clock(a.created_at, now) },
   ];
   const items = apps.data?.items ?? [];
@@ -63,6 +70,33 @@ export function AppsPage(): JSX.Element {
       ) : (
         <Table stack caption={t("My apps, newest first")} columns={columns} rows={items} rowKey={(a) => a.uid} />
       )}
+      <OfOthers />
+    </>
+  );
+}
+
+/** Apps of others that I may open, where there are any. */
+function OfOthers(): JSX.Element | null {
+  const { client, session } = useHub();
+  const others = useLoad("apps of others", () => client.list<SharedApp>(`${paths.apps(session.username)}:shared?limit=${PAGE}`), OTHERS_EVERY);
+  const now = useNow(MINUTE);
+  const items = others.data?.items ?? [];
+  if (others.error) return <ErrorBox error={others.error} retry={() => void others.reload()} />;
+  if (!items.length) return null;
+  const columns: Column<SharedApp>[] = [
+    { title: t("Name"), kind: "name", cell: (a) => <Link to={href("app", a.user, a.name)}>{a.name}</Link> },
+    { title: t("User"), kind: "tight", cell: (a) => a.user },
+    { title: t("State"), kind: "tight", cell: (a) => <State of={a} /> },
+    { title: t("Note"), hideTitle: true, kind: "grow", cell: (a) => <span class="mlp-clip" title={a.message}>{a.message || a.model_name}</span> },
+    { title: t("Team"), kind: "low", cell: (a) => a.tenant },
+    { title: t("Address"), kind: "tight", cell: (a) => <Way of={a} /> },
+    { title: t("Deployed"), kind: "num", cell: (a) => clock(a.created_at, now) },
+  ];
+  return (
+    <>
+      <h2 class="mlp-h-section">{t("Apps of others that you may open")}</h2>
+      <Table stack caption={t("Apps of others, newest first")} columns={columns} rows={items} rowKey={(a) => a.uid} />
+      {others.data?.next ? <p class="mlp-dim mlp-more">{n("The newest one is shown.", "The {n} newest are shown.", items.length)}</p> : null}
     </>
   );
 }
@@ -81,17 +115,36 @@ function Replicas({ of }: { of: Application }): JSX.Element | null {
   return <Table stack caption={t("Replicas")} columns={columns} rows={of.running} rowKey={(r) => String(r.replica)} />;
 }
 
+/** What is known of an app: all of it to its owner and who leads its team, the little that is shared to who may open it. */
+type Known = { all: Application; shared: null } | { all: null; shared: SharedApp };
+
+const isNotThere = (error: unknown): boolean => error instanceof ApiError && error.reason === "NotFound";
+
 export function AppPage({ user, name }: { user: string; name: string }): JSX.Element {
   const { client, session } = useHub();
   const path = paths.app(user, name);
-  const app = useLoad(path, () => client.get<Application>(path), EVERY);
+  const visits = useRef(false);
+  const shared = async (): Promise<Known> => ({ all: null, shared: await client.get<SharedApp>(`${path}:shared`) });
+  const load = async (): Promise<Known> => {
+    if (visits.current) return shared();
+    try {
+      return { all: await client.get<Application>(path), shared: null };
+    } catch (error) {
+      if (user === session.username || !isNotThere(error)) throw error;
+      const found = await shared();
+      visits.current = true;
+      return found;
+    }
+  };
+  const app = useLoad(path, load, EVERY);
   const [asking, setAsking] = useState(false);
   const now = useNow(MINUTE);
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(false);
     go(href("apps"));
   });
-  const a = app.data;
+  const a = app.data?.all;
+  if (app.data?.shared) return <Visited of={app.data.shared} error={app.error} />;
   if (!a) return app.error ? <ErrorBox error={app.error} retry={() => void app.reload()} /> : <Loading what={t("Loading the app")} lines={6} />;
   return (
     <>
@@ -103,26 +156,31 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
         ) : null}
       </PageHead>
       {app.error ? <ErrorBox error={app.error} /> : null}
-      <p>
+      <p class="mlp-standing">
         <State of={a} /> {a.message}
       </p>
       {a.under_way === null && typeof a.replicas === "number" ? null : (
-        <p>
+        <p class="mlp-standing">
           {[
             a.under_way === null ? "" : n("1 request under way", "{n} requests under way", a.under_way),
             typeof a.replicas === "number" ? "" : t("{range} replicas, one for each {n} requests at once", { range: a.replicas, n: a.concurrency }),
           ].filter(Boolean).join(" · ")}
         </p>
       )}
-      <p>{rich(t("It answers at {address}"), { address: <a href={address(a)}>{address(a)}</a> })}</p>
-      <Replicas of={a} />
-      <AppUsage path={path} now={now} />
       {a.tail ? (
-        <>
-          <p>{t("Last lines of the replica that failed:")}</p>
-          <pre class="mlp-tail" tabIndex={0} aria-label={t("Last lines of the replica that failed:")}>{a.tail}</pre>
-        </>
+        <section class="mlp-card" aria-label={t("Last lines of the replica that failed")}>
+          <div class="mlp-card-head">
+            <h2>{t("Last lines of the replica that failed")}</h2>
+          </div>
+          <pre class="mlp-lines-box" tabIndex={0} aria-label={t("Last lines of the replica that failed")}>{a.tail}</pre>
+        </section>
       ) : null}
+      <Asking of={a} />
+      <Replicas of={a} />
+      <AppLog of={a} path={path} />
+      <AppKeys of={a} />
+      <AccessCard of={a} changed={app.reload} />
+      <AppUsage path={path} now={now} />
       {asking ? (
         <Confirm
           title={t("Delete app {name}?", { name: a.name })}
@@ -137,6 +195,21 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
           }}
         />
       ) : null}
+    </>
+  );
+}
+
+/** An app of somebody else's, to look at and to ask. */
+function Visited({ of, error }: { of: SharedApp; error: unknown }): JSX.Element {
+  return (
+    <>
+      <PageHead title={of.name} sub={[t("an app of {user}", { user: of.user }), of.model_name, of.tenant, answers(of)].filter(Boolean).join(" · ")} />
+      {error ? <ErrorBox error={error} /> : null}
+      <p class="mlp-standing">
+        <State of={of} /> {of.message}
+      </p>
+      <Asking of={of} />
+      <p class="mlp-dim">{t("It may be opened by {who}.", { who: accessWords(of.access) })}</p>
     </>
   );
 }

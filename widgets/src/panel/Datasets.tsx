@@ -234,10 +234,10 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
         ) : null}
       </PageHead>
       {found.error || error || again.error ? <ErrorBox error={found.error ?? error ?? again.error} /> : null}
-      <p>
+      <p class="mlp-standing">
         <State of={d} /> {d.message}
       </p>
-      {d.source ? <p>{t("A copy of {url}", { url: d.source.url })}</p> : null}
+      {d.source ? <p class="mlp-standing">{t("A copy of {url}", { url: d.source.url })}</p> : null}
       {d.state === "deleting" ? null : <DataFiles of={d} writes={mine && !(d.source && d.state === "creating")} changed={found.reload} />}
       {asked ? (
         <Question title={t("Delete dataset {name}?", { name })} busy={busy} no={() => setAsked(false)} yes={() => void run(() => remove(client, d), t("{name} is being deleted", { name }))}>

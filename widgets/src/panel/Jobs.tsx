@@ -18,6 +18,7 @@ import { rich, useLanguage } from "../components/language";
 import { useHub } from "./context";
 import { Files } from "../components/Files";
 import { PageHead, Select } from "./form";
+import { RegisterModel } from "./RegisterModel";
 import { RunDetails } from "./RunDetails";
 import { maySteer, Steer } from "./Steer";
 import { FirstSteps } from "./FirstSteps";
@@ -124,6 +125,24 @@ function SteerHere({ live }: { live: LiveJob }): JSX.Element | null {
   );
 }
 
+/** Only of a job that is there: one that is not, or not for whom asks, is told of once, by its monitor. */
+function RunsHere({ live, user, name }: { live: LiveJob; user: string; name: string }): JSX.Element | null {
+  return useView(live.store).job ? <Runs user={user} name={name.split("@")[0] ?? name} shown={name} /> : null;
+}
+
+function Below({ live, user, name }: { live: LiveJob; user: string; name: string }): JSX.Element | null {
+  const { client } = useHub();
+  if (!useView(live.store).job) return null;
+  return (
+    <>
+      <SteerHere live={live} />
+      <RegisterModel live={live} user={user} name={name} />
+      <RunDetails user={user} name={name} />
+      <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} />
+    </>
+  );
+}
+
 export function JobPage({ user, name }: { user: string; name: string }): JSX.Element {
   const { client, session, say } = useHub();
   const spoken = useLanguage(); // another language: the stream tells all anew
@@ -140,7 +159,7 @@ export function JobPage({ user, name }: { user: string; name: string }): JSX.Ele
         {user === session.username ? <Link to={href()}>{t("Jobs")}</Link> : session.admin ? <Link to={href("admin", "queue")}>{t("Queue")}</Link> : <span>{user}</span>}
         <span aria-hidden="true"> / </span>
         {user === session.username ? said : t("{job} of {user}", { job: said, user })}
-        <Runs user={user} name={name.split("@")[0] ?? name} shown={name} />
+        <RunsHere live={live} user={user} name={name} />
       </p>
       <div class="mlp-monitor-box">
         <HeadingLevel.Provider value="h2">
@@ -162,9 +181,7 @@ export function JobPage({ user, name }: { user: string; name: string }): JSX.Ele
           />
         </HeadingLevel.Provider>
       </div>
-      <SteerHere live={live} />
-      <RunDetails user={user} name={name} />
-      <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} />
+      <Below live={live} user={user} name={name} />
     </>
   );
 }

@@ -1,16 +1,18 @@
-/** My models, and the page of one version. */
+/** My models, and the page of one version: staged, deployed as an app, deleted. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
+import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { rich } from "../components/language";
 import { paths } from "../core/api";
 import { bytes, clock } from "../core/format";
 import { n, t } from "../core/language";
 import type { Model } from "../core/wire";
-import { href, Link } from "./address";
+import { go, href, Link } from "./address";
 import { useHub, useRun } from "./context";
 import { Files } from "../components/Files";
+import { DeployForm } from "./DeployForm";
 import { PageHead, Select } from "./form";
 
 type ModelUse = Model["stage"];
@@ -73,9 +75,15 @@ export function ModelPage({ user, name }: { user: string; name: string }): JSX.E
     await model.reload();
     setMoved(null);
   });
+  const [asking, setAsking] = useState<"deploy" | "delete" | null>(null);
+  const removing = useRun(async () => {
+    setAsking(null);
+    go(href("models"));
+  });
   const now = useNow(MINUTE);
   const m = model.data;
   if (!m) return model.error ? <ErrorBox error={model.error} retry={() => void model.reload()} /> : <Loading what={t("Loading the model")} lines={6} />;
+  const mine = user === session.username;
   const metrics = Object.entries(m.lineage.metrics);
   const change = (stage: string): void => {
     setMoved(stage as ModelUse);
@@ -84,16 +92,41 @@ export function ModelPage({ user, name }: { user: string; name: string }): JSX.E
   return (
     <>
       <PageHead title={version(m)} sub={[m.format, bytes(m.size), n("1 file", "{n} files", m.files)].filter(Boolean).join(" · ")}>
-        {user === session.username && m.state === "ready" ? <Select label={t("Stage")} name="stage" value={moved ?? m.stage} onChange={change} options={stages()} /> : null}
+        {mine && m.state === "ready" ? <Select label={t("Stage")} name="stage" value={moved ?? m.stage} onChange={change} options={stages()} /> : null}
+        {mine && m.state === "ready" && asking !== "deploy" ? (
+          <button type="button" class="mlp-button mlp-primary" onClick={() => setAsking("deploy")}>
+            {t("Deploy")}
+          </button>
+        ) : null}
+        {mine && m.state !== "deleting" ? (
+          <button type="button" class="mlp-button mlp-quiet-danger" onClick={() => setAsking("delete")}>
+            {t("Delete")}
+          </button>
+        ) : null}
       </PageHead>
       {model.error || error ? <ErrorBox error={model.error ?? error} /> : null}
-      <p>
+      {asking === "deploy" ? <DeployForm model={m} cancel={() => setAsking(null)} /> : null}
+      <p class="mlp-standing">
         <State of={m} /> {m.message}
       </p>
-      <p>{t("From {src}, {time}", { src: m.src, time: clock(m.created_at, now) })}</p>
-      {metrics.length ? <p>{t("Metrics: {metrics}", { metrics: metrics.map(([key, value]) => `${key} ${value}`).join(t(", ")) })}</p> : null}
-      {m.pickled ? <p class="mlp-dim">{t("Who loads it runs code that is in it: load only what you trust.")}</p> : null}
+      <p class="mlp-standing">{t("From {src}, {time}", { src: m.src, time: clock(m.created_at, now) })}</p>
+      {metrics.length ? <p class="mlp-standing">{t("Metrics: {metrics}", { metrics: metrics.map(([key, value]) => `${key} ${value}`).join(t(", ")) })}</p> : null}
+      {m.pickled ? <p class="mlp-dim mlp-standing">{t("Who loads it runs code that is in it: load only what you trust.")}</p> : null}
       {busy || m.state !== "ready" ? null : <Files client={client} of={path} />}
+      {asking === "delete" ? (
+        <Confirm
+          title={t("Delete model {name}?", { name: version(m) })}
+          text={<p>{t("This version's files, {size}, are removed for good. Other versions stay.", { size: bytes(m.size) })}</p>}
+          yes={t("Delete")}
+          busy={removing.busy}
+          error={removing.error ? <ErrorBox error={removing.error} /> : null}
+          onYes={() => void removing.run(() => client.delete(paths.model(user, version(m))), t("{name} is being deleted", { name: version(m) }))}
+          onNo={() => {
+            setAsking(null);
+            removing.clear();
+          }}
+        />
+      ) : null}
     </>
   );
 }

@@ -5,7 +5,8 @@ import { Chip, Empty, ErrorBox, Loading, QuotaBar } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { cores, cpus, gpus, ram, sizeWords, trim } from "../core/format";
 import { alone } from "../core/sharing";
-import type { Node, NodeCondition } from "../core/wire";
+import { replicaName } from "../core/runs";
+import type { Holding, Node, NodeCondition } from "../core/wire";
 import { rich } from "../components/language";
 import { useHub } from "./context";
 import { Drain } from "./Drain";
@@ -18,6 +19,8 @@ const EVERY = 5000;
 function colorOf(users: string[], user: string): string {
   return `mlp-share-${users.indexOf(user) % 8}`;
 }
+
+const holderName = (h: Holding): string => (h.app ? replicaName(h.app, h.replica) : (h.job ?? h.holder));
 
 function Shares({ node, users, what }: { node: Node; users: string[]; what: "cpu" | "ram" }): JSX.Element {
   const whole = what === "cpu" ? node.cpu_allocatable : node.ram_allocatable;
@@ -34,7 +37,7 @@ function Shares({ node, users, what }: { node: Node; users: string[]; what: "cpu
             key={`${h.applier}${h.holder}${h.user}`}
             class={`mlp-share ${colorOf(users, h.user)}`}
             style={{ width: `${whole > 0 ? Math.min(100, (h[what] / whole) * 100) : 0}%` }}
-            title={t("{holder} of {user}: {amount}", { holder: h.job ?? h.holder, user: h.user, amount: show(h[what]) })}
+            title={t("{holder} of {user}: {amount}", { holder: holderName(h), user: h.user, amount: show(h[what]) })}
           />
         ))}
       </div>
@@ -136,7 +139,7 @@ export function NodesPage(): JSX.Element {
                 {node.holders.map((h) => (
                   <li key={`${h.applier}${h.holder}${h.user}`}>
                     <i class={`mlp-share ${colorOf(users, h.user)}`} />
-                    <span class="mlp-holder-name">{h.job ?? h.holder}</span>
+                    <span class="mlp-holder-name">{holderName(h)}</span>
                     <span class="mlp-dim">{h.user}</span>
                     <span class="mlp-holder-need">{sizeWords(h)}</span>
                   </li>

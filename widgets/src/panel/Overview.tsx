@@ -6,7 +6,7 @@ import { paths } from "../core/api";
 import { bytes, cores, duration, ram } from "../core/format";
 import { n, t } from "../core/language";
 import { reasonWords } from "../core/reasons";
-import { reference } from "../core/runs";
+import { reference, replicaName } from "../core/runs";
 import { standing } from "../core/sharing";
 import { waits } from "../core/spans";
 import type { NodeTrouble, Overview, QueueEntry, TeamHolds, WaitingFor } from "../core/wire";
@@ -129,7 +129,7 @@ const what = (e: QueueEntry): JSX.Element =>
   e.kind === "server" ? (
     <>{e.name ? t("notebook server {name}", { name: e.name }) : t("Notebook server")}</>
   ) : (
-    <Link to={e.kind === "app" ? href("app", e.user, e.name) : href("jobs", e.user, reference(e))}>{e.name}</Link>
+    <Link to={e.kind === "app" ? href("app", e.user, e.name) : href("jobs", e.user, reference(e))}>{e.kind === "app" ? replicaName(e.name, e.replica) : e.name}</Link>
   );
 
 function Waiting({ all, now }: { all: Overview; now: number }): JSX.Element {

@@ -12,7 +12,7 @@ import { isWaiting } from "../core/phase";
 import { orderWords, policyWords } from "../core/policy";
 import { capital, reasonWords, unknownStart } from "../core/reasons";
 import { LINE_PER_TENANT } from "../core/terms";
-import { reference } from "../core/runs";
+import { reference, replicaName } from "../core/runs";
 import { waits } from "../core/spans";
 import type { Fact, QueueEntry, Scheduling, Tenant, Why } from "../core/wire";
 import { useHub } from "./context";
@@ -148,7 +148,7 @@ function Server({ e }: { e: QueueEntry }): JSX.Element {
 function App({ e }: { e: QueueEntry }): JSX.Element {
   return (
     <>
-      <span>{t("App")}</span> <Link to={href("app", e.user, e.name)}>{e.name}</Link>
+      <Link to={href("app", e.user, e.name)}>{replicaName(e.name, e.replica)}</Link>
     </>
   );
 }

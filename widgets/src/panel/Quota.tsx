@@ -7,7 +7,7 @@ import { QuotaBars } from "../components/QuotaBars";
 import { paths } from "../core/api";
 import { ago, bytes, cores, ram } from "../core/format";
 import { remember } from "../core/firststeps";
-import { pinned } from "../core/runs";
+import { pinned, replicaName } from "../core/runs";
 import type { Holding, Usage } from "../core/wire";
 import { useHub } from "./context";
 import { PageHead } from "./form";
@@ -16,15 +16,22 @@ import { n, t } from "../core/language";
 
 const APPLIER: Record<string, () => string> = { dm: () => t("data"), jm: () => t("job"), am: () => t("app"), mm: () => t("model"), sp: () => t("notebook"), st: () => t("storage") };
 
+/** Who holds it: a job or a replica of an app by its name, with the page where it is. */
+function Holder({ of: h, links }: { of: Holding; links: boolean }): JSX.Element {
+  if (h.app && links) return <Link to={href("app", h.user, h.app)}>{replicaName(h.app, h.replica)}</Link>;
+  if (h.job && links) return <Link to={href("jobs", h.user, pinned(h.job))}>{h.job}</Link>;
+  return <>{h.holder}</>;
+}
+
 export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser: (user: string) => boolean }): JSX.Element {
   const now = useNow(10_000);
   const columns: Column<Holding>[] = [
     {
       title: t("Holder"),
-      kind: "grow",
-      cell: (h) => (h.job && linkUser(h.user) ? <Link to={href("jobs", h.user, pinned(h.job))}>{h.job}</Link> : h.holder),
+      kind: "name",
+      cell: (h) => <Holder of={h} links={linkUser(h.user)} />,
     },
-    { title: t("Kind"), cell: (h) => APPLIER[h.applier]?.() ?? h.applier },
+    { title: t("Kind"), kind: "tight", cell: (h) => (h.app ? t("app") : (APPLIER[h.applier]?.() ?? h.applier)) },
     { title: t("User"), cell: (h) => h.user },
     { title: t("CPU"), kind: "num", cell: (h) => cores(h.cpu) },
     { title: t("GPU"), kind: "num low", cell: (h) => cores(h.gpu) },
@@ -33,7 +40,7 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
     { title: t("Since"), kind: "num low", cell: (h) => ago(h.since, now) },
   ];
   if (!holdings.length) return <p class="mlp-dim">{t("Nothing is in use.")}</p>;
-  return <Table caption={t("Who uses it")} columns={columns} rows={holdings} rowKey={(h) => `${h.applier} ${h.holder} ${h.user} ${h.since}`} />;
+  return <Table stack caption={t("Who uses it")} columns={columns} rows={holdings} rowKey={(h) => `${h.applier} ${h.holder} ${h.user} ${h.since}`} />;
 }
 
 export function QuotaPage(): JSX.Element {

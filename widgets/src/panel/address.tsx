@@ -50,11 +50,13 @@ export function useAddress(): string[] {
   return parts;
 }
 
-export function Link({ to, children, cls = "mlp-link", current: here }: {
+export function Link({ to, children, cls = "mlp-link", current: here, label }: {
   to: string;
   children: ComponentChildren;
   cls?: string;
   current?: boolean;
+  /** What is heard in the place of its text, where several say the same. */
+  label?: string;
 }): JSX.Element {
   const click = (event: MouseEvent): void => {
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
@@ -62,7 +64,7 @@ export function Link({ to, children, cls = "mlp-link", current: here }: {
     go(to);
   };
   return (
-    <a class={cls} href={to} onClick={click} {...(here ? { "aria-current": "page" as const } : {})}>
+    <a class={cls} href={to} onClick={click} {...(here ? { "aria-current": "page" as const } : {})} {...(label ? { "aria-label": label } : {})}>
       {children}
     </a>
   );

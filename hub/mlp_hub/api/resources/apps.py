@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.apps import AppCreate, Application, AppScale, AppState
+from mlp_api.apps import AppCreate, Application, AppScale, AppState, SharedApp
 from mlp_api.jobs import LogLine
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
@@ -57,6 +57,24 @@ async def list_(call: Call) -> Reply:
 async def get(call: Call) -> Application:
     """Show an app with its replicas."""
     return await call.platform.apps.get(call.context, call.user, call.params["app"])
+
+
+class SharedAppQuery(ListPage, forbid_unknown_fields=True):
+    """Which page of them."""
+
+
+async def shared(call: Call) -> Reply:
+    """List the apps of others that a user may open, as their access says, the newest first; none by a token for one's own objects alone."""
+    query: SharedAppQuery = call.query
+    if APPS_READ not in call.principal.scopes:
+        return listed(call, [], None)
+    apps, cursor = await call.platform.apps.visitors.list(call.user, **query.asked)
+    return listed(call, apps, cursor)
+
+
+async def get_shared(call: Call) -> SharedApp:
+    """Show an app to who may open it: where it answers and how it is, and nothing of what it runs with."""
+    return await call.platform.apps.visitors.get(call.context, call.user, call.params["app"])
 
 
 async def scale(call: Call) -> Application:
@@ -126,7 +144,26 @@ ROUTES = (
         query=AppQuery,
         reply=list[Application],
     ),
+    Route(
+        "GET",
+        f"{_APPS}:shared",
+        shared,
+        "List the apps of others that a user may open",
+        Relation.SELF,
+        APPS_READ,
+        query=SharedAppQuery,
+        reply=list[SharedApp],
+    ),
     Route("GET", _APP, get, "Show an app", Relation.OWNED, APPS_READ, reply=Application),
+    Route(
+        "GET",
+        f"{_APP}:shared",
+        get_shared,
+        "Show an app to who may open it",
+        Relation.VISITOR,
+        APPS_READ,
+        reply=SharedApp,
+    ),
     Route(
         "PUT",
         f"{_APP}:scale",

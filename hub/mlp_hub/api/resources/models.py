@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlp_api.files import FileEntry
-from mlp_api.models import Model, ModelCreate, ModelStageChange, ModelState, ModelUse
+from mlp_api.models import FoundModel, Model, ModelCreate, ModelStageChange, ModelState, ModelUse
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
 from mlp_hub.api.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import MODELS_READ, MODELS_WRITE
+from mlp_hub.api.scopes import JOBS_READ, MODELS_READ, MODELS_WRITE
 
 
 class ModelQuery(ListPage, forbid_unknown_fields=True):
@@ -48,6 +50,11 @@ async def list_(call: Call) -> Reply:
 async def get(call: Call) -> Model:
     """Show a version of a model with where it comes from."""
     return await call.platform.models.get(call.context, call.user, call.params["model"])
+
+
+async def found_in_job(call: Call) -> Sequence[FoundModel]:
+    """List the models among the files of a job, as names and headers tell them: what could be registered. Nothing is loaded."""
+    return await call.platform.models.found_in(call.context, call.user, call.params["job"])
 
 
 async def stage(call: Call) -> Model:
@@ -116,6 +123,15 @@ ROUTES = (
         reply=list[Model],
     ),
     Route("GET", _MODEL, get, "Show a model", Relation.OWNED, MODELS_READ, reply=Model),
+    Route(
+        "GET",
+        "/users/{user}/jobs/{job}/models",
+        found_in_job,
+        "List the models among a job's files",
+        Relation.OWNED,
+        JOBS_READ,
+        reply=list[FoundModel],
+    ),
     Route(
         "PUT",
         f"{_MODEL}:stage",

@@ -7,7 +7,8 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -25,6 +26,14 @@ MOST_DIRECTORY = 8 << 20
 """Safety: bytes of the list of a zip archive's members that are read."""
 SHOWN = 5
 """Safety: names of files that are no model which an answer repeats."""
+DEPTH = 3
+"""Tuning: directories behind each other in which a model is looked for: what is found, for what is read."""
+MOST_DIRECTORIES = 100
+"""Safety: directories that are looked into for models."""
+MOST_TRIED = 20
+"""Safety: files of one of these directories that are looked into: one that is a model tells what the directory is."""
+MOST_FOUND = 20
+"""Safety: models of a job that are told."""
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _END = b"PK\x05\x06"
 _DTYPES = {
@@ -35,16 +44,68 @@ _FLAVOR = re.compile(r"^ {2}([A-Za-z_][\w.-]{0,60}):\s*(\{\})?\s*$")
 
 
 def recognise(path: Path) -> ModelFormat:
-    """Tell what the files below a directory are; blocks. Its name is empty where they are no model that is known."""
+    """Tell what the files below a directory are; blocks. Its name is empty where they are no model that is known.
+
+    Where they are none it names directories further down in which there is one.
+    """
+    with Folder.at(path) as top:
+        told = _told(top)
+        if told.name:
+            return told
+        return replace(told, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
+
+
+def models_in(path: Path) -> list[tuple[str, ModelFormat]]:
+    """Return the models that lie below a directory, each with its path, as it would be registered; blocks.
+
+    Of the directory itself these are files, of those below each as a whole.
+    """
     with Folder.at(path) as top:
         with top.entries() as entries:
-            found = list(islice(entries, MOST_NAMES))
-            files = sorted(e.name for e in found if e.is_file(follow_symlinks=False))
-            names = sorted(e.name for e in found)
-        for look in (_mlflow, _saved_model):
-            if known := look(top, names):
-                return known
-        seen = [one for name in files if (one := _file(top, name)) is not None]
+            names = sorted(e.name for e in islice(entries, MOST_NAMES) if e.is_file(follow_symlinks=False))
+        named = [name for name in names if _is_text(name) and _ending(name) in BY_ENDING][:MOST_TRIED]
+        files = [(name, one) for name in named if (one := _file(top, name)) is not None]
+        return [*islice(_below(top), MOST_FOUND), *files][:MOST_FOUND]
+
+
+def _below(top: Folder) -> Iterator[tuple[str, ModelFormat]]:
+    """Go through the directories below, the nearest first, to those that are models."""
+    ways: list[tuple[str, ...]] = [()]
+    looked = 0
+    for way in ways:
+        try:
+            with top.deep_inside(way) as here:
+                known = _told(here, MOST_TRIED) if way else ModelFormat()
+                with here.entries() as entries:
+                    deeper = sorted(
+                        e.name for e in islice(entries, MOST_NAMES) if e.is_dir(follow_symlinks=False)
+                    )
+        except OSError:
+            continue  # it went away, or nobody may look into it
+        if known.name:
+            yield "/".join(way), known
+        elif len(way) < DEPTH:
+            ways += [(*way, name) for name in deeper if _is_text(name)]
+        looked += 1
+        if looked > MOST_DIRECTORIES:
+            return
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name can be told: programs may write any bytes."""
+    return name.isprintable()
+
+
+def _told(top: Folder, most: int = MOST_NAMES) -> ModelFormat:
+    with top.entries() as entries:
+        found = list(islice(entries, MOST_NAMES))
+        files = sorted(e.name for e in found if e.is_file(follow_symlinks=False))
+        names = sorted(e.name for e in found)
+    for look in (_mlflow, _saved_model):
+        if known := look(top, names):
+            return known
+    named = [name for name in files if _ending(name) in BY_ENDING][:most]
+    seen = [one for name in named if (one := _file(top, name)) is not None]
     if not seen:
         return ModelFormat(seen=tuple(names[:SHOWN]))
     best = min(seen, key=lambda one: PREFERRED.index(one.name))
@@ -95,8 +156,12 @@ def _saved_model(top: Folder, names: list[str]) -> ModelFormat | None:
     return ModelFormat("tensorflow-savedmodel", "saved_model.pb") if begin in (b"\x08", b"\x12") else None
 
 
+def _ending(name: str) -> str:
+    return name.rpartition(".")[2].lower()
+
+
 def _file(top: Folder, name: str) -> ModelFormat | None:
-    look = BY_ENDING.get(name.rpartition(".")[2].lower())
+    look = BY_ENDING.get(_ending(name))
     if look is None:
         return None
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
 from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
-from mlp_hub.executors.mounted.model_formats import recognise
+from mlp_hub.executors.mounted.model_formats import models_in, recognise
 from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
@@ -149,6 +149,17 @@ class MountedWorkspace:
                 return extent, recognise(target)
 
         return await asyncio.get_running_loop().run_in_executor(self._copier, keep)
+
+    async def models(self, of: JobRun) -> Sequence[tuple[str, ModelFormat]]:
+        """Look for models among a run's files."""
+
+        def look() -> Sequence[tuple[str, ModelFormat]]:
+            try:
+                return self._with(of, models_in)
+            except OSError:
+                return ()
+
+        return await asyncio.to_thread(look)
 
     async def fetch(
         self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact, numbers_of
 from mlp_hub.domain.resources import ZERO, Quota, Resources
-from mlp_hub.domain.workload import JOB
+from mlp_hub.domain.workload import APP, JOB
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_language.message import NOTHING, JobRef, Message
 
@@ -112,10 +112,14 @@ class PendingWorkload:
     )
 
     kind: str = JOB  # or another of `domain.workload`
+    replica: tuple[str, int] | None = None  # the app that it is a replica of, and which: how people know it
 
     @property
     def ref(self) -> JobRef:
         """Return how messages refer to it."""
+        if self.replica is not None:
+            app, slot = self.replica
+            return JobRef(self.uid, app, self.user, self.tenant, APP, slot)
         return JobRef(self.uid, self.name, self.user, self.tenant, self.kind)
 
     @property

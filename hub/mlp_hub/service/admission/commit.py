@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import GOES_ON, HOLDING, Job, Phase, Target, wait_ends
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.ledger import RequestPhase, ResourceRequest, replica_holder
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Wait
@@ -343,6 +343,7 @@ def _admission(job: Job, admit: Admit, now: float, token: JobToken | None) -> Mo
 
 
 def _row(job: Job, admit: Admit, shares: Shares, now: float) -> ResourceRequest:
+    replica = job.spec.replica
     return ResourceRequest(
         id=job.attempt,
         applier=APPLIER,
@@ -351,7 +352,7 @@ def _row(job: Job, admit: Admit, shares: Shares, now: float) -> ResourceRequest:
         phase=RequestPhase.CONFIRMED,
         created_at=now,
         last="confirm",
-        holder=job.title,
+        holder=job.title if replica is None else replica_holder(replica.name, job.spec.slot or 0),
         user=job.spec.user,
         shares=shares,
     )

@@ -312,4 +312,5 @@ def waiting_job(
         topology=spec.topology,
         time_limit=None if spec.time_limit is None else float(spec.time_limit),
         checkpoint_every=None if spec.checkpoint_every is None else float(spec.checkpoint_every),
+        replica=None if spec.replica is None or spec.slot is None else (spec.replica.name, spec.slot),
     )

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.app import App, AppAccess, AppPhase
-from mlp_hub.domain.app_gate import KEY, KEY_PREFIX, AppKey, label_of, may_open
+from mlp_hub.domain.app_gate import KEY, KEY_PREFIX, AppKey, label_of
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
+from mlp_hub.service.apps.visitors import opens
 from mlp_hub.service.support.limits import KEYS_OF_APP
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.store.database import Database
@@ -74,10 +75,14 @@ class AppGate:
 
         def look(tx: Tx) -> bool:
             found = tx.apps.get(SYSTEM, app.uid)
-            places = frozenset(member.tenant for member in tx.members.of_user(visitor))
-            return found is not None and may_open(found, visitor, places)
+            return found is not None and opens(tx, found, visitor)
 
         return await self._db.read(look)
+
+    async def serves_model(self, app: Endpoint) -> bool:
+        """Tell whether the platform serves a model there, to programs alone: a command may have pages."""
+        found = await self._db.read(lambda tx: tx.apps.get(SYSTEM, app.uid))
+        return found is not None and not found.spec.command
 
     async def key(self, given: str) -> AppKey | None:
         """Return what a key is; None where nobody knows it. That it was used is noted, sooner or later."""

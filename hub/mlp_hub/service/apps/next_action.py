@@ -42,8 +42,8 @@ def is_live(job: Job) -> bool:
 
 
 def slot_of(job: Job) -> int:
-    """Return the number of a replica, by the name of its job."""
-    return int(job.spec.name.rpartition("~")[2])
+    """Return the number of a replica."""
+    return 0 if job.spec.slot is None else job.spec.slot
 
 
 def decide(app: App, jobs: Sequence[Job], ready: Collection[str], now: float) -> AppPlan:

@@ -35,7 +35,7 @@ def replica_spec(app: App, slot: int, runtime: Runtime | None) -> JobSpec:
         gpu_kind=spec.gpu_kind,
         priority=spec.priority,
         tensorboard="off",
-        replica=Replica(app.uid, app.name, app.generation, model),
+        replica=Replica(app.uid, app.name, app.generation, model, slot),
     )
 
 

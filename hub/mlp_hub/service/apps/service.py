@@ -22,6 +22,7 @@ from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.apps.endpoints import Endpoints
 from mlp_hub.service.apps.next_action import slot_of
 from mlp_hub.service.apps.replicas import replica_spec
+from mlp_hub.service.apps.visitors import AppVisitors
 from mlp_hub.service.apps.wire import phases_of, range_of, spec_of, to_wire
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.forecast.service import Forecasts
@@ -62,6 +63,7 @@ class AppService:
         self.start = worker.start
         self.stop = worker.stop
         self._uids = UidMaker()
+        self.visitors = AppVisitors(board.db, self._wire)
 
     @property
     def endpoints(self) -> Endpoints:

@@ -328,6 +328,7 @@ def queue_to(
         expected_because=Text(because),
         put_first=job.steered.place is not None,
         facts=[],
+        replica=job.spec.slot,
     )
 
 

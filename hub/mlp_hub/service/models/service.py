@@ -13,7 +13,7 @@ from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.workspace import DirectoryPage, OpenFile
+from mlp_hub.executors.workspace import DirectoryPage, JobRun, OpenFile
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.models import source
 from mlp_hub.service.models.wire import mlmodel, to_wire
@@ -103,6 +103,18 @@ class ModelService:
         made = await told(self._db.write(work), self._changed)
         self._worker.look_at(uid)
         return to_wire(made)
+
+    async def found_in(self, context: TenantContext, user: str, reference: str) -> Sequence[api.FoundModel]:
+        """Return the models among the files of a run, as they would be registered. Raises NotFound."""
+        job = await self._db.read(lambda tx: source.find_job(tx, context, user, reference, None))
+        of = JobRun(job.spec.user, job.spec.name, job.run, job.spec.tenant)
+        found = await self._executor.workspace.models(of)
+        return [
+            api.FoundModel(
+                source.text_of(ModelSource(path, job.spec.name, job.run)), path, kind.name, kind.pickled
+            )
+            for path, kind in found
+        ]
 
     @staticmethod
     def _tenant(tx: Tx, user: str, asked: str | None, of_job: str | None) -> str:

@@ -45,9 +45,37 @@ def parse(user: str, src: str) -> tuple[str, int | None, str]:
         return "", None, rest_
     job, _, path = rest_.partition("/")
     found = names.parse_reference(job) if kind == "jobs" and _JOB.match(job) else None
-    if found is None or not path:
+    if found is not None and not path:
+        own = f"jobs/{job}"
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "src is {src}, which does not say where the model lies; right: {job} for the checkpoints, {all}, or {src}/PATH",
+                src=own,
+                job=job,
+                all=f"{own}/{CHECKPOINTS}",
+            ),
+        )
+    if found is None and (meant := _meant(kind, job, path)):
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "src is {src}; did you mean {meant}? Right: {right}",
+                src=_clip(src),
+                meant=meant,
+                right=_RIGHT,
+            ),
+        )
+    if found is None:
         raise Refused(Reason.INVALID, msg("src is {src}; right: {right}", src=_clip(src), right=_RIGHT))
     return found[0], found[1], path
+
+
+def _meant(kind: str, job: str, path: str) -> str:
+    """Return what was meant with `job/JOB/PATH`; empty where that cannot be told."""
+    if kind != "job" or not _JOB.match(job):
+        return ""
+    return _clip(f"jobs/{job}/{path or CHECKPOINTS}")
 
 
 def _clip(src: str) -> str:

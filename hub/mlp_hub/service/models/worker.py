@@ -22,6 +22,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.models.source import text_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
@@ -94,7 +95,7 @@ class ModelWorker(StoredWorker):
             if kind.name or found.any_files:
                 await self._settle(found, extent, kind if kind.name else replace(kind, name=ANY_FILES))
             else:
-                await self._fail(found, no_model(kind))
+                await self._fail(found, no_model(kind, found.source))
 
     async def _settle(self, found: ModelVersion, extent: Extent, kind: ModelFormat) -> None:
         await self._move(found, replace(found, phase=P.READY, format=kind, files=extent.files), extent.size)
@@ -122,12 +123,21 @@ class ModelWorker(StoredWorker):
         self._unwanted.discard(found.item.uid)
 
 
-def no_model(kind: ModelFormat) -> Message:
-    """Say that files are of no format that is known."""
+def no_model(kind: ModelFormat, source: ModelSource) -> Message:
+    """Say that files are of no format that is known; where a model lies further down, how that is named."""
+    if kind.below:
+        return msg(
+            "no model lies in {src} itself, but further down: register {sources}; to keep all of it whatever it is, say --any-files "
+            "(any_files over REST)",
+            src=text_of(source),
+            sources=tuple(
+                text_of(replace(source, path=f"{source.path.rstrip('/')}/{below}")) for below in kind.below
+            ),
+        )
     return msg(
         "no model was found in it, but {names}; right: MLflow (MLmodel), TensorFlow SavedModel, .keras, .safetensors, .onnx, .skops, .pt, "
-        ".h5, .pkl or .joblib; to keep it whatever it is, register it with any files",
-        names=", ".join(kind.seen),
+        ".h5, .pkl or .joblib; to keep it whatever it is, say --any-files (any_files over REST)",
+        names=", ".join(kind.seen) or msg("nothing"),
     )
 
 

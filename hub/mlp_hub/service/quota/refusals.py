@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import APPLIERS, OF_JOBS, OF_STORAGE, ResourceRequest
+from mlp_hub.domain.ledger import APPLIERS, OF_JOBS, OF_STORAGE, ResourceRequest, replica_in
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.storage import TITLES, StoredKind
@@ -35,6 +35,9 @@ def limit_in(quota: Quota, dimension: str) -> int | None:
 def holder_of(request: ResourceRequest) -> Message:
     """Name who holds a request, for people; of a job it is stored as its name, which has no blank."""
     held, user = request.holder, request.user
+    if (replica := replica_in(request)) is not None:
+        app, slot = replica
+        return msg("app {name} of {user}, replica {n}", name=app, user=user, n=slot)
     if request.applier == OF_JOBS and user and held and " " not in held:
         return msg("job {name} of {user}", name=held, user=user)
     if request.applier == "sp" and user and held in ("", f"{user}'s notebook"):

@@ -83,6 +83,6 @@ def _victim_to(victim: dict[str, Any], eyes: Eyes) -> api.DecisionVictim:
     )
 
 
-def _names(part: dict[str, Any], eyes: Eyes) -> dict[str, str | None]:
+def _names(part: dict[str, Any], eyes: Eyes) -> dict[str, Any]:
     who = eyes.ref(JobRef(**part["who"]))
-    return {"job": who.name, "user": who.user, "tenant": who.tenant}
+    return {"job": who.name, "user": who.user, "tenant": who.tenant, "replica": who.replica}

@@ -1,0 +1,68 @@
+/** What a job wrote and is a model, registered from its page. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { useLoad, useView } from "../components/hooks";
+import { paths } from "../core/api";
+import { modelName, nameFault } from "../core/appform";
+import { n, t } from "../core/language";
+import type { LiveJob } from "../core/live";
+import { isFinal } from "../core/phase";
+import type { FoundModel, Model } from "../core/wire";
+import { go, href } from "./address";
+import { useHub } from "./context";
+import { Field, Select } from "./form";
+import { OwnForm, useForm } from "./OwnForm";
+
+const EVERY = 30_000;
+
+export function RegisterModel({ live, user, name }: { live: LiveJob; user: string; name: string }): JSX.Element | null {
+  const { client, session } = useHub();
+  const { job } = useView(live.store);
+  const path = paths.jobModels(user, name);
+  const ended = job !== null && isFinal(job.phase);
+  const found = useLoad(`${path} ${ended}`, () => client.list<FoundModel>(path), ended ? 0 : EVERY);
+  const [open, setOpen] = useState(false);
+  const items = found.data?.items ?? [];
+  if (user !== session.username || !items.length) return null;
+  return (
+    <section class="mlp-card" aria-label={t("Register as a model")}>
+      <div class="mlp-card-head">
+        <h2>{n("1 model was found in its files", "{n} models were found in its files", items.length)}</h2>
+        <span class="mlp-dim">{items.map((one) => `${one.path} (${one.format})`).join(t(", "))}</span>
+        {open ? null : (
+          <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={() => setOpen(true)}>
+            {t("Register as a model")}
+          </button>
+        )}
+      </div>
+      {open ? <RegisterForm items={items} job={name} cancel={() => setOpen(false)} /> : null}
+    </section>
+  );
+}
+
+function RegisterForm({ items, job, cancel }: { items: FoundModel[]; job: string; cancel: () => void }): JSX.Element {
+  const { client, session, say } = useHub();
+  const [src, setSrc] = useState(items[0]?.src ?? "");
+  const form = useForm({
+    begin: () => ({ name: modelName(job) }),
+    read: ({ name }) => {
+      const wrong = nameFault(name);
+      return { asked: wrong ? null : { name }, faults: wrong ? { name: wrong } : {} };
+    },
+    send: async ({ asked }) => {
+      const made = await client.post<Model>(paths.models(session.username), { ...asked, src });
+      say(t("{name} is being copied", { name: `${made.name}@${made.version}` }));
+      go(href("models", made.user, `${made.name}@${made.version}`));
+    },
+    order: ["name"] as const,
+    fieldOf: () => null,
+  });
+  return (
+    <OwnForm form={form} label={t("Register as a model")} yes={t("Register")} doing={t("Registering")} cancel={cancel}>
+      <div class="mlp-form-grid">
+        <Field {...form.given("name")} label={t("Name")} hint={t("Where there is one of this name it is its next version")} autofocus />
+        {items.length > 1 ? <Select label={t("What")} name="src" value={src} onChange={setSrc} options={items.map((one) => [one.src, `${one.path} (${one.format})`])} /> : null}
+      </div>
+    </OwnForm>
+  );
+}
