@@ -87,7 +87,7 @@ def hinting(client: Client, call: ParsedLine) -> Iterator[None]:
         if not near:
             raise
         hint = say("Did you mean {near}?", near=near[0])
-        raise Refused(error.reason, sentences(say("{text}.", text=str(error)), hint)) from None
+        raise Refused(error.reason, sentences(say("{text}.", text=words.bare(str(error))), hint)) from None
 
 
 def jobs(client: Client, call: ParsedLine) -> JobList:
