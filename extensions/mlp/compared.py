@@ -132,12 +132,24 @@ class RunPicture(tables.Sentences):
             (say("commit"), _commit(run)),
             (
                 say("datasets"),
-                ", ".join(f"{d['user']}/{d['name']} ({d['uid']})" for d in found.get("data") or ()),
+                ", ".join(f"{d['user']}/{d['name']} ({_content(d)})" for d in found.get("data") or ()),
             ),
         ]
         lines += [say("{what}: {why}", what=what, why=text) for what, text in named if text]
         lines.append(say("Its files: {command}", command=words.command(f"files {words.reference(run)}")))
         super().__init__(lines, found)
+
+
+def _content(used: Mapping[str, Any]) -> str:
+    """Write what of a dataset a run read: by the checksum of its files where that is known, else which one it was."""
+    if not used.get("digest"):
+        return str(used["uid"])
+    return says(
+        "1 file, checksum {digest}",
+        "{n} files, checksum {digest}",
+        int(used["files"]),
+        digest=used["digest"][:12],
+    )
 
 
 def _commit(run: Mapping[str, Any]) -> str:
@@ -199,6 +211,9 @@ class Comparison:
         self.params = _differing([r["run"]["params"] for r in runs])
         sizes = ("runtime", "workers", "cpu", "gpu", "ram")
         self.params |= _differing([{k: r[k] for k in sizes} for r in runs])
+        self.datasets = _differing(
+            [{f"{d['user']}/{d['name']}": _content(d) for d in r.get("data") or ()} for r in runs]
+        )
         self.packages = _differing([_packages(r.get("environment")) for r in runs])
         self.programs = [
             (label, _difference(runs[0], r, self.labels[0], label))
@@ -209,6 +224,7 @@ class Comparison:
             "by": by,
             "curves": {m: [{"x": x, "y": y} for x, y in each] for m, each in self.curves.items()},
             "params": self.params,
+            "datasets": self.datasets,
             "packages": self.packages,
             "programs": dict(self.programs),
         }
@@ -233,6 +249,9 @@ class Comparison:
                 self._same(say("Their environments are the same.")),
             ),
         ]
+        if any(r.get("data") for r in self.runs):
+            same = say("The data that they read was the same.")
+            found.append(table(say("Datasets that differ"), self.datasets, same))
         commits = [_commit(r["run"]) for r in self.runs]
         if len(set(commits)) > 1:
             found.append(table(say("Commits"), {say("commit"): commits}, ""))

@@ -96,7 +96,9 @@ def command(line: str) -> str:
 
 def first_command() -> str:
     """Write how one would start a first job here."""
-    return "mlp submit SCRIPT --workers 2 --cpu 0.4" if shell() is None else "%%mlp submit --workers 2 --cpu 0.4"
+    return (
+        "mlp submit SCRIPT --workers 2 --cpu 0.4" if shell() is None else "%%mlp submit --workers 2 --cpu 0.4"
+    )
 
 
 def title(job: Mapping[str, Any]) -> str:

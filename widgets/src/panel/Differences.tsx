@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
-import { diff, differing, hunks, packages } from "../core/compare";
+import { dataWords, diff, differing, hunks, packages } from "../core/compare";
 import { metric as show } from "../core/format";
 import { t } from "../core/language";
 import { reference } from "../core/runs";
@@ -50,7 +50,7 @@ export function Differences({ user, runs, names }: { user: string; runs: ListedR
   const found = details.data ?? [];
   const known = found.filter((d) => d.environment !== null);
   const sizes = differing(found.map((d) => ({ runtime: d.runtime, workers: d.workers, cpu: d.cpu, gpu: d.gpu, ram: d.ram, args: d.args.join(" "), script: d.entry })));
-  const data = differing(found.map((d) => Object.fromEntries(d.data.map((one) => [`${one.user}/${one.name}`, `${one.uid.slice(-6)} (${one.size})`]))));
+  const data = differing(found.map((d) => Object.fromEntries(d.data.map((one) => [`${one.user}/${one.name}`, dataWords(one)]))));
   const inShort = found.map((d) => reference(d.run));
   return (
     <section aria-label={t("Differences")}>
@@ -60,7 +60,7 @@ export function Differences({ user, runs, names }: { user: string; runs: ListedR
       {found.length ? (
         <>
           {sizes.length ? <Rows caption={t("Size and arguments")} runs={inShort} rows={sizes} same="" /> : null}
-          {data.length ? <Rows caption={t("Datasets")} runs={inShort} rows={data} same="" /> : null}
+          {found.some((d) => d.data.length) ? <Rows caption={t("Datasets that differ")} runs={inShort} rows={data} same={t("The data that they read was the same")} /> : null}
           <Rows
             caption={t("Packages that differ")} runs={known.map((d) => reference(d.run))} rows={differing(known.map((d) => packages(d.environment)))}
             same={known.length < 2 ? t("Nobody told their environments") : t("Their environments are the same")}
