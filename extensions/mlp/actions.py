@@ -327,7 +327,8 @@ def runs(client: Client, call: ParsedLine) -> Any:
     """Search runs, show one, or write notes and tags."""
     act, *names = call.names or [""]
     if act == "show" and names:
-        return compared.RunPicture(client.run(names[0]))
+        user, run = compared.whose(names[0])
+        return compared.RunPicture(client.run(run, user))
     if act == "note" and names:
         return compared.written(client.write_run(names[0], {"note": " ".join(names[1:])}))
     if act in {"tag", "untag"} and names:
@@ -339,7 +340,9 @@ def runs(client: Client, call: ParsedLine) -> Any:
     search, sort, tenant = " ".join(call.names), given.get("sort", "-submitted"), given.get("tenant")
     if given.get("csv"):
         return compared.Csv(client.runs_csv(search, sort, tenant=tenant))
-    return compared.RunsTable(client.runs(search, sort, tenant=tenant), asked=search)
+    return compared.RunsTable(
+        client.runs(search, sort, tenant=tenant), asked=search, of_team=tenant is not None
+    )
 
 
 def compare(client: Client, call: ParsedLine) -> Any:

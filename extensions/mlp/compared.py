@@ -45,14 +45,14 @@ def value(one: object) -> str:
 class RunsTable(tables.Table):
     """Runs that were found; shows as a table, `data` is the list of them, `to_frame()` a pandas DataFrame."""
 
-    def __init__(self, found: Json, *, asked: str = "") -> None:
+    def __init__(self, found: Json, *, asked: str = "", of_team: bool = False) -> None:
         runs, total = list(found.get("runs") or ()), int(found.get("total") or 0)
         params = list(found.get("params") or ())[:SHOWN_PARAMS]
         metrics = list(found.get("metrics") or ())
         metrics = [m for m in metrics if m not in AXES][:SHOWN_METRICS]
         rows = [
             [
-                words.reference(r),
+                _told_apart(r, several=of_team),
                 words.phase_word(str(r.get("phase", ""))),
                 *(value(r["params"].get(name)) for name in params),
                 *(value((r["metrics"].get(name) or {}).get("best")) for name in metrics),
@@ -189,7 +189,8 @@ def compare(
         )
 
     def asked(name: str) -> tuple[Json, Json]:
-        return client.run(name), client.curves(name, by=by, points=POINTS, metric=metric)
+        user, run = whose(name)
+        return client.run(run, user), client.curves(run, user, by=by, points=POINTS, metric=metric)
 
     _ = client.user  # asked once, before threads do
     with ThreadPoolExecutor(min(8, len(names))) as pool:
@@ -197,12 +198,25 @@ def compare(
     return Comparison([one for one, _ in found], [curves for _, curves in found], by)
 
 
+def whose(name: str) -> tuple[str | None, str]:
+    """Return the user and the run that `ann/digits@1` names; None as the user of what has none: one's own."""
+    user, _, run = name.rpartition("/")
+    return user or None, run
+
+
+def _told_apart(run: Mapping[str, Any], *, several: bool) -> str:
+    """Name a run, with its user where there are those of several."""
+    named = words.reference(run)
+    return f"{run['user']}/{named}" if several else named
+
+
 class Comparison:
     """Runs side by side; `data` has them whole, with their curves and their differences."""
 
     def __init__(self, runs: list[Json], curves: list[Json], by: str) -> None:
         self.runs, self.by = runs, by
-        self.labels = [words.reference(r["run"]) for r in runs]
+        several = len({r["run"]["user"] for r in runs}) > 1
+        self.labels = [_told_apart(r["run"], several=several) for r in runs]
         self.curves: dict[str, list[tuple[list[float], list[Any]]]] = {}
         for at, found in enumerate(curves):
             for curve in found["curves"]:

@@ -21,6 +21,11 @@ def run_of(name: str, run: int = 1, **change: Any) -> Json:
     }  # fmt: skip
 
 
+def _of(user: str, run: Json) -> Json:
+    """The same run, of somebody else."""
+    return {**run, "user": user, "uid": f"{user}{run['uid']}"[:26]}
+
+
 def metric(last: float, best: float) -> Json:
     """What became of one metric."""
     return {"last": last, "best": best, "low": min(last, best), "high": max(last, best)}
@@ -50,8 +55,14 @@ class FrontRuns:
 
     def answer(self, method: str, parts: list[str], verb: str, body: Json, query: Json) -> tuple[int, Any]:
         """Answer a request below /users/USER/runs."""
+        whose = parts[1]
+        if len(parts) == 5:
+            curves = self._curves(parts[3], query)
+            return 200, {**curves, "run": _of(whose, curves["run"])}
         if len(parts) == 4:
             found = self._find(parts[3])
+            if whose != "ann":
+                found = _of(whose, found)
             if method == "PUT":
                 found |= body
                 return 200, found

@@ -1573,12 +1573,18 @@ export interface RunDetail {
 }
 /**
  * A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+ *
+ * `digest` is what its files were when the run first started, null before, and where they are too many: a SHA-256 of their paths,
+ * lengths and checksums. Of `files` so many are `checked`, with a checksum; of the others the time of their last writing went in.
  */
 export interface RunData {
   user: string;
   name: string;
   uid: string;
   size: number;
+  digest: string | null;
+  files: number;
+  checked: number;
 }
 /**
  * What people write of a run; what is left out stays.
