@@ -71,7 +71,9 @@ class Adviser:
         self._study.tell(trial.number, value, state=state, skip_if_finished=True)
 
     def _with_rungs(self, trial: SweepTrial) -> SweepTrial:
-        kept = self._study.trials[trial.number].system_attrs
+        kept = self._study.get_trials(deepcopy=False)[
+            trial.number
+        ].system_attrs  # or each report copies all trials
         rungs = {key.removeprefix(RUNG): value for key, value in kept.items() if key.startswith(RUNG)}
         rungs = {rung: value for rung, value in rungs.items() if math.isfinite(value)}
         return trial if rungs == dict(trial.rungs) else replace(trial, rungs=rungs)
