@@ -19,7 +19,7 @@ ABOUT = (
     "the program of the sample 04-digits-sweep with 40 passes over the data in each of its 27 epochs, on a grid of 12 points, all to their end; the "
     "same points with --stop asha; 12 random points to their end; and Optuna's TPE with its ASHA alone, 12 trials one after another in one process "
     "that imports once. Core-hours are what trials held of the quota, starts included; the share is that of ASHA in the grid's. What 200 trials cost "
-    "the service is the processor time of a whole platform on simulated nodes, beside that of 200 jobs that report as much"
+    "the service is the processor time of a whole platform on simulated nodes, beside that of 200 jobs that report as much; Optuna, which a hub loads once, is loaded before"
 )
 PASSES = 40
 GRID: dict[str, list[float]] = {"hidden": [32, 128], "lr": [0.0003, 0.001, 0.003, 0.01, 0.03, 0.1]}

@@ -44,6 +44,12 @@ class Adviser:
 
     def propose(self, number: int) -> dict[str, Param]:
         """Choose the parameters of the next trial, whose number this is: the same ones for the same history."""
+        if (
+            not self._spec.search
+        ):  # nothing is left to choose: a sampler would only be asked for what is fixed
+            trial = SweepTrial(number, point_of(self._spec.grid, number))
+            self._study.add_trial(self._frozen(trial, ()))
+            return dict(trial.params)
         self._study.sampler = _sampler(
             self._spec, int(_digest(f"{self._uid}/{self._spec.seed}/{number}"), 16) % 2**32
         )
