@@ -80,7 +80,7 @@ def hinting(client: Client, call: ParsedLine) -> Iterator[None]:
         if not near:
             raise
         hint = say("Did you mean {near}?", near=near[0])
-        raise Refused(error.reason, sentences(say("{text}.", text=str(error)), hint)) from None
+        raise Refused(error.reason, sentences(say("{text}.", text=words.bare(str(error))), hint)) from None
 
 
 def jobs(client: Client, call: ParsedLine) -> JobList:
@@ -360,7 +360,8 @@ def runs(client: Client, call: ParsedLine) -> Any:
     """Search runs, show one, or write notes and tags."""
     act, *names = call.names or [""]
     if act == "show" and names:
-        return compared.RunPicture(client.run(names[0]))
+        user, run = compared.whose(names[0])
+        return compared.RunPicture(client.run(run, user))
     if act == "note" and names:
         return compared.written(client.write_run(names[0], {"note": " ".join(names[1:])}))
     if act in {"tag", "untag"} and names:
@@ -372,7 +373,9 @@ def runs(client: Client, call: ParsedLine) -> Any:
     search, sort, tenant = " ".join(call.names), given.get("sort", "-submitted"), given.get("tenant")
     if given.get("csv"):
         return compared.Csv(client.runs_csv(search, sort, tenant=tenant))
-    return compared.RunsTable(client.runs(search, sort, tenant=tenant), asked=search)
+    return compared.RunsTable(
+        client.runs(search, sort, tenant=tenant), asked=search, of_team=tenant is not None
+    )
 
 
 def compare(client: Client, call: ParsedLine) -> Any:

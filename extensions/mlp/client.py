@@ -76,9 +76,18 @@ class Client(ServiceConnection):
         body = {"act": act, "runs": list(runs), **({"tags": list(tags)} if tags else {})}
         return list(self.request("PUT", f"{self._runs()}:act", body).json())
 
-    def curves(self, name: str, *, by: str = "step", points: int = 500, metric: str | None = None) -> Json:
+    def curves(
+        self,
+        name: str,
+        user: str | None = None,
+        *,
+        by: str = "step",
+        points: int = 500,
+        metric: str | None = None,
+    ) -> Json:
         """Return a run's curves, thinned out."""
-        return dict(self.get(f"{self._runs()}/{quote(name)}/curves", by=by, points=points, metric=metric))
+        path = f"/users/{quote(user or self.user)}/runs/{quote(name)}/curves"
+        return dict(self.get(path, by=by, points=points, metric=metric))
 
     def delete(self, name: str, user: str | None = None) -> Json:
         """Delete a job that has ended."""

@@ -45,14 +45,14 @@ def value(one: object) -> str:
 class RunsTable(tables.Table):
     """Runs that were found; shows as a table, `data` is the list of them, `to_frame()` a pandas DataFrame."""
 
-    def __init__(self, found: Json, *, asked: str = "") -> None:
+    def __init__(self, found: Json, *, asked: str = "", of_team: bool = False) -> None:
         runs, total = list(found.get("runs") or ()), int(found.get("total") or 0)
         params = list(found.get("params") or ())[:SHOWN_PARAMS]
         metrics = list(found.get("metrics") or ())
         metrics = [m for m in metrics if m not in AXES][:SHOWN_METRICS]
         rows = [
             [
-                words.reference(r),
+                _told_apart(r, several=of_team),
                 words.phase_word(str(r.get("phase", ""))),
                 *(value(r["params"].get(name)) for name in params),
                 *(value((r["metrics"].get(name) or {}).get("best")) for name in metrics),
@@ -132,12 +132,24 @@ class RunPicture(tables.Sentences):
             (say("commit"), _commit(run)),
             (
                 say("datasets"),
-                ", ".join(f"{d['user']}/{d['name']} ({d['uid']})" for d in found.get("data") or ()),
+                ", ".join(f"{d['user']}/{d['name']} ({_content(d)})" for d in found.get("data") or ()),
             ),
         ]
         lines += [say("{what}: {why}", what=what, why=text) for what, text in named if text]
         lines.append(say("Its files: {command}", command=words.command(f"files {words.reference(run)}")))
         super().__init__(lines, found)
+
+
+def _content(used: Mapping[str, Any]) -> str:
+    """Write what of a dataset a run read: by the checksum of its files where that is known, else which one it was."""
+    if not used.get("digest"):
+        return str(used["uid"])
+    return says(
+        "1 file, checksum {digest}",
+        "{n} files, checksum {digest}",
+        int(used["files"]),
+        digest=used["digest"][:12],
+    )
 
 
 def _commit(run: Mapping[str, Any]) -> str:
@@ -177,7 +189,8 @@ def compare(
         )
 
     def asked(name: str) -> tuple[Json, Json]:
-        return client.run(name), client.curves(name, by=by, points=POINTS, metric=metric)
+        user, run = whose(name)
+        return client.run(run, user), client.curves(run, user, by=by, points=POINTS, metric=metric)
 
     _ = client.user  # asked once, before threads do
     with ThreadPoolExecutor(min(8, len(names))) as pool:
@@ -185,12 +198,25 @@ def compare(
     return Comparison([one for one, _ in found], [curves for _, curves in found], by)
 
 
+def whose(name: str) -> tuple[str | None, str]:
+    """Return the user and the run that `ann/digits@1` names; None as the user of what has none: one's own."""
+    user, _, run = name.rpartition("/")
+    return user or None, run
+
+
+def _told_apart(run: Mapping[str, Any], *, several: bool) -> str:
+    """Name a run, with its user where there are those of several."""
+    named = words.reference(run)
+    return f"{run['user']}/{named}" if several else named
+
+
 class Comparison:
     """Runs side by side; `data` has them whole, with their curves and their differences."""
 
     def __init__(self, runs: list[Json], curves: list[Json], by: str) -> None:
         self.runs, self.by = runs, by
-        self.labels = [words.reference(r["run"]) for r in runs]
+        several = len({r["run"]["user"] for r in runs}) > 1
+        self.labels = [_told_apart(r["run"], several=several) for r in runs]
         self.curves: dict[str, list[tuple[list[float], list[Any]]]] = {}
         for at, found in enumerate(curves):
             for curve in found["curves"]:
@@ -199,6 +225,9 @@ class Comparison:
         self.params = _differing([r["run"]["params"] for r in runs])
         sizes = ("runtime", "workers", "cpu", "gpu", "ram")
         self.params |= _differing([{k: r[k] for k in sizes} for r in runs])
+        self.datasets = _differing(
+            [{f"{d['user']}/{d['name']}": _content(d) for d in r.get("data") or ()} for r in runs]
+        )
         self.packages = _differing([_packages(r.get("environment")) for r in runs])
         self.programs = [
             (label, _difference(runs[0], r, self.labels[0], label))
@@ -209,6 +238,7 @@ class Comparison:
             "by": by,
             "curves": {m: [{"x": x, "y": y} for x, y in each] for m, each in self.curves.items()},
             "params": self.params,
+            "datasets": self.datasets,
             "packages": self.packages,
             "programs": dict(self.programs),
         }
@@ -233,6 +263,9 @@ class Comparison:
                 self._same(say("Their environments are the same.")),
             ),
         ]
+        if any(r.get("data") for r in self.runs):
+            same = say("The data that they read was the same.")
+            found.append(table(say("Datasets that differ"), self.datasets, same))
         commits = [_commit(r["run"]) for r in self.runs]
         if len(set(commits)) > 1:
             found.append(table(say("Commits"), {say("commit"): commits}, ""))

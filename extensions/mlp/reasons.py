@@ -49,7 +49,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
     end = words.ended(job) if job else ""
     lines = [end or say("{job} is {state}.", job=words.title(which), state=words.phase_word(phase))]
     if job and (failure := words.failure(job)):
-        lines.append(say("{text}.", text=failure))
+        lines.append(say("{text}.", text=words.bare(failure)))
         first = (job.get("failure") or {}).get("rank")
         logs = words.command(f"logs {name}{'' if first is None else f' --rank {first}'}")
         lines.append(say("All that it wrote: {command}", command=logs))

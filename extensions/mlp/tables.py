@@ -421,7 +421,7 @@ def service_tokens(found: Sequence[Any]) -> Table:
         for t in list(s.get("tokens") or [{}])
     ]
     columns = (say("name"), say("user"), say("made by"), say("ends"), say("last used"), say("from"))
-    return Table(columns, rows, found, empty=say("The tenant has no tokens for programs"))
+    return Table(columns, rows, found, empty=say("The team has no tokens for programs"))
 
 
 _DIMENSIONS: tuple[tuple[str, Callable[[Any], str]], ...] = (

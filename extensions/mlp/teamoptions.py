@@ -31,7 +31,7 @@ AMOUNTS: tuple[Option, ...] = (
     replace(_then("cpu"), parse=number(0.001, 1_000_000, lambda: say("cores"))),
     replace(_then("gpu"), parse=number(0.001, 1_000_000, lambda: say("devices"))),
     _then("ram"),
-    replace(_then("ram"), name="rom", parse=_storage, metavar="500G|2T"),
+    replace(_then("ram"), name="rom", written="--storage", parse=_storage, metavar="500G|2T"),
 )
 TEAM: tuple[Option, ...] = (
     *AMOUNTS,

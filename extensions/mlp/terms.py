@@ -21,7 +21,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "WaitingForPreempted": lambda: say("waits for others to stop"),
     "Reserved": lambda: say("the room is kept for others"),
     "DiskFull": lambda: say("waits for room on the disk"),
-    "TenantMoves": lambda: say("waits while its tenant's files are moved"),
+    "TenantMoves": lambda: say("waits while its team's files are moved"),
     "Suspended": lambda: say("suspended"),
     "StoppedEarly": lambda: say("stopped early"),
     "Gated": lambda: say("held back"),

@@ -64,7 +64,7 @@ def _path(text: object) -> str:
 STATE = Option(
     "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
 )
-TENANT = Option("tenant", lambda: say("only those of this tenant"), name, None, "NAME", "-t", "tenants")
+TENANT = Option("tenant", lambda: say("only those of this team"), name, None, "NAME", "-t", "tenants")
 OF_USER = Option("user", lambda: say("whose job it is, for admins of its team"), word(255), None, "NAME")
 RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
 TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
@@ -81,7 +81,7 @@ ANY_FILES = Option(
 ALL_VERSIONS = Option("all", lambda: say("all versions of these models (rm)"), None, False)
 OF_MODELS = Option(
     "tenant",
-    lambda: say("of this tenant: those that are listed, or the one that is registered"),
+    lambda: say("of this team: those that are listed, or the one that is registered"),
     name,
     None,
     "NAME",
@@ -112,7 +112,7 @@ OF_SECRET = Option(
 )
 TENANT_SECRET = Option(
     "tenant",
-    lambda: say("for all members of this tenant, which you administer"),
+    lambda: say("for all members of this team, which you administer"),
     name,
     None,
     "NAME",
@@ -131,7 +131,7 @@ REQUIREMENTS = Option(
     "requirements.txt",
     "-f",
 )
-OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this tenant (ls)"))
+OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this team (ls)"))
 NOTICE_EVENTS = Option(
     "events",
     lambda: say("of what it tells: {events} (set)", events=",".join(notifyoptions.EVENTS)),
@@ -144,7 +144,7 @@ ZONE = Option("timezone", lambda: say("where you live, as Europe/Berlin (quiet)"
 STAGES = ("none", "staging", "production", "archived")
 SERVICE = Option(
     "service",
-    lambda: say("of a program of a tenant's, as a nightly build, and not of yours"),
+    lambda: say("of a program of a team's, as a nightly build, and not of yours"),
     name,
     None,
     "NAME",
@@ -180,7 +180,7 @@ SORT = Option(
 CSV = Option("csv", lambda: say("write them as CSV"), None, False)
 OF_RUNS = Option(
     "tenant",
-    lambda: say("all members' runs, of a tenant that you administer"),
+    lambda: say("all members' runs, of a team that you administer"),
     name,
     None,
     "NAME",
@@ -201,7 +201,7 @@ LASTS = Option(
 )
 ANNOUNCED_TO = Option(
     "tenant",
-    lambda: say("to the members of this tenant, which you administer"),
+    lambda: say("to the members of this team, which you administer"),
     name,
     None,
     "NAME",

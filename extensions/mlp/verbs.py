@@ -235,7 +235,10 @@ def examples(surface: str) -> tuple[str, ...]:
             "mlp jobs --state running --json",
         )
     lines = (
-        ("%%mlp submit --runtime mpi --workers 2 --name digits", say("the cell is the program of one rank")),
+        (
+            "%%mlp submit --runtime mpi --workers 2 --cpu 0.4 --name digits",
+            say("the cell is the program of one rank"),
+        ),
         ("%mlp submit train.py --workers 2 -- --epochs 5", say("a script, its arguments after --")),
         ("%mlp watch digits", say("live, from its beginning")),
     )

@@ -41,6 +41,11 @@ def sentences(*texts: str) -> str:
     return first
 
 
+def bare(text: str) -> str:
+    """Return a sentence without its full stop, for a place that sets its own."""
+    return text.rstrip(".。")
+
+
 def capital(text: str) -> str:
     """Write a sentence with the capital letter that it begins with."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -91,7 +96,9 @@ def command(line: str) -> str:
 
 def first_command() -> str:
     """Write how one would start a first job here."""
-    return "mlp submit SCRIPT --workers 2" if shell() is None else "%%mlp submit --workers 2"
+    return (
+        "mlp submit SCRIPT --workers 2 --cpu 0.4" if shell() is None else "%%mlp submit --workers 2 --cpu 0.4"
+    )
 
 
 def title(job: Mapping[str, Any]) -> str:
@@ -306,7 +313,7 @@ def used(job: Mapping[str, Any]) -> str:
 
 def unknown_start(why: Mapping[str, Any]) -> str:
     """Write why nobody can tell when a waiting job starts; empty where it can be told, or nothing is known."""
-    because = str(why.get("expected_because") or "")
+    because = bare(str(why.get("expected_because") or ""))  # a sentence, where it is the verdict itself
     if why.get("phase") != "queued" or why.get("expected_start") or not because:
         return ""
     if because.startswith(say("no time can be told")):
@@ -324,7 +331,7 @@ def stopped(why: Mapping[str, Any]) -> list[str]:
         say(
             "Its last attempt ended {time}: {what}.",
             time=clock_time(found.get("time")),
-            what=str(found["message"]),
+            what=bare(str(found["message"])),
         ),
         *([say("{text}.", text=capital(kept))] if kept else []),
     ]

@@ -93,12 +93,19 @@ class RunPage(Response):
 
 
 class RunData(Response):
-    """A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted."""
+    """A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+
+    `digest` is what its files were when the run first started, null before, and where they are too many: a SHA-256 of their paths,
+    lengths and checksums. Of `files` so many are `checked`, with a checksum; of the others the time of their last writing went in.
+    """
 
     user: str
     name: str
     uid: str
     size: int
+    digest: str | None
+    files: int
+    checked: int
 
 
 class RunDetail(Response):

@@ -257,9 +257,9 @@ def choose(
     if not isinstance(tenant, str) or tenant not in tenants:
         given, mine = repr(str(tenant)[:60]), ", ".join(tenants)
         raise OptionsError(
-            msg("you are not in a tenant {given}; you are in: {mine}", given=given, mine=mine)
+            msg("you are not in a team {given}; you are in: {mine}", given=given, mine=mine)
             if mine
-            else msg("you are in no tenant")
+            else msg("you are in no team")
         )
     cpu, ram = options.get("cpu", defaults.cpu), options.get("ram", defaults.ram)
     if (

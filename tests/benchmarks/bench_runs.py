@@ -33,7 +33,7 @@ SEARCHES = ("lr<0.1", "lr<0.1 best.accuracy>=0.9", "tag=baseline", "state=finish
 FRAMES = """async (what) => {
   const box = document.querySelector('.mlp-overlay .u-over').getBoundingClientRect();
   const over = document.querySelector('.mlp-overlay .u-over');
-  const send = (type, x) => over.dispatchEvent(new MouseEvent(type, {clientX: box.left + x, clientY: box.top + 60, bubbles: true, buttons: 1}));
+  const send = (type, x) => over.dispatchEvent(new MouseEvent(type, {clientX: box.left + x, clientY: box.top + 60, bubbles: true, buttons: 1, movementX: 1}));
   const frame = () => new Promise(requestAnimationFrame);
   const times = [];
   await frame();

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hasServer, steps } from "../src/core/firststeps";
+import { hasFinished, hasServer, steps } from "../src/core/firststeps";
 import { cardHeight, type RunColumn } from "../src/core/runtable";
 import type { Usage } from "../src/core/wire";
 
@@ -11,7 +11,13 @@ test("only my own notebook server is a step that is done", () => {
   assert.equal(hasServer("ann", [held("jm", "ann"), held("sp", "ann")]), true);
 });
 
-test("steps are shown to whoever began without jobs, until all are done or they are dismissed", () => {
+test("only a job that has finished is the sample run: not one that waits, was cancelled or failed", () => {
+  assert.equal(hasFinished([]), false);
+  assert.equal(hasFinished([{ phase: "queued" }, { phase: "running" }, { phase: "cancelled" }, { phase: "failed" }]), false);
+  assert.equal(hasFinished([{ phase: "cancelled" }, { phase: "finished" }]), true);
+});
+
+test("steps are shown to whoever began without a finished job, until all are done or they are dismissed", () => {
   assert.deepEqual(steps({}, false, false), { server: false, job: false, quota: false });
   assert.deepEqual(steps({ server: true }, false, false), { server: true, job: false, quota: false });
   assert.deepEqual(steps({ begun: true }, true, false), { server: true, job: true, quota: false });

@@ -27,4 +27,5 @@ test("reasons are read in words, and why no start is known as one sentence", () 
   assert.equal(capital(""), "");
   assert.equal(unknownStart("long has no time limit"), "No time can be told: long has no time limit.");
   assert.equal(unknownStart("no time can be told: x"), "No time can be told: x.");
+  assert.equal(unknownStart("A sentence of its own."), "No time can be told: A sentence of its own.");
 });

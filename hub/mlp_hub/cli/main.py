@@ -391,7 +391,7 @@ def _parser() -> argparse.ArgumentParser:
         "--action", metavar="A", help=say("what, as tenant.update; tenant. for all that begin so")
     )
     sub.add_argument("--object", metavar="NAME", help=say("to what: a tenant, a user, a window"))
-    sub.add_argument("--tenant", metavar="T", help=say("in which tenant"))
+    sub.add_argument("--tenant", metavar="T", help=say("in which team"))
     sub.add_argument("--since", metavar="TIME", help=say("2031-03-01T08:00Z, or 7d, 12h, 30m ago"))
     sub.add_argument("--until", metavar="TIME", help=say("as --since"))
     sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))

@@ -117,7 +117,7 @@ class Reason(StrEnum):
     )
     TENANT_MOVES = (
         "TenantMoves",
-        "waits while its tenant's files are moved",
+        "waits while its team's files are moved",
         "The files of its tenant are being moved to where another grade of isolation keeps them; what would change them waits until then.",
         msg("the end of moving the tenant's files"),
     )

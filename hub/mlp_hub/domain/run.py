@@ -105,12 +105,19 @@ def scalars(values: Mapping[str, object]) -> dict[str, ParamValue]:
 
 @dataclass(frozen=True, slots=True)
 class UsedDataset:
-    """A dataset as it was when the job was submitted: `uid` is that very one, `size` its bytes then."""
+    """A dataset as a run read it: `uid` is that very one, `size` its bytes when the job was submitted.
+
+    `digest` is what its files were when the run first started: a SHA-256 of the paths, lengths and checksums of so many `files`,
+    of which `checked` had a checksum, the others the time of their last writing. Empty: not told yet, or nobody could tell.
+    """
 
     user: str
     name: str
     uid: str
     size: int
+    digest: str = ""
+    files: int = 0
+    checked: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,16 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the files of a dataset are: how many, their bytes, how many of them went in by a checksum, and the digest of all."""
+
+    files: int
+    size: int
+    checked: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class FoundEntry:
     """A user's script: its path below the home, and what lies there; `UNKNOWN` where it cannot be looked at."""
 
@@ -208,6 +218,10 @@ class Workspace(Protocol):
 
     async def stored_size(self, of: StoredPlace) -> int:
         """Add up the lengths of the files of something that is stored; 0 where there are none."""
+        ...
+
+    async def manifest(self, of: StoredPlace) -> Manifest | None:
+        """Tell what the files of something stored are, without reading them; None where that cannot be told in a moment."""
         ...
 
     async def extent(self, of: Place, path: str) -> Extent:

@@ -81,7 +81,7 @@ class TenantRoots:
             if write and entry.held:
                 raise OutOfReach(
                     msg(
-                        "the files of tenant {tenant} are being moved; what changes them waits until that is done",
+                        "the files of team {tenant} are being moved; what changes them waits until that is done",
                         tenant=tenant,
                     )
                 )

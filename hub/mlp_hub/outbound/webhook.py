@@ -20,14 +20,17 @@ def send(asked: dict[str, Any]) -> dict[str, Any]:
         cert_reqs="CERT_REQUIRED",
         ca_certs=certifi.where(),
     )
-    answer = pool.request(
-        "POST",
-        asked["address"],
-        body=json.dumps(asked["data"]).encode(),
-        headers={"Content-Type": "application/json", "User-Agent": "mlp-hub"},
-        redirect=False,
-        preload_content=False,
-    )
+    try:
+        answer = pool.request(
+            "POST",
+            asked["address"],
+            body=json.dumps(asked["data"]).encode(),
+            headers={"Content-Type": "application/json", "User-Agent": "mlp-hub"},
+            redirect=False,
+            preload_content=False,
+        )
+    except urllib3.exceptions.TimeoutError:
+        return {"why": "silent"}
     status = answer.status
     answer.close()
     return {} if 200 <= status < 300 else {"why": "status", "status": status}

@@ -166,6 +166,33 @@ def test_runs_of_others_are_not_there(rig: ApiRig) -> None:
     assert search(rig, rig.bob, "/users/bob/runs", search="user=ann").json["total"] == 0
 
 
+def test_runs_of_several_people_are_compared_by_who_may_see_them_and_by_nobody_else(
+    rig: ApiRig, shell: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del shell
+    summed(rig, "one")
+    rig.job("rita", "one", rig.rita, env={"SIM_DURATION": "600"}, code="x = 3\n", params={"lr": 0.3})
+
+    def said(token: str, *words: str, status: int = 0) -> str:
+        monkeypatch.setenv("MLP_TOKEN", token)
+        assert main(words) == status, capsys.readouterr()
+        out = capsys.readouterr()
+        return out.out or out.err
+
+    compared = said(rig.rita, "compare", "ann/one", "one")  # as the admin of their team
+    for word in ("ann/one", "rita/one", "-x = 1", "+x = 3", "accuracy"):
+        assert word in compared
+    assert "ann/one" in said(rig.rita, "runs", "lr>0", "--tenant", "red")
+    own = said(rig.ann, "compare", "ann/one@1", "two")
+    assert "ann/one" not in own  # all are of one, so nobody has to be told whose
+    missing = said(rig.bob, "compare", "ann/none", "ann/two", status=3)
+    for token in (rig.bob, rig.ann):
+        others = said(token, "compare", "rita/one", "rita/none", status=3)
+        assert "accuracy" not in others
+        assert "x = 3" not in others
+    assert said(rig.bob, "compare", "ann/one", "ann/two", status=3).replace("one", "none") == missing
+
+
 def test_the_command_lists_writes_and_compares(
     rig: ApiRig, shell: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

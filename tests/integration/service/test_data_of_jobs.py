@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.jobs import Resubmit
 from mlp_api.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
@@ -104,6 +105,44 @@ def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> No
         await jobs.cancel(SYSTEM, "ann", "train")
         await rig.until("train", "cancelled")
         assert (await datasets.delete(SYSTEM, "ann", "pets", actor="ann")).state == "deleting"
+
+    play(tmp_path, story)
+
+
+def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_once_they_are_others(
+    tmp_path: Path,
+) -> None:
+    async def story(rig: Rig) -> None:
+        await dataset(rig)
+        files = rig.directories.stored(StoredPlace("dataset", "ann", "pets"))
+        files.mkdir(parents=True)
+        (files / "a.csv").write_text("1,2\n")
+        await rig.submit("full", cpu=4.0, sim=LONG)
+        await rig.until("full", "running")
+        await rig.submit("train", sim={"DURATION": 0.05}, data=["pets"])
+        (waiting,) = (await rig.platform.runs.get(SYSTEM, "ann", "train")).data
+        assert (waiting.digest, waiting.files) == (None, 0)
+        (files / "b.csv").write_text("3,4\n")  # while it waits: it is read as it is at the start
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "full")
+        await rig.until("train", "finished")
+        (read,) = (await rig.platform.runs.get(SYSTEM, "ann", "train")).data
+        assert (read.files, read.checked, len(read.digest or "")) == (2, 0, 64)
+        exactly = Resubmit(exactly=True)
+        await rig.platform.jobs.resubmit(SYSTEM, "ann", "train@1", exactly)
+        await rig.until("train@2", "finished")
+        (again,) = (await rig.platform.runs.get(SYSTEM, "ann", "train@2")).data
+        assert again == read
+        (files / "b.csv").write_text("3,4,5\n")
+        reason, said = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "train@1", exactly))
+        assert reason is Reason.CONFLICT
+        assert (
+            f"dataset pets has changed since train ran: 2 files with the checksum {(read.digest or '')[:12]}"
+            in said
+        )
+        await rig.platform.jobs.resubmit(SYSTEM, "ann", "train@1", Resubmit())
+        await rig.until("train@3", "finished")
+        (other,) = (await rig.platform.runs.get(SYSTEM, "ann", "train@3")).data
+        assert other.digest != read.digest
 
     play(tmp_path, story)
 

@@ -83,7 +83,7 @@ def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> 
         write = rig.platform.datasets.access(SYSTEM, "ann", "pets", write=True)
         assert await refusal(write) == (
             Reason.TENANT_MOVES,
-            "dataset pets cannot be written to while the files of tenant red are being moved; try again when that is done",
+            "dataset pets cannot be written to while the files of team red are being moved; try again when that is done",
         )
         assert (await rig.platform.datasets.access(SYSTEM, "ann", "pets", write=False)).tenant == TENANT
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "long")).phase == "running"

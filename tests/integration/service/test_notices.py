@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -170,6 +171,47 @@ async def test_mail_comes_by_the_operators_server(tmp_path):
             assert "http://hub.example.org/services/mlp/jobs/ann/digits@1" in found.get_content()
     finally:
         smtp.stop()
+
+
+@played
+async def test_failure_and_preemption_come_by_mail_with_their_cause(tmp_path):
+    inbox = Inbox()
+    smtp = Controller(inbox, hostname="127.0.0.1", port=free_port())
+    smtp.start()
+    try:
+        mail = MailPolicy("127.0.0.1", smtp.port, "none", "MLP Hub <hub@example.org>")
+        async with rig_of(tmp_path, policy(mail=mail)) as rig:
+            address = "mailto:ann@example.org"
+            await rig.platform.notices.put("ann", wants(address, "failed", "preempted"), "ann")
+            await rig.submit("cheap", cpu=3, priority="low", sim={"DURATION": 1000})
+            await rig.until("cheap", "running")
+            await rig.submit("urgent", user="bob", cpu=3, priority="high", sim={"DURATION": 1000})
+            await until(lambda: inbox.mails)
+            await rig.submit("broken", cpu=1, sim={"DURATION": 0, "EXIT": 3})
+            await until(lambda: len(inbox.mails) == 2)
+            preempted, failed = (found for _, found in inbox.mails)
+            assert preempted["Subject"] == "cheap gives way to another job"
+            assert "it waits in the queue again" in preempted.get_content()
+            assert failed["Subject"] == "broken has failed"
+            assert "3" in failed.get_content()
+    finally:
+        smtp.stop()
+
+
+@played
+async def test_attack_an_address_that_hangs_keeps_nobody_else_from_being_told(tmp_path, receiver):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never says a word
+        async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
+            hook = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
+            await rig.platform.notices.put("eve", wants(hook, "finished"), "eve")
+            await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
+            for n in range(3):
+                await rig.submit(f"flood-{n}", user="eve", sim={"DURATION": 0})
+                await rig.until(f"flood-{n}", "finished", user="eve")
+            await rig.submit("digits", sim={"DURATION": 0})
+            await until(lambda: receiver.told)
+            (channel,) = rig.db.read_now(lambda tx: tx.notices.channels("eve"))
+            assert channel.told_at is None
 
 
 @played

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,28 @@ def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: 
         assert str(ended.message) == (
             "all of its trials failed; the last one: it never reported accuracy; it reported: acc and epoch"
         )
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize("stop", ["none", "asha"])
+def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others_go_on(
+    tmp_path: Path, stop: str
+) -> None:
+    async def story(rig: Rig) -> None:
+        await sweep(rig, grid={"lr": [1, 2]}, metric="loss", goal="min", stop=stop, parallel=1)
+        await report(rig, "s.0", 1, math.nan, metric="loss")
+        if stop == "none":  # without a rule that ends it early it runs to its end, and that counts
+            await finish(rig, "s.0")
+        await report(rig, "s.1", 1, 0.5, metric="loss")
+        await finish(rig, "s.1")
+        ended = await over(rig)
+        assert ended.state == "finished"
+        assert ended.best is not None
+        assert (ended.best.number, ended.best.value) == (1, 0.5)
+        first = ended.trials[0]
+        assert first.state == ("failed" if stop == "none" else "stopped")
+        assert first.value is None
 
     play(tmp_path, story)
 

@@ -63,9 +63,9 @@ def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
         for n in range(7):
             job = await p.jobs.get(SYSTEM, "bob", f"w{n}")
             assert job.phase == "suspended"
-            assert "bob is not a member of tenant red any more" in str(job.message)
+            assert "bob is not a member of team red any more" in str(job.message)
             why = await p.jobs.why(SYSTEM, "bob", f"w{n}")
-            assert "not a member of tenant red" in text_of(why)
+            assert "not a member of team red" in text_of(why)
             assert "ann" not in text_of(why)
             assert "secret" not in text_of(why)
             last = (await p.jobs.events(SYSTEM, "bob", f"w{n}"))[-1]
@@ -117,7 +117,7 @@ def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path
         await rig.submit("secret", tenant="red", cpu=4.0, priority="high", sim=sim)
         await rig.until("secret", "running")
         job = await rig.until("mine", "suspended", user="bob")
-        assert "not a member of tenant red any more" in str(job.message)
+        assert "not a member of team red any more" in str(job.message)
         timeline = await p.jobs.events(SYSTEM, "bob", "mine")
         assert "preempted" in [e.kind for e in timeline]
         assert [e.kind for e in timeline[-2:]] == ["requeued", "suspended"]
@@ -174,7 +174,7 @@ def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
             with pytest.raises(Refused) as caught:
                 await p.jobs.submit("bob", asked, idempotency_key=key)
             assert caught.value.reason is Reason.FORBIDDEN
-            assert "not a member of tenant red any more" in caught.value.msg
+            assert "not a member of team red any more" in caught.value.msg
         assert {j.name for j in (await p.jobs.list(SYSTEM, "bob"))[0]} == {"before"}
 
     play(tmp_path, story)

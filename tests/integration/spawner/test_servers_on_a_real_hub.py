@@ -230,7 +230,7 @@ def test_a_server_that_does_not_fit_is_refused_with_the_numbers(stack):
     )
     assert "this asks for 2000 <b>" not in refused.text
     assert "cem/" not in rows(stack)
-    assert "you are not in a tenant" in text_of(person.spawn("cem", tenant="red", cpu="0.2", ram="200"))
+    assert "you are not in a team" in text_of(person.spawn("cem", tenant="red", cpu="0.2", ram="200"))
     assert "at least 100" in text_of(person.spawn("cem", tenant="small", cpu="0.2", ram="5"))
     answer = stack.api(
         "POST",

@@ -49,6 +49,11 @@ def test_a_step_is_ticked_once_it_is_done_and_the_card_goes_with_the_last(
         ["Start a notebook (done)Choose its size, or take what is suggested."]
     )
     front.data.holdings["red"] = []  # a server that has gone was seen all the same
+    for name, job in jobs.items():
+        front.data.jobs[name] = {**job, "phase": "cancelled", "state": "error"}
+    page.reload()
+    expect(page.locator("main")).to_contain_text("mnist-tf")
+    assert done(page) == ["Start a notebook"]  # what was cancelled showed nobody how it goes
     front.data.jobs |= jobs
     page.reload()
     expect(page.locator(".mlp-first-done")).to_have_count(2)

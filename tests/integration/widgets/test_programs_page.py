@@ -21,7 +21,7 @@ def test_an_account_is_made_by_keyboard_and_its_token_is_shown_once(
     pages: Pages, front: FrontService
 ) -> None:
     page = pages.panel("admin/tenants/red")
-    expect(region(page)).to_contain_text("This tenant has no accounts for programs")
+    expect(region(page)).to_contain_text("This team has no accounts for programs")
     page.get_by_role("button", name="New account").press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
@@ -74,7 +74,7 @@ def test_another_token_leaves_the_old_ones_a_while_and_an_end_is_asked_for_twice
     assert "nightly" in front.data.programs["red"]
     page.get_by_role("button", name="End account nightly").click()
     question.get_by_role("button", name="End account").click()
-    expect(region(page)).to_contain_text("This tenant has no accounts for programs")
+    expect(region(page)).to_contain_text("This team has no accounts for programs")
 
 
 def test_an_old_login_is_told_where_the_password_is_entered_and_what_was_typed_stays(
@@ -112,7 +112,7 @@ def test_a_fault_of_the_list_is_shown_beside_the_rest_of_the_page(pages: Pages, 
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     front.data.forced.clear()
     region(page).get_by_role("button", name="Try again").click()
-    expect(region(page)).to_contain_text("This tenant has no accounts for programs")
+    expect(region(page)).to_contain_text("This team has no accounts for programs")
 
 
 def test_who_does_not_administer_a_tenant_sees_none(pages: Pages, front: FrontService) -> None:

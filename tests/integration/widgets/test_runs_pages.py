@@ -125,6 +125,26 @@ def test_a_zoom_is_of_all_charts_and_escape_shows_all_again(pages: Pages, front:
     expect(page.get_by_role("button", name="digits@2")).to_have_attribute("aria-pressed", "false")
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_runs_of_several_people_are_told_apart_by_their_users(
+    pages: Pages, front: FrontService, look: str
+) -> None:
+    dark, width = LOOKS[look]
+    page = pages.panel("compare/ann/bob:digits@1,digits@1,digits@3", dark=dark, width=width)
+    expect(page.locator(".mlp-overlay canvas")).to_have_count(2)
+    runs = page.get_by_role("list", name="Runs that are compared").get_by_role("button")
+    expect(runs).to_have_text(["bob/digits@1", "ann/digits@1", "ann/digits@3"])
+    heads = page.get_by_role("table", name="Packages that differ").get_by_role("columnheader")
+    expect(heads).to_have_text(["What", "bob/digits@1", "ann/digits@1", "ann/digits@3"])
+    expect(page.get_by_role("table", name="Datasets that differ")).to_contain_text("checksum")
+    runs.first.click()
+    expect(runs.first).to_have_attribute("aria-pressed", "false")
+    expect(runs.nth(1)).to_have_attribute("aria-pressed", "true")
+    shot(page, f"panel-compare-people-{look}", full=True)
+    assert fits(page)
+    assert not pages.unexpected()
+
+
 def test_curves_and_their_legend_follow_the_theme(pages: Pages, front: FrontService) -> None:
     page = pages.panel("compare/ann/digits@1,digits@3")
     expect(page.locator(".mlp-overlay canvas")).to_have_count(2)

@@ -480,7 +480,7 @@ def test_a_job_that_has_not_ended_is_changed(world, capsys):
         ["ask", "red", "--cpu", "4"],
         ["ask", "red", "--reason", "x"],
         ["ask", "red", "--cpu", "-4", "--reason", "x"],
-        ["ask", "red", "--rom", "much", "--reason", "x"],
+        ["ask", "red", "--storage", "much", "--reason", "x"],
         ["join"],
         ["approve", "red"],
         ["cap", "red", "--jobs", "-1"],

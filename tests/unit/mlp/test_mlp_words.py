@@ -87,6 +87,10 @@ def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
         assert "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
     assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
     assert words.unknown_start({**QUEUED, "expected_start": "2026-11-21T12:00:00Z"}) == ""
+    whole = words.unknown_start(
+        {**QUEUED, "expected_because": "Its tenant is gone. Submit it to another one."}
+    )
+    assert whole == "No time can be told: Its tenant is gone. Submit it to another one."
 
 
 def test_a_rank_that_another_took_along_says_which():
@@ -177,8 +181,8 @@ def test_what_is_not_known_of_a_rank_is_a_dash():
 @pytest.mark.parametrize(
     ("shell", "cancel", "first"),
     [
-        (None, "mlp cancel digits", "Start one: mlp submit SCRIPT --workers 2"),
-        (object(), "%mlp cancel digits", "Start one: %%mlp submit --workers 2"),
+        (None, "mlp cancel digits", "Start one: mlp submit SCRIPT --workers 2 --cpu 0.4"),
+        (object(), "%mlp cancel digits", "Start one: %%mlp submit --workers 2 --cpu 0.4"),
     ],
 )
 def test_a_command_is_named_as_one_would_type_it_here(monkeypatch, shell, cancel, first):

@@ -25,6 +25,7 @@ from mlp_hub.scheduler.model.types import (
     Preempt,
     Resize,
     Snapshot,
+    TenantQueue,
     Verdict,
     Wait,
 )
@@ -77,8 +78,14 @@ def scenes() -> Iterator[Verdict]:
     yield from verdicts(busy).values()
     servers = tenant(cpu=2, used=Resources(cpu=500), others=("ann's notebook",))
     yield from verdicts(snapshot(job("a", workers=2), job("b", cpu=2), tenants=(servers,))).values()
+    gpus = TenantQueue("red", Quota(gpu=2000), used=Resources(gpu=1000), others=("ann's notebook",))
+    on_gpus = snapshot(job("a", workers=2, gpu=1), job("b", gpu=2), nodes=(node(gpu=2),), tenants=(gpus,))
+    yield from verdicts(on_gpus).values()
     yield from verdicts(snapshot(job("a", workers=3), tenants=(tenant(cpu=2, used=Resources()),))).values()
     yield from verdicts(snapshot(job("a", cpu=3), tenants=(tenant(cpu=2),))).values()
+    yield from verdicts(
+        snapshot(job("a", gpu=3), nodes=(node(gpu=4),), tenants=(TenantQueue("red", Quota(gpu=2000)),))
+    ).values()
     yield from verdicts(snapshot(job("a", workers=5, cpu=2), nodes=(node("n"), node("m")))).values()
     low = replace(held(4, priority=50), started_at=NOW - 10)
     urgent = snapshot(job("urgent", workers=2), running=(low,), min_run_s=3600)

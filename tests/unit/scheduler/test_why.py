@@ -60,8 +60,27 @@ def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
     (verdict,) = why.reasons
     assert (verdict.reason, verdict.numbers["cpu_held"]) == (Reason.WAITING_FOR_QUOTA, 0.5)
     assert (who(verdict, "cpu_inuse"), who(verdict, "cpu_held")) == ("bob's notebook (0.5)", "bob's notebook")
-    assert why.expected_because == msg("Servers hold the rest. Use --workers {n}.", n=1)
+    assert why.expected_because == msg(
+        "servers hold the rest; use --workers {n} or {less}", n=1, less="--cpu 0.7"
+    )
     assert why.would_start_now == ("--workers 1", "--cpu 0.7")
+
+
+@pytest.mark.parametrize(
+    ("asked", "way"),
+    [
+        ({"cpu": 2}, msg("Servers hold the rest. Use {less}.", less="--cpu 1.5")),
+        ({"cpu": 2, "ram": 2048}, msg("Servers hold the rest. Use {less}.", less="--cpu 1.5 --ram 1024")),
+        ({"workers": 3, "cpu": 0.6}, msg("Servers hold the rest. Use --workers {n} or {less}.", n=2, less="--cpu 0.5")),
+        ({"workers": 20, "cpu": 0.1}, msg("Servers hold the rest. Use --workers {n}.", n=15)),
+    ],
+)  # fmt: skip
+def test_what_cannot_start_beside_a_notebook_is_told_what_could(
+    asked: dict[str, float], way: Message
+) -> None:
+    beside = tenant(cpu=2, ram=2048, used=Resources(cpu=500, ram=1024), others=("bob's notebook",))
+    (verdict,) = explain(snapshot(job("a", **{"ram": 50, **asked}), tenants=(beside,)), "a", 0.0).reasons
+    assert verdict.headline.args["way"] == way
 
 
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
@@ -224,7 +243,9 @@ def test_who_waits_is_told_when_its_quota_is_lowered_below_it_and_raised_again()
     core.set_tenant(tenant(cpu=3, used=Resources(cpu=1000)))
     (again,) = core.plan(2.0)
     assert isinstance(again, Wait)
-    assert again.verdict.headline.args["way"] == msg("Servers hold the rest. Use --workers {n}.", n=2)
+    assert again.verdict.headline.args["way"] == msg(
+        "Servers hold the rest. Use --workers {n} or {less}.", n=2, less="--cpu 0.6"
+    )
     assert again.verdict.numbers["cpu_held"] == 1
 
 

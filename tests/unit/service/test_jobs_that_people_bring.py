@@ -141,7 +141,7 @@ def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path:
         await rig.platform.users.approve("bob", actor="admin")
         for more, says in (
             ({"user": "eve"}, "the hub knows no user eve"),
-            ({"user": "bob"}, "bob is not a member of tenant red"),
+            ({"user": "bob"}, "bob is not a member of team red"),
             ({"per_worker": Resources(cpu=9000, ram=100)}, "18"),
             ({"fault": msg("it has no pods; ask for one or more")}, "it has no pods"),
         ):

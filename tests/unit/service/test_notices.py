@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
+from mlp_hub.outbound import webhook
 from mlp_hub.outbound.mail import message
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from mlp_hub.service.notices.addresses import parsed
@@ -99,3 +101,10 @@ def test_a_title_makes_no_header():
     assert made["Subject"] == "digits Bcc: all@example.org hello"
     assert made["Bcc"] is None
     assert made.as_bytes().count(b"\nBcc:") == 0
+
+
+def test_an_address_that_takes_a_connection_and_says_nothing_is_told_so(monkeypatch):
+    monkeypatch.setattr(webhook, "SILENT_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
+        assert webhook.send({"address": address, "data": {}}) == {"why": "silent"}

@@ -239,7 +239,7 @@ async def test_the_form_offers_the_tenants_and_their_room(hub: HubStub) -> None:
     ("options", "reason", "says"),
     [
         ({"cpu": 3.0}, "ExceedsMaxQuota", "cpu"),
-        ({"tenant": "green"}, "options", "you are not in a tenant 'green'"),
+        ({"tenant": "green"}, "options", "you are not in a team 'green'"),
     ],
 )
 @played

@@ -30,8 +30,8 @@ def test_what_is_chosen_is_taken():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tenant": "green"}, "you are not in a tenant 'green'; you are in: red, blue"),
-        ({"tenant": ["red"]}, "you are not in a tenant"),
+        ({"tenant": "green"}, "you are not in a team 'green'; you are in: red, blue"),
+        ({"tenant": ["red"]}, "you are not in a team"),
         ({"cpu": 0}, "cpu is 0; it must be a number of cores of at least 0.1"),
         ({"cpu": "2"}, "cpu is 2; it must be a number"),
         ({"cpu": math.nan}, "cpu is nan"),

@@ -101,11 +101,9 @@ export class Overlay {
     const c = colors(this.host);
     const n = this.raw.length;
     const faint = this.smooth.length > 0;
+    const color = this.raw.map((_, at) => colorOf(at, this.host)); // once: each is asked for with every frame
     const line = (at: number, behind: boolean): uPlot.Series => ({
-      stroke: (): string => {
-        const color = colorOf(at, this.host);
-        return this.lit !== null && this.lit !== at ? c.grid : color;
-      },
+      stroke: (): string => (this.lit !== null && this.lit !== at ? c.grid : color[at] ?? c.grid),
       width: behind ? 1 : n > 50 ? 1 : 1.5, alpha: behind ? 0.3 : 1, spanGaps: true, pxAlign: 0,
       points: { show: few, size: 4 },
     });

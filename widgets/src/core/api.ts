@@ -235,6 +235,8 @@ export const paths = {
   runsCsv: (user: string, search: string, sort: string): string => `/users/${enc(user)}/runs:csv?search=${enc(search)}&sort=${enc(sort)}`,
   runsAct: (user: string): string => `/users/${enc(user)}/runs:act`,
   run: (user: string, run: string): string => `/users/${enc(user)}/runs/${enc(run)}`,
+  curves: (user: string, run: string, by: string, metric: string, points: number): string =>
+    `/users/${enc(user)}/runs/${enc(run)}/curves?by=${by}&metric=${enc(metric)}&points=${points}`,
   runCurves: (user: string, runs: string[], by: string, metric: string, points: number): string =>
     `/users/${enc(user)}/runs:curves?runs=${enc(runs.join(","))}&by=${by}&metric=${enc(metric)}&points=${points}`,
   sweeps: (user: string): string => `/users/${enc(user)}/sweeps`,

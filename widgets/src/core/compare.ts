@@ -1,5 +1,8 @@
 /** Runs side by side: what differs, and curves that are smoothed. Pure. */
+import { bytes } from "./format";
+import { n } from "./language";
 import { Track } from "./series";
+import type { RunData } from "./wire";
 
 /** By name the values of all, where not all are the same. */
 export function differing(each: Record<string, unknown>[]): [string, unknown[]][] {
@@ -17,6 +20,11 @@ export function packages(environment: string | null): Record<string, string> {
     if (at > 0) found[line.slice(0, at)] = line.slice(at + 2);
   }
   return found;
+}
+
+/** What of a dataset a run read: by the checksum of its files where that is known, else which one it was and how large. */
+export function dataWords(used: RunData): string {
+  return used.digest ? n("1 file, checksum {digest}", "{n} files, checksum {digest}", used.files, { digest: used.digest.slice(0, 12) }) : `${used.uid.slice(-6)} (${bytes(used.size)})`;
 }
 
 export interface DiffLine {

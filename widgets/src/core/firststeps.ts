@@ -1,8 +1,8 @@
 /** A newcomer's first steps: which are done, as far as the platform's data or this browser tell. */
-import type { Usage } from "./wire";
+import type { Job, Usage } from "./wire";
 
 export interface Kept {
-  /** Somebody without jobs was here: the steps stay until all are done. */
+  /** Somebody none of whose jobs had finished was here: the steps stay until all are done. */
   begun?: boolean;
   server?: boolean;
   quota?: boolean;
@@ -34,9 +34,12 @@ export function remember(user: string, change: Kept): void {
 export const hasServer = (user: string, usage: Usage[]): boolean =>
   usage.some((one) => one.holdings.some((h) => h.applier === "sp" && h.user === user));
 
-/** What is done; null where there is nothing to show. Who has a job had what the server is for. */
-export function steps(found: Kept, hasJobs: boolean, server: boolean): Steps | null {
-  const done = { server: hasJobs || server || found.server === true, job: hasJobs, quota: found.quota === true };
+/** Whether a job came to a good end: one that was cancelled, failed or still waits shows nobody how it goes. */
+export const hasFinished = (jobs: readonly Pick<Job, "phase">[]): boolean => jobs.some((job) => job.phase === "finished");
+
+/** What is done; null where there is nothing to show. Whose job has finished had what the server is for. */
+export function steps(found: Kept, finished: boolean, server: boolean): Steps | null {
+  const done = { server: finished || server || found.server === true, job: finished, quota: found.quota === true };
   const all = done.server && done.job && done.quota;
-  return found.dismissed || all || (hasJobs && !found.begun) ? null : done;
+  return found.dismissed || all || (finished && !found.begun) ? null : done;
 }

@@ -9,9 +9,9 @@ import type { RunCurve } from "../core/compare";
 import type { Range } from "../core/decimate";
 import { metric as show, trim } from "../core/format";
 import { n, t } from "../core/language";
-import { reference, title } from "../core/runs";
+import { named, ofSeveral, reference, runsIn, title, type RunOf } from "../core/runs";
 import { elapsed } from "../core/timeaxis";
-import type { ListedRun, RunCurves, RunPage } from "../core/wire";
+import type { ListedRun, RunCurves, RunDetail, RunPage } from "../core/wire";
 import { href, Link } from "./address";
 import { useHub } from "./context";
 import { Differences } from "./Differences";
@@ -19,6 +19,7 @@ import { PageHead, Select } from "./form";
 
 type By = "step" | "epoch" | "time";
 const BATCH = 25;
+const SIDE_BY_SIDE = 6;
 const FEW = 20;
 const MOST = 200;
 const [POINTS_FEW, POINTS_MANY] = [1000, 400];
@@ -26,24 +27,42 @@ const SHOWN = 4;
 const AXES = new Set(["step", "epoch", "progress"]);
 const SMOOTH: [string, () => string][] = [["0", () => t("Not smoothed")], ["0.6", () => t("Smoothed a little")], ["0.9", () => t("Smoothed")], ["0.97", () => t("Smoothed a lot")]];
 
-/** Curves of all runs, by metric, loaded a batch at a time. */
-async function curvesOf(client: Client, user: string, runs: string[], by: By, metric: string): Promise<RunCurves[]> {
+/** What is asked of many runs, in their order: of my own a batch at a time, of others' one by one, a few side by side. */
+async function ofRuns<T>(runs: RunOf[], me: string, mine: (part: string[]) => Promise<T[]>, one: (of: RunOf) => Promise<T>, key: (found: T) => string): Promise<T[]> {
+  const own = runs.filter((of) => of.user === me).map((of) => of.run);
+  const others = runs.filter((of) => of.user !== me);
   const parts: string[][] = [];
-  for (let at = 0; at < runs.length; at += BATCH) parts.push(runs.slice(at, at + BATCH));
+  for (let at = 0; at < own.length; at += BATCH) parts.push(own.slice(at, at + BATCH));
+  const found = new Map((await Promise.all(parts.map(mine))).flat().map((each) => [key(each), each]));
+  for (let at = 0; at < others.length; at += SIDE_BY_SIDE) {
+    for (const each of await Promise.all(others.slice(at, at + SIDE_BY_SIDE).map(one))) found.set(key(each), each);
+  }
+  const order = new Map(runs.map((of, i) => [`${of.user}/${of.run}`, i]));
+  const place = (each: T): number => order.get(key(each)) ?? order.get(key(each).replace(/@\d+$/, "")) ?? 0;
+  return [...found.values()].sort((a, b) => place(a) - place(b));
+}
+
+const keyOf = (run: ListedRun): string => named(run, true);
+
+/** Curves of all runs, by metric. */
+async function curvesOf(client: Client, me: string, runs: RunOf[], by: By, metric: string): Promise<RunCurves[]> {
   const points = runs.length > FEW ? POINTS_MANY : POINTS_FEW;
-  const found = await Promise.all(parts.map((part) => client.get<RunCurves[]>(paths.runCurves(user, part, by, metric, points))));
-  return found.flat();
+  return ofRuns(
+    runs, me, (part) => client.get<RunCurves[]>(paths.runCurves(me, part, by, metric, points)),
+    (of) => client.get<RunCurves>(paths.curves(of.user, of.run, by, metric, points)), (found) => keyOf(found.run),
+  );
 }
 
-async function runsOf(client: Client, user: string, names: string[]): Promise<ListedRun[]> {
-  const parts: string[][] = [];
-  for (let at = 0; at < names.length; at += BATCH) parts.push(names.slice(at, at + BATCH));
-  return (await Promise.all(parts.map((part) => client.get<RunPage>(paths.runsNamed(user, part))))).flatMap((page) => page.runs);
+async function runsOf(client: Client, me: string, runs: RunOf[]): Promise<ListedRun[]> {
+  return ofRuns(
+    runs, me, async (part) => (await client.get<RunPage>(paths.runsNamed(me, part))).runs,
+    async (of) => (await client.get<RunDetail>(paths.run(of.user, of.run))).run, keyOf,
+  );
 }
 
-export function ComparePage({ user, runs: named }: { user: string; runs: string }): JSX.Element {
-  const { client } = useHub();
-  const names = useMemo(() => [...new Set(named.split(",").filter(Boolean))].slice(0, MOST), [named]);
+export function ComparePage({ user, runs: asked }: { user: string; runs: string }): JSX.Element {
+  const { client, session } = useHub();
+  const wanted = useMemo(() => runsIn(asked, user).slice(0, MOST), [asked, user]);
   const [by, setBy] = useState<By>("step");
   const [smooth, setSmooth] = useState("0");
   const [log, setLog] = useState(false);
@@ -51,9 +70,11 @@ export function ComparePage({ user, runs: named }: { user: string; runs: string 
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [lit, setLit] = useState<number | null>(null);
   const [picked, setPicked] = useState<string[] | null>(null);
-  const runs = useLoad(`compare ${user} ${named}`, () => runsOf(client, user, names));
+  const runs = useLoad(`compare ${user} ${asked}`, () => runsOf(client, session.username, wanted));
   const listed = runs.data ?? [];
-  const found = useMemo(() => listed.map(reference), [runs.data]);
+  const several = ofSeveral(listed);
+  const found = useMemo(() => listed.map((run): RunOf => ({ user: run.user, run: reference(run) })), [runs.data]);
+  const labels = listed.map((run) => named(run, several));
   const metrics = useMemo(() => [...new Set(listed.flatMap((r) => Object.keys(r.metrics)))].filter((m) => !AXES.has(m)), [runs.data]);
   const shown = (picked ?? metrics.slice(0, listed.length > FEW ? 1 : SHOWN)).filter((m) => metrics.includes(m));
   const pick = (metric: string, on: boolean): void => setPicked(metrics.filter((m) => (m === metric ? on : shown.includes(m))));
@@ -70,16 +91,16 @@ export function ComparePage({ user, runs: named }: { user: string; runs: string 
   return (
     <div onKeyDown={zoomBy}>
       <p class="mlp-crumbs"><Link to={href("runs")}>{t("Runs")}</Link><span aria-hidden="true"> / </span>{t("Compare")}</p>
-      <PageHead title={t("Compare")} sub={n("1 run", "{n} runs", names.length)}>
+      <PageHead title={t("Compare")} sub={n("1 run", "{n} runs", wanted.length)}>
         <Select label={t("Along")} name="by" hideLabel value={by} onChange={(v) => { setBy(v as By); setRange(null); }} options={[["step", t("By step")], ["epoch", t("By epoch")], ["time", t("By time")]]} />
         <Select label={t("Smoothing")} name="smooth" hideLabel value={smooth} onChange={setSmooth} options={SMOOTH.map(([key, text]) => [key, text()])} />
         <button type="button" class="mlp-toggle" aria-pressed={log} onClick={() => setLog(!log)}>{t("Log scale")}</button>
         {range ? <button type="button" class="mlp-button mlp-small" onClick={() => setRange(null)}>{t("Show all")}</button> : null}
       </PageHead>
       {runs.error ? <ErrorBox error={runs.error} retry={() => void runs.reload()} /> : null}
-      {names.length < 2 ? <Empty title={t("Select two runs at least on the page Runs")} /> : !runs.data ? (runs.error ? null : <Loading what={t("Loading runs")} lines={6} />) : (
+      {wanted.length < 2 ? <Empty title={t("Select two runs at least on the page Runs")} /> : !runs.data ? (runs.error ? null : <Loading what={t("Loading runs")} lines={6} />) : (
         <>
-          <Legend runs={listed} hidden={hidden} onToggle={toggle} onLight={setLit} />
+          <Legend runs={listed} labels={labels} hidden={hidden} onToggle={toggle} onLight={setLit} />
           {metrics.length > 1 ? (
             <fieldset class="mlp-metrics-list">
               <legend class="mlp-hidden">{t("Which metrics are shown")}</legend>
@@ -88,18 +109,18 @@ export function ComparePage({ user, runs: named }: { user: string; runs: string 
           ) : null}
           {metrics.length === 0 ? <Empty title={t("None of them has reported anything")} /> : (
             <div class="mlp-charts mlp-overlays">
-              {shown.map((m) => <OverlayBox key={m} user={user} names={found} metric={m} by={by} smooth={Number(smooth)} log={log} range={range} onZoom={setRange} hidden={hidden} lit={lit} />)}
+              {shown.map((m) => <OverlayBox key={m} runs={found} labels={labels} metric={m} by={by} smooth={Number(smooth)} log={log} range={range} onZoom={setRange} hidden={hidden} lit={lit} />)}
             </div>
           )}
           <p class="mlp-dim mlp-chart-note">{t("Drag over a chart to zoom in all of them, double-click or Escape shows all again.")}</p>
-          <Differences user={user} runs={listed} names={found} />
+          <Differences runs={listed} of={found} labels={labels} />
         </>
       )}
     </div>
   );
 }
 
-function Legend({ runs, hidden, onToggle, onLight }: { runs: ListedRun[]; hidden: ReadonlySet<string>; onToggle: (run: string) => void; onLight: (at: number | null) => void }): JSX.Element {
+function Legend({ runs, labels, hidden, onToggle, onLight }: { runs: ListedRun[]; labels: string[]; hidden: ReadonlySet<string>; onToggle: (run: string) => void; onLight: (at: number | null) => void }): JSX.Element {
   const box = useRef<HTMLUListElement>(null);
   const [host, setHost] = useState<Element | null>(null);
   const [, setTheme] = useState(0);
@@ -112,10 +133,10 @@ function Legend({ runs, hidden, onToggle, onLight }: { runs: ListedRun[]; hidden
       {runs.map((run, i) => (
         <li key={run.uid}>
           <button
-            type="button" aria-pressed={!hidden.has(reference(run))} title={t("Show or hide {run}", { run: title(run) })} onClick={() => onToggle(reference(run))}
+            type="button" aria-pressed={!hidden.has(labels[i] ?? "")} title={t("Show or hide {run}", { run: title(run) })} onClick={() => onToggle(labels[i] ?? "")}
             onMouseEnter={() => onLight(i)} onMouseLeave={() => onLight(null)} onFocus={() => onLight(i)} onBlur={() => onLight(null)}
           >
-            <i style={{ background: host ? colorOf(i, host) : "" }} /> {reference(run)}
+            <i style={{ background: host ? colorOf(i, host) : "" }} /> {labels[i]}
           </button>
         </li>
       ))}
@@ -123,19 +144,20 @@ function Legend({ runs, hidden, onToggle, onLight }: { runs: ListedRun[]; hidden
   );
 }
 
-function OverlayBox({ user, names, metric, by, smooth, log, range, onZoom, hidden, lit }: {
-  user: string; names: string[]; metric: string; by: By; smooth: number; log: boolean; range: Range | null; onZoom: (range: Range | null) => void;
+function OverlayBox({ runs, labels, metric, by, smooth, log, range, onZoom, hidden, lit }: {
+  runs: RunOf[]; labels: string[]; metric: string; by: By; smooth: number; log: boolean; range: Range | null; onZoom: (range: Range | null) => void;
   hidden: ReadonlySet<string>; lit: number | null;
 }): JSX.Element {
-  const { client } = useHub();
-  const loaded = useLoad(`curves ${user} ${names.join()} ${metric} ${by}`, () => curvesOf(client, user, names, by, metric));
+  const { client, session } = useHub();
+  const several = ofSeveral(runs);
+  const loaded = useLoad(`curves ${runs.map((of) => `${of.user}/${of.run}`).join()} ${metric} ${by}`, () => curvesOf(client, session.username, runs, by, metric));
   const host = useRef<HTMLDivElement>(null);
   const chart = useRef<Overlay | null>(null);
   const [read, setRead] = useState<{ values: (number | null)[]; x: number | null }>({ values: [], x: null });
   const told = useCallback((values: (number | null)[], x: number | null) => setRead({ values, x }), []);
   useEffect(() => {
     if (!host.current || !loaded.data) return undefined;
-    const curves = loaded.data.map((c): RunCurve | null => (hidden.has(reference(c.run)) ? null : c.curves.find((one) => one.metric === metric) ?? null));
+    const curves = loaded.data.map((c): RunCurve | null => (hidden.has(named(c.run, several)) ? null : c.curves.find((one) => one.metric === metric) ?? null));
     const made = new Overlay(host.current, curves, { log, smooth, time: by === "time", group: "mlp-compare" }, onZoom, told);
     chart.current = made;
     made.zoom(range);
@@ -147,7 +169,7 @@ function OverlayBox({ user, names, metric, by, smooth, log, range, onZoom, hidde
   useEffect(() => chart.current?.zoom(range), [range]);
   useEffect(() => chart.current?.light(lit), [lit]);
   const none = loaded.data?.every((c) => !c.curves.some((one) => one.metric === metric && one.x.length));
-  const values = read.values.map((value, i) => ({ value, run: names[i] ?? "" })).filter((v) => v.value !== null).slice(0, FEW);
+  const values = read.values.map((value, i) => ({ value, run: labels[i] ?? "" })).filter((v) => v.value !== null).slice(0, FEW);
   return (
     <figure class="mlp-chart mlp-overlay" data-metric={metric}>
       <figcaption>
@@ -157,7 +179,7 @@ function OverlayBox({ user, names, metric, by, smooth, log, range, onZoom, hidde
       {loaded.error ? <ErrorBox error={loaded.error} retry={() => void loaded.reload()} /> : null}
       {!loaded.data && !loaded.error ? <Loading what={t("Loading curves")} lines={3} /> : null}
       {none ? <p class="mlp-dim">{by === "epoch" ? t("None of them reports epochs") : t("No curve of this metric")}</p> : null}
-      <div ref={host} class="mlp-plot" role="img" aria-label={t("Curves of {name} of {n} runs", { name: metric, n: names.length })} />
+      <div ref={host} class="mlp-plot" role="img" aria-label={t("Curves of {name} of {n} runs", { name: metric, n: runs.length })} />
       {values.length ? <ul class="mlp-legend">{values.map((v) => <li key={v.run}>{v.run} <b>{show(v.value)}</b></li>)}</ul> : null}
     </figure>
   );

@@ -4,10 +4,10 @@ import { useMemo, useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
-import { diff, differing, hunks, packages } from "../core/compare";
+import { dataWords, diff, differing, hunks, packages } from "../core/compare";
 import { metric as show } from "../core/format";
 import { t } from "../core/language";
-import { reference } from "../core/runs";
+import { named, ofSeveral, type RunOf } from "../core/runs";
 import type { ListedRun, RunDetail } from "../core/wire";
 import { useHub } from "./context";
 import { Select } from "./form";
@@ -35,11 +35,11 @@ function Rows({ caption, runs, rows, same }: { caption: string; runs: string[]; 
   );
 }
 
-export function Differences({ user, runs, names }: { user: string; runs: ListedRun[]; names: string[] }): JSX.Element {
+export function Differences({ runs, of, labels }: { runs: ListedRun[]; of: RunOf[]; labels: string[] }): JSX.Element {
   const { client } = useHub();
-  const some = names.slice(0, MOST);
-  const details = useLoad(`details ${user} ${some.join()}`, () => Promise.all(some.map((name) => client.get<RunDetail>(paths.run(user, name)))));
-  const labels = runs.map(reference);
+  const some = of.slice(0, MOST);
+  const details = useLoad(`details ${some.map((one) => `${one.user}/${one.run}`).join()}`, () => Promise.all(some.map((one) => client.get<RunDetail>(paths.run(one.user, one.run)))));
+  const called = (d: RunDetail): string => named(d.run, ofSeveral(runs));
   const metrics = useMemo(() => {
     const found = [...new Set(runs.flatMap((r) => Object.keys(r.metrics)))].filter((m) => !["step", "epoch", "progress"].includes(m));
     return found.flatMap((m): [string, unknown[]][] => [
@@ -50,8 +50,8 @@ export function Differences({ user, runs, names }: { user: string; runs: ListedR
   const found = details.data ?? [];
   const known = found.filter((d) => d.environment !== null);
   const sizes = differing(found.map((d) => ({ runtime: d.runtime, workers: d.workers, cpu: d.cpu, gpu: d.gpu, ram: d.ram, args: d.args.join(" "), script: d.entry })));
-  const data = differing(found.map((d) => Object.fromEntries(d.data.map((one) => [`${one.user}/${one.name}`, `${one.uid.slice(-6)} (${one.size})`]))));
-  const inShort = found.map((d) => reference(d.run));
+  const data = differing(found.map((d) => Object.fromEntries(d.data.map((one) => [`${one.user}/${one.name}`, dataWords(one)]))));
+  const inShort = found.map(called);
   return (
     <section aria-label={t("Differences")}>
       <Rows caption={t("Metrics")} runs={labels} rows={metrics} same={t("None of them has reported anything")} />
@@ -60,25 +60,25 @@ export function Differences({ user, runs, names }: { user: string; runs: ListedR
       {found.length ? (
         <>
           {sizes.length ? <Rows caption={t("Size and arguments")} runs={inShort} rows={sizes} same="" /> : null}
-          {data.length ? <Rows caption={t("Datasets")} runs={inShort} rows={data} same="" /> : null}
+          {found.some((d) => d.data.length) ? <Rows caption={t("Datasets that differ")} runs={inShort} rows={data} same={t("The data that they read was the same")} /> : null}
           <Rows
-            caption={t("Packages that differ")} runs={known.map((d) => reference(d.run))} rows={differing(known.map((d) => packages(d.environment)))}
+            caption={t("Packages that differ")} runs={known.map(called)} rows={differing(known.map((d) => packages(d.environment)))}
             same={known.length < 2 ? t("Nobody told their environments") : t("Their environments are the same")}
           />
           <Rows caption={t("Commits")} runs={inShort} rows={differing(found.map((d) => ({ [t("Commit")]: d.run.commit ? `${d.run.commit.slice(0, 12)}${d.run.dirty ? t(" and changes") : ""}` : "" })))} same={t("They are of the same commit, or nobody told it")} />
-          <Programs of={found} />
+          <Programs of={found} called={called} />
         </>
       ) : null}
-      {names.length > MOST ? <p class="mlp-dim">{t("Programs and environments are those of the first {n}.", { n: MOST })}</p> : null}
+      {of.length > MOST ? <p class="mlp-dim">{t("Programs and environments are those of the first {n}.", { n: MOST })}</p> : null}
     </section>
   );
 }
 
-function Programs({ of }: { of: RunDetail[] }): JSX.Element {
+function Programs({ of, called }: { of: RunDetail[]; called: (d: RunDetail) => string }): JSX.Element {
   const [one, setOne] = useState("0");
   const [other, setOther] = useState("1");
   const [a, b] = [of[Number(one)] ?? of[0], of[Number(other)] ?? of[1]];
-  const options = of.map((d, i): [string, string] => [String(i), reference(d.run)]);
+  const options = of.map((d, i): [string, string] => [String(i), called(d)]);
   const lines = useMemo(() => hunks(diff(a?.program ?? "", b?.program ?? "")), [a?.program, b?.program]);
   const same = a?.program === b?.program;
   return (

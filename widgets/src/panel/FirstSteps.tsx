@@ -15,7 +15,7 @@ const EVERY = 10_000;
 /** A sample in the home of whoever looks; the hub starts their server first where none runs. */
 const sample = (name: string): string => hubPage(`user-redirect/lab/tree/${name}.ipynb`);
 
-export function FirstSteps({ hasJobs }: { hasJobs: boolean }): JSX.Element | null {
+export function FirstSteps({ finished }: { finished: boolean }): JSX.Element | null {
   const { session } = useHub();
   const [, drawn] = useState(0);
   const found = kept(session.username);
@@ -23,17 +23,17 @@ export function FirstSteps({ hasJobs }: { hasJobs: boolean }): JSX.Element | nul
     remember(session.username, { dismissed: true });
     drawn((n) => n + 1);
   };
-  if (!steps(found, hasJobs, false)) return null;
-  return <Card hasJobs={hasJobs} dismiss={dismiss} />;
+  if (!steps(found, finished, false)) return null;
+  return <Card finished={finished} dismiss={dismiss} />;
 }
 
-function Card({ hasJobs, dismiss }: { hasJobs: boolean; dismiss: () => void }): JSX.Element | null {
+function Card({ finished, dismiss }: { finished: boolean; dismiss: () => void }): JSX.Element | null {
   const { client, session } = useHub();
   const user = session.username;
   const usage = useLoad("quota", () => client.list<Usage>(paths.quota(user)), EVERY);
   const server = hasServer(user, usage.data?.items ?? []);
   useEffect(() => remember(user, { begun: true, ...(server ? { server } : {}) }), [user, server]);
-  const done = steps({ ...kept(user), begun: true }, hasJobs, server);
+  const done = steps({ ...kept(user), begun: true }, finished, server);
   if (!done) return null;
   return (
     <section class="mlp-card" aria-label={t("First steps")}>

@@ -10,6 +10,7 @@ import { duration, sizeWords } from "../core/format";
 import { liveJob, type LiveJob } from "../core/live";
 import { keepingWords } from "../core/keeping";
 import { noteOf } from "../core/notes";
+import { hasFinished } from "../core/firststeps";
 import { isFinal, isWaiting, workersWords } from "../core/phase";
 import { reference, title } from "../core/runs";
 import { timing } from "../core/spans";
@@ -70,14 +71,14 @@ export function JobsPage(): JSX.Element {
         />
       </PageHead>
       {jobs.error ? <ErrorBox error={jobs.error} retry={() => void jobs.reload()} /> : null}
-      {jobs.data && !state ? <FirstSteps hasJobs={items.length > 0} /> : null}
+      {jobs.data && !state ? <FirstSteps finished={hasFinished(items)} /> : null}
       {!jobs.data ? (
         jobs.error ? null : <Loading what={t("Loading jobs")} lines={6} />
       ) : items.length === 0 ? (
         <Empty title={state ? t("No job in this state") : t("No jobs yet")}>
           {state ? null : (
             <p>
-              {rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --runtime mpi --workers 2 --name digits</code> })}
+              {rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --workers 2 --cpu 0.4 --name digits</code> })}
             </p>
           )}
         </Empty>

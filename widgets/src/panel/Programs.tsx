@@ -63,9 +63,9 @@ export function Programs({ tenant }: { tenant: string }): JSX.Element {
   return (
     <OwnList
       title={t("Accounts for programs")}
-      about={t("Builds and nightly runs work as these: jobs of their own out of this tenant's quota, and nothing else")}
+      about={t("Builds and nightly runs work as these: jobs of their own out of this team's quota, and nothing else")}
       load={accounts}
-      words={{ loading: t("Loading accounts for programs"), none: t("This tenant has no accounts for programs"), caption: t("Accounts for programs of {tenant}", { tenant }) }}
+      words={{ loading: t("Loading accounts for programs"), none: t("This team has no accounts for programs"), caption: t("Accounts for programs of {tenant}", { tenant }) }}
       add={{ label: t("New account"), open: () => setForm({ of: null }) }}
       form={
         !form ? null : form.of === null ? (
@@ -81,7 +81,7 @@ export function Programs({ tenant }: { tenant: string }): JSX.Element {
         ending !== null
           ? {
               title: t("End account {name}?", { name: ending }),
-              text: t("None of its tokens is taken any more. Jobs that run go on to their end, those that wait are suspended. Its name and files stay this tenant's."),
+              text: t("None of its tokens is taken any more. Jobs that run go on to their end, those that wait are suspended. Its name and files stay this team's."),
               yes: t("End account"),
               onYes: () => void run(() => client.delete(paths.service(tenant, ending)), t("Account {name} ended", { name: ending })),
               onNo: () => {

@@ -5,6 +5,7 @@ import { ErrorBox } from "../components/basics";
 import { Dialog } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
 import { paths } from "../core/api";
+import { dataWords } from "../core/compare";
 import { bytes } from "../core/format";
 import { n, t } from "../core/language";
 import { reference, title } from "../core/runs";
@@ -47,7 +48,7 @@ export function RunDetails({ user, name }: { user: string; name: string }): JSX.
     [t("Parameters"), Object.entries(found.run.params).map(([key, value]) => `${key}=${value}`).join(", ")],
     [t("Arguments"), found.args.join(" ")],
     [t("Commit"), found.run.commit ? `${found.run.commit.slice(0, 12)}${found.run.dirty ? t(" and changes") : ""}` : ""],
-    [t("Datasets"), found.data.map((d) => `${d.user}/${d.name} (${bytes(d.size)})`).join(", ")],
+    [t("Datasets"), found.data.map((d) => `${d.user}/${d.name} (${[bytes(d.size), ...(d.digest ? [dataWords(d)] : [])].join(t(", "))})`).join(", ")],
     [t("Environment of the team"), found.env_name ? `${found.env_name} (${t("lock")} ${(found.env_lock ?? "").slice(0, 12)})` : ""],
     [t("Tags"), found.run.tags.join(" ")],
     [t("Note"), found.run.note],

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { StateBadge } from "../components/basics";
 import { t } from "../core/language";
-import { reference, title } from "../core/runs";
+import { title } from "../core/runs";
 import { cardHeight, isWide, windowOf, type RunColumn } from "../core/runtable";
 import type { ListedRun } from "../core/wire";
 import { Named } from "./Jobs";
@@ -23,10 +23,8 @@ function useNarrow(): boolean {
   return narrow;
 }
 
-export function RunTable({ caption, selects, of, columns, total, rowAt, need, sort, onSort, selected, onSelect, onSelectAll }: {
+export function RunTable({ caption, of, columns, total, rowAt, need, sort, onSort, selected, keyOf, onSelect, onSelectAll }: {
   caption: string;
-  /** Whether rows can be selected, to do something with many. */
-  selects: boolean;
   /** What was searched, and the order: another one is looked at from its top. */
   of: string;
   columns: RunColumn[];
@@ -38,6 +36,8 @@ export function RunTable({ caption, selects, of, columns, total, rowAt, need, so
   sort: string;
   onSort: (key: string) => void;
   selected: ReadonlySet<string>;
+  /** By what a selected run is told from others. */
+  keyOf: (run: ListedRun) => string;
   onSelect: (run: ListedRun, on: boolean) => void;
   onSelectAll: (on: boolean) => void;
 }): JSX.Element {
@@ -93,7 +93,7 @@ export function RunTable({ caption, selects, of, columns, total, rowAt, need, so
         <caption class="mlp-hidden">{caption}</caption>
         <thead>
           <tr>
-            {selects ? <th scope="col" class="mlp-col-tight"><input type="checkbox" checked={all} aria-label={t("Select all {n} runs", { n: total })} onChange={(e) => onSelectAll(e.currentTarget.checked)} /></th> : null}
+            <th scope="col" class="mlp-col-tight"><input type="checkbox" checked={all} aria-label={t("Select all {n} runs", { n: total })} onChange={(e) => onSelectAll(e.currentTarget.checked)} /></th>
             {head("name", t("Run"), true, false)}
             {columns.map((c) => head(c.key, c.title(), c.sorts, c.numeric))}
             {head("submitted", t("Submitted"), true, true)}
@@ -104,11 +104,11 @@ export function RunTable({ caption, selects, of, columns, total, rowAt, need, so
           {rows.map((at) => {
             const run = rowAt(at);
             if (!run) {
-              return <tr key={at} data-at={at} aria-rowindex={at + 2} class="mlp-run-row" style={high}><td colSpan={columns.length + (selects ? 3 : 2)}><span class={`mlp-skeleton mlp-skeleton-${at % 3}`} /></td></tr>;
+              return <tr key={at} data-at={at} aria-rowindex={at + 2} class="mlp-run-row" style={high}><td colSpan={columns.length + 3}><span class={`mlp-skeleton mlp-skeleton-${at % 3}`} /></td></tr>;
             }
             return (
-              <tr key={at} data-at={at} aria-rowindex={at + 2} class={selected.has(reference(run)) ? "mlp-run-row mlp-selected" : "mlp-run-row"} style={high}>
-                {selects ? <td class="mlp-col-tight"><input type="checkbox" checked={selected.has(reference(run))} aria-label={t("Select {run}", { run: title(run) })} onChange={(e) => onSelect(run, e.currentTarget.checked)} /></td> : null}
+              <tr key={at} data-at={at} aria-rowindex={at + 2} class={selected.has(keyOf(run)) ? "mlp-run-row mlp-selected" : "mlp-run-row"} style={high}>
+                <td class="mlp-col-tight"><input type="checkbox" checked={selected.has(keyOf(run))} aria-label={t("Select {run}", { run: title(run) })} onChange={(e) => onSelect(run, e.currentTarget.checked)} /></td>
                 <td class="mlp-col-name"><Named job={run} /></td>
                 {columns.map((c) => (
                   <td key={c.key} class={c.numeric ? "mlp-col-num" : isWide(c) ? "mlp-run-wide" : ""} data-title={c.title()} title={t("{name}: {value}", { name: c.title(), value: c.text(run) })}>

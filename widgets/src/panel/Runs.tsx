@@ -88,10 +88,12 @@ export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Ele
     setChosen([...next, ...others]);
     localStorage.setItem(KEPT, JSON.stringify([...next, ...others]));
   };
+  // of a team several people have runs of one name
+  const keyOf = (run: ListedRun): string => (tenant === null || run.user === session.username ? reference(run) : `${run.user}:${reference(run)}`);
   const select = (run: ListedRun, on: boolean): void => {
     const next = new Set(selected);
-    if (on) next.add(reference(run));
-    else next.delete(reference(run));
+    if (on) next.add(keyOf(run));
+    else next.delete(keyOf(run));
     setSelected(next);
   };
   const selectAll = async (on: boolean): Promise<void> => {
@@ -99,8 +101,8 @@ export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Ele
     const found = new Set<string>();
     try {
       for (let start = 0; start < (page?.total ?? 0); start += MOST_AT_ONCE) {
-        const part = await client.get<RunPage>(paths.runs(session.username, search, sort, start, MOST_AT_ONCE));
-        for (const run of part.runs) found.add(reference(run));
+        const part = await client.get<RunPage>(tenant === null ? paths.runs(session.username, search, sort, start, MOST_AT_ONCE) : paths.tenantRuns(tenant, search, sort, start, MOST_AT_ONCE));
+        for (const run of part.runs) found.add(keyOf(run));
       }
       setSelected(found);
     } catch (e) {
@@ -166,9 +168,13 @@ export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Ele
         <div class="mlp-bulk" role="group" aria-label={t("With the selected runs")}>
           <span>{n("1 selected", "{n} selected", selected.size)}</span>
           <button type="button" class="mlp-button mlp-small" disabled={selected.size < 2} onClick={compare}>{t("Compare")}</button>
-          <button type="button" class="mlp-button mlp-small" onClick={() => setAsking("tag")}>{t("Tag")}</button>
-          <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setAsking("cancel")}>{t("Cancel jobs")}</button>
-          <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setAsking("delete")}>{t("Delete")}</button>
+          {tenant === null ? (
+            <>
+              <button type="button" class="mlp-button mlp-small" onClick={() => setAsking("tag")}>{t("Tag")}</button>
+              <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setAsking("cancel")}>{t("Cancel jobs")}</button>
+              <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setAsking("delete")}>{t("Delete")}</button>
+            </>
+          ) : null}
           <button type="button" class="mlp-button mlp-small" onClick={() => setSelected(new Set())}>{t("Select none")}</button>
         </div>
       ) : null}
@@ -183,9 +189,9 @@ export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Ele
         </Empty>
       ) : (
         <RunTable
-          caption={tenant === null ? t("My runs") : t("Runs of {tenant}", { tenant })} selects={tenant === null}
+          caption={tenant === null ? t("My runs") : t("Runs of {tenant}", { tenant })} 
           of={`${search}\n${sort}`} columns={columns.filter((c) => shown.has(c.key))} total={total} rowAt={rowAt} need={need} sort={sort}
-          onSort={(key) => setSort(turned(sort, key))} selected={selected} onSelect={select} onSelectAll={(on) => void selectAll(on)}
+          onSort={(key) => setSort(turned(sort, key))} selected={selected} keyOf={keyOf} onSelect={select} onSelectAll={(on) => void selectAll(on)}
         />
       )}
       {asking === "tag" ? (

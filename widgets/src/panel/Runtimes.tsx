@@ -71,9 +71,9 @@ export function Runtimes({ tenant, manages }: { tenant: string; manages: boolean
   return (
     <OwnList
       title={t("Runtimes")}
-      about={t("How ranks are started, besides the platform's own; for members of this tenant")}
+      about={t("How ranks are started, besides the platform's own; for members of this team")}
       load={runtimes}
-      words={{ loading: t("Loading runtimes"), none: t("This tenant has no runtimes of its own"), caption: t("Runtimes of {tenant}", { tenant }) }}
+      words={{ loading: t("Loading runtimes"), none: t("This team has no runtimes of its own"), caption: t("Runtimes of {tenant}", { tenant }) }}
       add={manages ? { label: t("Register a runtime"), open: () => setForm({ of: null }) } : null}
       form={
         form ? (

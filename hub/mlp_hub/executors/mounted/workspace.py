@@ -18,6 +18,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
 from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
+from mlp_hub.executors.mounted.manifest import manifest_of
 from mlp_hub.executors.mounted.model_formats import models_in, recognise
 from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
@@ -28,6 +29,7 @@ from mlp_hub.executors.workspace import (
     FetchSteps,
     FoundEntry,
     JobRun,
+    Manifest,
     OpenSource,
     Place,
     Size,
@@ -129,6 +131,10 @@ class MountedWorkspace:
                 return sum(map(length_of, self.directories.all_of(of)))
 
         return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
+
+    async def manifest(self, of: StoredPlace) -> Manifest | None:
+        """Tell what the files of something stored are."""
+        return await asyncio.to_thread(self._with, of, manifest_of)
 
     async def extent(self, of: Place, path: str) -> Extent:
         """Add up the files at a path below a run or a home."""

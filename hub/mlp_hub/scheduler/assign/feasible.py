@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.quantities import number, quantities, quantity
-from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.resources import MILLI, ZERO, Resources
 from mlp_hub.scheduler.model.demand import Demand
-from mlp_hub.scheduler.model.resources import Vector, vector_of, vector_of_ranks
+from mlp_hub.scheduler.model.resources import Vector, part, vector_of, vector_of_ranks
 from mlp_hub.scheduler.model.types import Node, PendingWorkload, Snapshot, TenantQueue, Verdict
 from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.placement import NODE, domain_label
 from mlp_hub.scheduler.nodes.states import are_kept_for_tenants
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_language.message import Message, TenantRef, msg, msgs, some, verbatim
+
+LESS = {"cpu": (100, 100, MILLI), "ram": (100, 1, 1)}
+"""Given: of what each rank can ask for less: the least of it, its steps, and how many of them its option counts as one."""
 
 
 @dataclass(slots=True)
@@ -51,8 +54,8 @@ class Possible:
         over = {d: limit for d, limit in limits if limit is not None and asked[d] > limit}
         if not over:
             return None
-        fitting = most_workers(job, asked, over)
-        return beyond_quota(job, over, asked, fitting, self._beside_others(job, demand, fitting))
+        beside = self._beside_others(job, demand, most_workers(job, asked, over))
+        return beyond_quota(job, over, asked, self.tenants[job.tenant], beside)
 
     def _beside_others(self, job: PendingWorkload, demand: Demand, fitting: int) -> tuple[Fact, ...]:
         """Say how many of so many workers could start beside what others than jobs hold, which no job's end gives back."""
@@ -134,16 +137,22 @@ def check_possible(snapshot: Snapshot, job: PendingWorkload) -> Verdict | None:
 
 
 def beyond_quota(
-    job: PendingWorkload, over: Vector, asked: Vector, fitting: int, more: tuple[Fact, ...] = ()
+    job: PendingWorkload, over: Vector, asked: Vector, tenant: TenantQueue, more: tuple[Fact, ...] = ()
 ) -> Verdict:
-    """Say that a job asks for more than its tenant may ever use, and with how many workers it would not; 0: with none."""
+    """Say that a job asks for more than its tenant may ever use, and with how many workers, or how much of each, it would not."""
     dimension = next(iter(over))
+    if fitting := most_workers(job, asked, over):
+        way = msg("Use --workers {n}.", n=fitting)
+    elif less := less_per_rank(job, beside_servers(over, tenant)):
+        way = msg("Use {less}.", less=less)
+    else:
+        way = msg("Ask for less per rank.")
     headline = msg(
         "Needs {asked}, {tenant} may use {limit}. {way}",
         asked=quantity(dimension, asked[dimension]),
         tenant=TenantRef(job.tenant),
         limit=number(dimension, over[dimension]),
-        way=msg("Use --workers {n}.", n=fitting) if fitting else msg("Ask for less per rank."),
+        way=way,
     )
     facts = [
         fact
@@ -157,6 +166,24 @@ def most_workers(job: PendingWorkload, asked: Vector, left: Vector) -> int:
     """Return with how many workers a gang that asks for so much would fit into what is left; 0: with none."""
     ranks = job.workers_min + job.ps
     return max(0, min(n * ranks // asked[d] for d, n in left.items()) - job.ps)
+
+
+def beside_servers(over: Vector, tenant: TenantQueue) -> Vector:
+    """Return what limits leave beside the servers of a tenant, which no job's end gives back."""
+    return {d: max(0, limit - part(tenant.used, d)) for d, limit in over.items()}
+
+
+def less_per_rank(job: PendingWorkload, left: Vector) -> str:
+    """Return with how much of each rank a gang as large would fit into what is left, as options; empty: with none."""
+    ranks = job.workers_min + job.ps
+    ways = []
+    for dimension, amount in left.items():
+        least, step, scale = LESS.get(dimension, (1, 1, 1))
+        each = amount // ranks // step * step
+        if dimension not in LESS or each < least:
+            return ""
+        ways.append(f"--{dimension} {each / scale:g}" if scale > 1 else f"--{dimension} {each}")
+    return " ".join(ways)
 
 
 def domain_word(label: str | None) -> Message:

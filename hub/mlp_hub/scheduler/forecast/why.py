@@ -158,7 +158,7 @@ def _in_vain(core: Core, uid: str) -> Message | None:
     if is_too_large(state.quotas, entry.cls):
         return NEVER
     held = held_for_good(state, entry)
-    return None if held is None else held.headline
+    return None if held is None else held.because
 
 
 def _because(core: Core, ahead: Forecast, uid: str) -> Message:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.scheduler.assign.feasible import beyond_quota, most_workers
+from mlp_hub.scheduler.assign.feasible import beyond_quota, less_per_rank, most_workers
 from mlp_hub.scheduler.assign.fit import stays_inside
 from mlp_hub.scheduler.cache.state import ClusterState
 from mlp_hub.scheduler.model.resources import part
@@ -190,20 +190,21 @@ def window(booking: CapacityWindow) -> Message:
 
 def can_never_start(state: ClusterState, entry: Entry) -> Verdict:
     """Say that the quota is too small for it, even with all others idle; and with what it could start."""
-    cls, job, quotas = entry.cls, entry.job, state.quotas
+    cls, quotas = entry.cls, state.quotas
     over: dict[str, int] = {}
     for dimension, asked in cls.vector.items():
         limit = quotas.limit_of_quota(cls.tenant, dimension)
         if limit is not None and asked > limit:
             over[dimension] = limit
-    return beyond_quota(job, over, cls.vector, most_workers(job, cls.vector, over))
+    return beyond_quota(entry.job, over, cls.vector, state.queues[cls.tenant].tenant)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldForGood:
-    """What a tenant holds besides jobs and has to give back first, whichever jobs end."""
+    """What a tenant holds besides jobs and has to give back first, whichever jobs end; `because` is the same as a clause."""
 
     headline: Message
+    because: Message
     facts: tuple[Fact, ...]
 
 
@@ -219,9 +220,31 @@ def held_for_good(state: ClusterState, entry: Entry) -> HeldForGood | None:
         return None
     who = some(tenant.others)
     facts = tuple([Fact("held", quantity(d, part(tenant.used, d)), d, who) for d in left])
-    if fitting := most_workers(entry.job, cls.vector, left):
-        return HeldForGood(msg("Servers hold the rest. Use --workers {n}.", n=fitting), facts)
-    return HeldForGood(msg("Servers hold the rest; one has to stop."), facts)
+    fewer = most_workers(entry.job, cls.vector, left)
+    less = less_per_rank(entry.job, left)
+    if fewer and less:
+        return HeldForGood(
+            msg("Servers hold the rest. Use --workers {n} or {less}.", n=fewer, less=less),
+            msg("servers hold the rest; use --workers {n} or {less}", n=fewer, less=less),
+            facts,
+        )
+    if fewer:
+        return HeldForGood(
+            msg("Servers hold the rest. Use --workers {n}.", n=fewer),
+            msg("servers hold the rest; use --workers {n}", n=fewer),
+            facts,
+        )
+    if less:
+        return HeldForGood(
+            msg("Servers hold the rest. Use {less}.", less=less),
+            msg("servers hold the rest; use {less}", less=less),
+            facts,
+        )
+    return HeldForGood(
+        msg("Servers hold the rest; one has to stop."),
+        msg("servers hold the rest; one has to stop"),
+        facts,
+    )
 
 
 def users_of(state: ClusterState, dimension: str, tenant: str) -> tuple[Arg, ...]:

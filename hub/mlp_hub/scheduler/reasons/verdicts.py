@@ -246,7 +246,7 @@ def waits_for_window(booking: CapacityWindow, now: float) -> Verdict:
 
 def no_tenant(job: PendingWorkload) -> Verdict:
     """Its tenant was deleted while it waited."""
-    headline = msg("Its tenant {tenant} is gone. Submit it to another one.", tenant=job.tenant)
+    headline = msg("Its team {tenant} is gone. Submit it to another one.", tenant=job.tenant)
     return Verdict(Reason.GATED, headline)
 
 

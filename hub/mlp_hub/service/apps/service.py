@@ -330,7 +330,7 @@ def _changed(found: App, new: App, *, replaces: bool) -> App:
     if new.tenant != found.tenant:
         _refuse(
             msg(
-                "app {name} is of tenant {tenant}, and stays there; delete it to deploy it in {other}",
+                "app {name} is of team {tenant}, and stays there; delete it to deploy it in {other}",
                 name=found.name,
                 tenant=found.tenant,
                 other=new.tenant,
@@ -367,7 +367,7 @@ def _check_runtime(runtime: Runtime) -> None:
     if runtime.launcher is not None or len(runtime.roles) > 1 or runtime.least_workers > 1:
         _refuse(
             msg(
-                "runtime {runtime} starts programs of several ranks; an app is one: use plain, or a runtime of your tenant without "
+                "runtime {runtime} starts programs of several ranks; an app is one: use plain, or a runtime of your team without "
                 "a launcher and with one role",
                 runtime=runtime.name,
             )
@@ -393,7 +393,7 @@ def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str,
         raise Refused(
             Reason.INVALID,
             msg(
-                "model {name} is of tenant {theirs}, and the app of {tenant}; deploy it in {theirs}",
+                "model {name} is of team {theirs}, and the app of {tenant}; deploy it in {theirs}",
                 name=found.item.name,
                 theirs=found.item.tenant,
                 tenant=tenant,

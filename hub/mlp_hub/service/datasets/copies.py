@@ -99,7 +99,7 @@ class SourceCopies:
     def _opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
         if tx.relocations.under_way(found.item.tenant) is not None:
             raise OutOfReach(
-                msg("its tenant's files are being moved; it is copied when that is done, without being asked")
+                msg("its team's files are being moved; it is copied when that is done, without being asked")
             )
         user = tx.users.get(found.item.user)
         number = 0 if user is None else user.number

@@ -357,7 +357,7 @@ def _check_member(tx: Tx, found: Dataset) -> None:
         raise Refused(
             Reason.FORBIDDEN,
             msg(
-                "dataset {name} is of tenant {tenant}, of which {user} is not a member any more; it can be read and deleted",
+                "dataset {name} is of team {tenant}, of which {user} is not a member any more; it can be read and deleted",
                 name=found.item.name,
                 tenant=tenant,
                 user=user,
@@ -370,7 +370,7 @@ def _check_stays(tx: Tx, found: Dataset) -> None:
         raise Refused(
             Reason.TENANT_MOVES,
             msg(
-                "dataset {name} cannot be written to while the files of tenant {tenant} are being moved; try again when that is done",
+                "dataset {name} cannot be written to while the files of team {tenant} are being moved; try again when that is done",
                 name=found.item.name,
                 tenant=found.item.tenant,
             ),

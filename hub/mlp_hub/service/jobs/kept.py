@@ -18,6 +18,7 @@ from mlp_hub.domain.run import MOST_PARAMS, Origin, ParamValue, UsedDataset, sca
 from mlp_hub.domain.sweep import SubmittedFrom
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import Home, Workspace
+from mlp_hub.service.storage.manifests import with_digest
 from mlp_hub.store.repos.runs import sha256_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -130,6 +131,26 @@ def _used(tx: Tx, use: DataUse) -> UsedDataset:
     return UsedDataset(use.user, use.name, use.uid, 0 if found is None else found.size)
 
 
+async def _check_data(workspace: Workspace, job: Job, spec: JobSpec, origin: Origin) -> None:
+    """Refuse where the files of a dataset are not what they were when the run began."""
+    for then in origin.data:
+        now = await with_digest(workspace, spec.tenant, replace(then, digest=""))
+        if then.digest and now.digest and now.digest != then.digest:
+            raise Refused(
+                Reason.CONFLICT,
+                msg(
+                    "dataset {name} has changed since {job} ran: {files} files with the checksum {then} then, {now_files} with {now} "
+                    "now; run again without exactly to read it as it is",
+                    name=DataUse(then.user, then.name).title(spec.user),
+                    job=job.title,
+                    files=then.files,
+                    then=then.digest[:12],
+                    now_files=now.files,
+                    now=now.digest[:12],
+                ),
+            )
+
+
 async def check_same(  # noqa: PLR0917 - each is compared
     workspace: Workspace, job: Job, spec: JobSpec, origin: Origin, before: str | None, said: Provenance | None
 ) -> None:
@@ -158,6 +179,7 @@ async def check_same(  # noqa: PLR0917 - each is compared
                     name=then.title(spec.user),
                 ),
             )
+    await _check_data(workspace, job, spec, origin)
     if job.spec.environment is not None and (
         spec.environment is None or spec.environment.lock != job.spec.environment.lock
     ):

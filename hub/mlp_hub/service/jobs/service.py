@@ -269,7 +269,7 @@ class JobService:
             raise Refused(
                 Reason.FORBIDDEN,
                 msg(
-                    "job {name} was submitted to tenant {tenant}, of which {user} is not a member any more; submit "
+                    "job {name} was submitted to team {tenant}, of which {user} is not a member any more; submit "
                     "it anew to another one",
                     name=name,
                     tenant=job.spec.tenant,

@@ -115,7 +115,7 @@ def brought_spec(found: BroughtJob, tenants: Container[str]) -> JobSpec:
         raise Refused(
             Reason.FORBIDDEN,
             msg(
-                "{user} is not a member of tenant {tenant}; an administrator of the tenant can change that",
+                "{user} is not a member of team {tenant}; an administrator of the team can change that",
                 user=found.user,
                 tenant=found.tenant,
             ),

@@ -27,6 +27,7 @@ from mlp_hub.service.state.board import APPLIER, Board, Changes, release
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.state.moves import Move
 from mlp_hub.service.storage import data
+from mlp_hub.service.storage.manifests import with_digests
 from mlp_hub.service.support.batching import Batch
 from mlp_hub.service.support.runs import attempt_of, run_of
 from mlp_hub.service.tenants.networks import Networks
@@ -274,6 +275,7 @@ class Reconciler:
             if lost is not None:
                 await self._store(d.give_up_starting(job, lost.message, 1, self._clock()), memory)
                 return
+            await self._note_data(job)
         network = await self._networks.of(job.spec.tenant)
         spec = launch_spec(job, uid, memory.token, self._policy, network)
         try:
@@ -291,6 +293,15 @@ class Reconciler:
                 return
             raise
         memory.start_errors = 0
+
+    async def _note_data(self, job: Job) -> None:
+        """Note what the datasets of a run are before its first start, once; where that cannot be told it starts all the same."""
+        known = (await self._board.db.read(lambda tx: tx.runs.origin(job.uid))).data
+        if job.restarts or not known or all(used.digest for used in known):
+            return
+        found = await with_digests(self._executor.workspace, job.spec.tenant, known)
+        if found != known:
+            await self._board.commit(lambda tx, _: tx.runs.put_data(job.uid, found))
 
     async def _uid_of(self, name: str) -> int | None:
         """Return the system uid that the user's ranks run as; a user's number never changes."""

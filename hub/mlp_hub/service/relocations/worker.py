@@ -257,7 +257,7 @@ class RelocationWorker:
                 if job is None or job.phase not in HOLDING or job.target not in GOES_ON:
                     continue
                 changes.update(tx, replace(job, target=Target.PREEMPT))
-                why = msg("Ended while its tenant's files are moved; it starts again when that is done.")
+                why = msg("Ended while its team's files are moved; it starts again when that is done.")
                 changes.add_event(tx, uid, self._clock(), Step("preempted", why, Reason.TENANT_MOVES.value))
 
         await self._board.commit(work)
@@ -418,7 +418,7 @@ class RelocationWorker:
         return goes_on
 
 
-MOVES = Verdict(Reason.TENANT_MOVES, msg("Its tenant's files are being moved. Starts when that is done."))
+MOVES = Verdict(Reason.TENANT_MOVES, msg("Its team's files are being moved. Starts when that is done."))
 """Why nothing of such a tenant starts."""
 
 

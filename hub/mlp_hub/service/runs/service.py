@@ -163,7 +163,15 @@ class RunService:
                 env_name=None if spec.environment is None else spec.environment.name,
                 env_lock=None if spec.environment is None else spec.environment.lock,
                 data=[
-                    runs_api.RunData(user=use.user, name=use.name, uid=use.uid, size=use.size)
+                    runs_api.RunData(
+                        user=use.user,
+                        name=use.name,
+                        uid=use.uid,
+                        size=use.size,
+                        digest=use.digest or None,
+                        files=use.files,
+                        checked=use.checked,
+                    )
                     for use in origin.data
                 ],
             )

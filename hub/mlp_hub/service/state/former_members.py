@@ -29,8 +29,8 @@ def gone_from(tx: Tx, places: Iterable[tuple[str, str]]) -> set[tuple[str, str]]
 def suspended_message(spec: JobSpec) -> Message:
     """Say why such a job does not start, and what to do."""
     return msg(
-        "suspended: {user} is not a member of tenant {tenant} any more, and the job starts there no more; "
-        "submit it anew to another tenant, or resume it when an admin of {tenant} has taken {user} in again",
+        "suspended: {user} is not a member of team {tenant} any more, and the job starts there no more; "
+        "submit it anew to another team, or resume it when an admin of {tenant} has taken {user} in again",
         user=spec.user,
         tenant=spec.tenant,
     )
@@ -39,7 +39,7 @@ def suspended_message(spec: JobSpec) -> Message:
 def resumable_message(spec: JobSpec) -> Message:
     """Say what to do with such a job whose user is a member again."""
     return msg(
-        "suspended while {user} was not a member of tenant {tenant}; resume it to go on",
+        "suspended while {user} was not a member of team {tenant}; resume it to go on",
         user=spec.user,
         tenant=spec.tenant,
     )
@@ -70,7 +70,7 @@ def refusal(spec: JobSpec) -> Refused:
     return Refused(
         Reason.FORBIDDEN,
         msg(
-            "{user} is not a member of tenant {tenant} any more; submit the job to another one",
+            "{user} is not a member of team {tenant} any more; submit the job to another one",
             user=spec.user,
             tenant=spec.tenant,
         ),

@@ -76,7 +76,7 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
         raise Refused(
             Reason.INVALID,
             msg(
-                "dataset {name} is of tenant {theirs}, and the job of {tenant}; submit it to {theirs}",
+                "dataset {name} is of team {theirs}, and the job of {tenant}; submit it to {theirs}",
                 name=use.name,
                 theirs=found.item.tenant,
                 tenant=spec.tenant,

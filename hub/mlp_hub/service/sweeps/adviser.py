@@ -44,6 +44,12 @@ class Adviser:
 
     def propose(self, number: int) -> dict[str, Param]:
         """Choose the parameters of the next trial, whose number this is: the same ones for the same history."""
+        if (
+            not self._spec.search
+        ):  # nothing is left to choose: a sampler would only be asked for what is fixed
+            trial = SweepTrial(number, point_of(self._spec.grid, number))
+            self._study.add_trial(self._frozen(trial, ()))
+            return dict(trial.params)
         self._study.sampler = _sampler(
             self._spec, int(_digest(f"{self._uid}/{self._spec.seed}/{number}"), 16) % 2**32
         )
@@ -71,7 +77,9 @@ class Adviser:
         self._study.tell(trial.number, value, state=state, skip_if_finished=True)
 
     def _with_rungs(self, trial: SweepTrial) -> SweepTrial:
-        kept = self._study.trials[trial.number].system_attrs
+        kept = self._study.get_trials(deepcopy=False)[
+            trial.number
+        ].system_attrs  # or each report copies all trials
         rungs = {key.removeprefix(RUNG): value for key, value in kept.items() if key.startswith(RUNG)}
         rungs = {rung: value for rung, value in rungs.items() if math.isfinite(value)}
         return trial if rungs == dict(trial.rungs) else replace(trial, rungs=rungs)

@@ -39,6 +39,9 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
 KIND = "sweep"
+JOBS_S = 0.05
+"""Tuning: seconds after a move of a trial's job until it is looked at, with all that moved meanwhile: fewer transactions; two trials wait
+in the queue at any time, so none starts later for it."""
 POINTS_S = 0.2
 """Tuning: seconds after a trial's report until it is looked at, with all that came meanwhile."""
 GOING_S = 0.5
@@ -102,7 +105,7 @@ class SweepWorker:
 
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.spec.trial is not None and (before is None or before.phase is not job.phase):
-            self.look_at(job.spec.trial.sweep)
+            self._queue.add_after((KIND, job.spec.trial.sweep), JOBS_S)
 
     def _points_came(self, uid: str) -> None:
         job = self._board.jobs.get(uid)

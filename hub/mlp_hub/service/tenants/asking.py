@@ -180,7 +180,7 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
     if not amounts:
         raise Refused(
             Reason.INVALID,
-            msg("ask for something: cpu, gpu, ram or rom, each as what the team is to have then"),
+            msg("ask for something: cpu, gpu, ram or storage, each as what the team is to have then"),
         )
     for dimension, amount in amounts.items():
         has = _has(quota, dimension)

@@ -89,6 +89,10 @@ class Runs(Repo):
             return Origin()
         return Origin(row.commit, row.dirty, row.environment, row.program, _data.decode(row.data))
 
+    def put_data(self, uid: str, data: Sequence[UsedDataset]) -> None:
+        """Note what the datasets of a run were when it started."""
+        self._c.execute(update(run_origin).where(run_origin.c.job == uid).values(data=codec.dumps(data)))
+
     def text(self, sha256: str | None) -> str | None:
         """Return a text that is kept."""
         if sha256 is None:

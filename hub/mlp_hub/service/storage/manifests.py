@@ -1,0 +1,29 @@
+"""What the files of datasets are when a run reads them, so that it can be told later whether they are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mlp_hub.domain.errors import MLPError
+from mlp_hub.domain.run import UsedDataset
+from mlp_hub.domain.storage import StoredKind
+from mlp_hub.executors.workspace import StoredPlace, Workspace
+
+
+async def with_digests(
+    workspace: Workspace, tenant: str, data: Sequence[UsedDataset]
+) -> tuple[UsedDataset, ...]:
+    """Return datasets with what their files are now; one that cannot be looked at stays as it is known."""
+    return tuple([await with_digest(workspace, tenant, used) for used in data])
+
+
+async def with_digest(workspace: Workspace, tenant: str, used: UsedDataset) -> UsedDataset:
+    """Return one of them."""
+    try:
+        found = await workspace.manifest(StoredPlace(StoredKind.DATASET.value, used.user, used.name, tenant))
+    except (MLPError, OSError):  # a tree that is away: the start of the job says so itself
+        return used
+    if found is None:
+        return used
+    return replace(used, digest=found.digest, files=found.files, checked=found.checked)
