@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 import tarfile
+import threading
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.workspace import Extent, StoredPlace
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 PLACE = StoredPlace("environment", "red", "tools-abc", "red")
 OWNER = 300_007 if environment_rig.ROOT else None
@@ -37,6 +38,7 @@ class Steps:
         self.sizes: list[int] = []
         self.lines = ""
         self.stopped: BaseException | None = None
+        self.still = 0  # how often it goes on before that
 
     def admit(self, size: int) -> None:
         self.sizes.append(size)
@@ -45,8 +47,9 @@ class Steps:
         self.lines = lines
 
     def goes_on(self) -> None:
-        if self.stopped:
+        if self.stopped and not self.still:
             raise self.stopped
+        self.still = max(self.still - 1, 0)
 
 
 class Factory:
@@ -171,7 +174,7 @@ def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(fa
 def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
     lock = factory.lock("plain\n")
-    factory.steps.stopped = KeyError("unwanted")
+    factory.steps.stopped, factory.steps.still = KeyError("unwanted"), 1
     with pytest.raises(KeyError):
         asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
     assert not factory.top.exists()
@@ -187,3 +190,26 @@ def test_what_a_reason_repeats_has_no_password_of_the_index(factory: Factory) ->
         asyncio.run(maker.lock(PLACE, "plain\n", OWNER, epoch=1, steps=factory.steps))
     assert "127.0.0.1" in str(failed.value)
     assert "hidden" not in str(failed.value) + factory.steps.lines
+
+
+def test_steps_of_one_team_that_never_end_keep_no_other_team_waiting(factory: Factory) -> None:
+    async def story() -> None:
+        ends, maker = threading.Event(), factory.maker
+        red = [asyncio.ensure_future(maker._in_turn("red", ends.wait, factory.steps)) for _ in range(20)]
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.sleep(0)  # all of red have asked by now
+                assert await maker._in_turn("blue", lambda: "made", factory.steps) == "made"
+            assert not any(one.done() for one in red)
+        finally:
+            ends.set()
+            await asyncio.gather(*red)
+
+    asyncio.run(story())
+
+
+def test_what_is_unwanted_by_its_turn_is_not_begun(factory: Factory) -> None:
+    factory.steps.stopped = KeyError("unwanted")
+    with pytest.raises(KeyError):
+        factory.lock("plain\n")
+    assert not (factory.root / "builds").exists()

@@ -56,7 +56,7 @@ class AnnouncementService:
         """Announce something. Raises `Invalid`, `NotFound` for a tenant that is not there."""
         now = self._clock()
         text = one_line(asked.text)
-        begin = now if asked.begin is None else asked.begin.timestamp()
+        begin = now if asked.begin is None else max(now, asked.begin.timestamp())  # what has passed is at once
         new = Announcement(0, tenant, Level(asked.level), text, begin, asked.until.timestamp(), actor, now)
         _check(new, now)
 
@@ -76,7 +76,7 @@ class AnnouncementService:
             return made
 
         made = await self._db.write(work)
-        self._current = (*self._current, made)
+        self._current = (*(one for one in self._current if one.ends_at > now), made)
         return _to_wire(made)
 
     async def remove(self, number: str, *, tenant: str | None = None, actor: str) -> api.Announcement:

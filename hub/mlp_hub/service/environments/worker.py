@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from mlp_hub.domain.environment import (
     KIND,
@@ -55,7 +56,7 @@ class EnvironmentWorker(StoredWorker):
         self._maker: EnvironmentMaker | None = means.executor.environments
         self._lease = means.lease
         self._clock, self._first_uid = clock, first_uid
-        self._turns: dict[str, asyncio.Lock] = {}  # by files: one environment at a time acts on them
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of `_turn`
         self._unwanted: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
         self.logs: dict[str, str] = {}  # what is written now, of those that are made
@@ -94,7 +95,7 @@ class EnvironmentWorker(StoredWorker):
             if not found.lock:
                 await self._resolve(found, maker)
                 return True
-            async with self._turns.setdefault(found.files, asyncio.Lock()):
+            async with self._turn(found):
                 await self._install(found, maker)
         except (BuildFailed, Refused) as error:
             if isinstance(error, OutOfReach):
@@ -188,8 +189,12 @@ class EnvironmentWorker(StoredWorker):
     # ------------------------------------------------------------- gone
 
     async def _delete(self, found: Environment, maker: EnvironmentMaker) -> None:
-        async with self._turns.setdefault(found.files, asyncio.Lock()):
+        async with self._turn(found):
             await self._leave(found, maker, lambda tx: tx.environments.remove(found.uid))
+
+    def _turn(self, found: Environment) -> asyncio.Lock:
+        """Return what one environment at a time acts under on the same files; before it has any, on itself."""
+        return self._turns.setdefault(found.files or found.uid, asyncio.Lock())
 
     async def _leave(self, found: Environment, maker: EnvironmentMaker, settle: Callable[[Tx], None]) -> None:
         """End what makes it, and `settle` what becomes of it: together with its files where no other environment has or wants them."""
