@@ -219,6 +219,13 @@ def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path)
         assert "environment tools-" in str((await refusal(tenants.delete("red", actor="root"))).message)
         await delete(rig, tenant="red")
         await gone(rig, tenant="red")
+        with maker.held("lock") as waits:  # its sandbox would have been nobody's
+            await create(rig, tenant="red")
+            await until(waits, what="it to be resolved")
+            refused = str((await refusal(tenants.delete("red", actor="root"))).message)
+            assert "1 environment that is being made or deleted (tools)" in refused
+            await delete(rig, tenant="red")
+            await gone(rig, tenant="red")
         maker.fails.append(unresolvable())
         await create(rig, tenant="red")
         await at_rest(rig, tenant="red")

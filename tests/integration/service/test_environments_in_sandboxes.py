@@ -94,7 +94,10 @@ def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) 
         assert (await asyncio.to_thread(rig.held)).rom >= ready.size
 
         kernels = rig.root / "environments/default/.kernels/kernels"
-        assert await asyncio.to_thread(lambda: sorted(p.name for p in kernels.iterdir())) == ["mlp-env-same", "mlp-env-tools"]
+        assert await asyncio.to_thread(lambda: sorted(p.name for p in kernels.iterdir())) == [
+            "mlp-env-same",
+            "mlp-env-tools",
+        ]
         await delete(rig)
         await gone(rig)
         assert await asyncio.to_thread(lambda: [p.name for p in kernels.iterdir()]) == ["mlp-env-same"]

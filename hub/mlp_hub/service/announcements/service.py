@@ -56,7 +56,9 @@ class AnnouncementService:
         """Announce something. Raises `Invalid`, `NotFound` for a tenant that is not there."""
         now = self._clock()
         text = one_line(asked.text)
-        begin = now if asked.begin is None else max(now, asked.begin.timestamp())  # what has passed is at once
+        begin = (
+            now if asked.begin is None else max(now, asked.begin.timestamp())
+        )  # what has passed is at once
         new = Announcement(0, tenant, Level(asked.level), text, begin, asked.until.timestamp(), actor, now)
         _check(new, now)
 
