@@ -263,14 +263,15 @@ def test_who_is_made_has_nothing_of_a_namesake_wherever_the_making_is_killed(rig
     rig.run(rig.platform.tenants.set_member("blue", "rex"))
     made = rig.client.make_account
 
-    async def dies(name: str, password: str, *, admin: bool) -> None:
-        await made(name, password, admin=admin)
+    async def dies(name: str, password: str) -> None:
+        await made(name, password)
         raise Refused(Reason.WRONG_STATE, msg("killed"))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rig.client, "make_account", dies)
-        assert states(people(rig, "rex", dry_run=False)) == [("rex", "refused")]
+        assert states(people(rig, "rex,,yes", dry_run=False)) == [("rex", "refused")]
     assert rig.hub.accounts["rex"]["authorized"]
+    assert not rig.hub.accounts["rex"].get("admin"), "of which no audit log would have told"
     members = rig.ask("GET", "/tenants/blue/members", token=rig.root_user).json
     assert "rex" not in [m["user"] for m in members]
 

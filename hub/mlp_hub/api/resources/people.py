@@ -125,11 +125,14 @@ async def _made(call: Call, one: PersonLine) -> ImportedPerson:
     if not standing.known and standing.placed:  # of a namesake who was never let in
         await call.platform.tenants.forget_user(one.name, actor=actor)
     await call.service.applications.forget(one.name)
-    await call.service.hub.make_account(one.name, password, admin=one.admin)
+    await call.service.hub.make_account(one.name, password)
     await call.platform.users.approve(one.name, actor=actor)
-    if one.admin:
+    if (
+        one.admin
+    ):  # written down first: there never is an administrator of whom nobody knows who made them one
         detail: dict[str, object] = {"admin": True, "was": False}
         await call.platform.users.note("user.admin", one.name, actor=actor, detail=detail)
+        await call.service.hub.set_admin(one.name, True)
     note = NOTHING
     try:
         await _joined(call, one)
