@@ -10,8 +10,8 @@ from typing import Protocol
 
 from mlp_hub.domain.environment import KIND
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.executors.workspace import Extent, StoredPlace
-from mlp_hub.sandbox import KERNELS
+from mlp_hub.domain.storage import KERNELS
+from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 
 
 class BuildFailed(MessageError):  # noqa: N818 - says what happened
@@ -23,6 +23,10 @@ class BuildSteps(Protocol):
 
     def admit(self, size: int) -> None:
         """Take note that it takes so many bytes by now. Raises `Refused` where there is no room for them."""
+        ...
+
+    def leaves(self, space: Space) -> None:
+        """Take note of what the disk has left. Raises `Refused` where that is too little."""
         ...
 
     def told(self, lines: str) -> None:

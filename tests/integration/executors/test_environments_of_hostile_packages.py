@@ -18,12 +18,14 @@ import pytest
 
 import environment_rig
 from mlp_hub import sandbox
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.workspace import Extent, StoredPlace
+from mlp_hub.executors.workspace import Extent, Space, StoredPlace
+from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
 
 PLACE = StoredPlace("environment", "red", "tools-abc", "red")
@@ -36,12 +38,19 @@ class Steps:
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
+        self.spaces: list[Space] = []
+        self.full = False
         self.lines = ""
         self.stopped: BaseException | None = None
         self.still = 0  # how often it goes on before that
 
     def admit(self, size: int) -> None:
         self.sizes.append(size)
+
+    def leaves(self, space: Space) -> None:
+        self.spaces.append(space)
+        if self.full:
+            raise Refused(Reason.DISK_FULL, msg("full"))
 
     def told(self, lines: str) -> None:
         self.lines = lines
@@ -174,8 +183,19 @@ def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(fa
 def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
     lock = factory.lock("plain\n")
-    factory.steps.stopped, factory.steps.still = KeyError("unwanted"), 1
+    factory.steps.stopped, factory.steps.still = KeyError("unwanted"), 2
     with pytest.raises(KeyError):
+        asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
+    assert not factory.top.exists()
+    assert factory.is_clean()
+
+
+def test_what_fills_the_disk_is_ended_before_it_is_full_and_leaves_nothing(factory: Factory) -> None:
+    factory.wheel("plain", {"plain.py": "x = 1"})
+    lock = factory.lock("plain\n")
+    assert factory.steps.spaces[-1].free > 0, "asked while it is resolved too, when it has no quota yet"
+    factory.steps.full = True
+    with pytest.raises(Refused, match="full"):
         asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
     assert not factory.top.exists()
     assert factory.is_clean()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime
 from types import SimpleNamespace
-
-from jupyter_server.serverapp import ServerWebApplication
 
 from mlp import kernelactivity
 
@@ -13,6 +12,10 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_kernel_that_works_without_a_word_keeps_its_server_and_an_idle_one_does_not() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what it imports
+        from jupyter_server.serverapp import ServerWebApplication
+
     kernels = [
         {"id": "a", "execution_state": "idle"},
         {"id": "b", "execution_state": "starting"},

@@ -127,9 +127,7 @@ async def _made(call: Call, one: PersonLine) -> ImportedPerson:
     await call.service.applications.forget(one.name)
     await call.service.hub.make_account(one.name, password)
     await call.platform.users.approve(one.name, actor=actor)
-    if (
-        one.admin
-    ):  # written down first: there never is an administrator of whom nobody knows who made them one
+    if one.admin:  # written down first: of no administrator it is unknown who made them one
         detail: dict[str, object] = {"admin": True, "was": False}
         await call.platform.users.note("user.admin", one.name, actor=actor, detail=detail)
         await call.service.hub.set_admin(one.name, True)

@@ -35,7 +35,7 @@ from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, remove_directory_in
 from mlp_hub.executors.mounted.fence import Acting
-from mlp_hub.executors.mounted.sizes import length_of
+from mlp_hub.executors.mounted.sizes import length_of, space_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
 from mlp_hub.sandbox import (
     ENVIRONMENTS_AT,
@@ -231,6 +231,7 @@ class LocalEnvironments:
         build = self._build_of(of)
         run_dir = str(build / "run")
         sandbox.remove(run_dir)
+        _check_on(arriving, steps)
         try:
             sandbox.launch(self._spec(of, arriving, build, step, owner), run_dir)
         except (SandboxUnavailable, ValueError) as error:
@@ -238,7 +239,7 @@ class LocalEnvironments:
         began, measured, said = time.monotonic(), time.monotonic(), ""
         while (state := sandbox.inspect(run_dir)).phase not in _OVER:
             time.sleep(LOOK_S)
-            steps.goes_on()
+            _check_on(arriving, steps)
             if (now := _last_lines(build)) != said:
                 said = now
                 steps.told(said)
@@ -368,6 +369,13 @@ def _install_commands(python: str, name: str) -> tuple[_Step, ...]:
         _Step(f"{shlex.join(make)} && {shlex.join(sync)}", "outbound", talks=True),
         _Step(shlex.join(finish), "none", talks=False),
     )
+
+
+def _check_on(arriving: Path, steps: BuildSteps) -> None:
+    """Raise where a step is not to go on, or the disk has too little left for it."""
+    steps.goes_on()
+    if (space := space_of(arriving)) is not None:
+        steps.leaves(space)
 
 
 def _write(folder: Folder, name: str, text: str) -> None:

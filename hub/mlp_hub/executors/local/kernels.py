@@ -13,8 +13,9 @@ from pathlib import Path
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.environment import fold
+from mlp_hub.domain.storage import KERNELS
 from mlp_hub.executors.mounted.erase import remove_directory_in
-from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS
+from mlp_hub.sandbox import ENVIRONMENTS_AT
 
 _KERNELS, _KERNEL = "kernels", "kernel.json"
 PREFIX = "mlp-env-"

@@ -56,9 +56,8 @@ class AnnouncementService:
         """Announce something. Raises `Invalid`, `NotFound` for a tenant that is not there."""
         now = self._clock()
         text = one_line(asked.text)
-        begin = (
-            now if asked.begin is None else max(now, asked.begin.timestamp())
-        )  # what has passed is at once
+        # what has passed is at once: a time before all that can be written could not be read again either
+        begin = now if asked.begin is None else max(now, asked.begin.timestamp())
         new = Announcement(0, tenant, Level(asked.level), text, begin, asked.until.timestamp(), actor, now)
         _check(new, now)
 

@@ -206,9 +206,8 @@ class TenantService:
                 )
             isolation.check_shared(tx, name)
             last = self._one(tx, tenant)
-            for kind, user in tx.stored.owners_in(
-                name
-            ):  # what lies there counts for whom its owner works from now on
+            # what lies there counts for whom its owner works from now on
+            for kind, user in tx.stored.owners_in(name):
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
