@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
-from mlp_hub.domain.storage import KERNELS
-from mlp_hub.sandbox import ENVIRONMENTS_AT
+from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS
 
 API_PATH = "/services/mlp/api/v1"
 _PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_", "MLP_")

@@ -2391,7 +2391,7 @@ export interface Announcement {
   made_at: string;
 }
 /**
- * A new announcement, in plain text of one line: shown from `begin` (left out: at once) to before `until`.
+ * A new announcement, in plain text of one line: shown from `begin` (left out, or passed: at once) to before `until`.
  */
 export interface AnnouncementCreate {
   text: string;
