@@ -11,14 +11,12 @@ from mlp_hub.domain.announcement import Announcement, Level
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.text import one_line
+from mlp_hub.service.config import DAY_S
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-
-DAY_S = 86_400.0
-"""Given: seconds of a day."""
 
 
 class AnnouncementService:
