@@ -136,6 +136,7 @@ class NotebookRun:
             on_cell_executed=self._cell_ended,
             on_cell_error=self._cell_failed,
             **_transport(self.document, self.runtime),
+            **_kernel(self.document),
         )
         try:
             await client.async_execute()
@@ -249,7 +250,19 @@ def _transport(document: Any, runtime: str) -> dict[str, Any]:
     return {"config": Config(KernelManager=manager)}
 
 
+def _kernel(document: Any) -> dict[str, str]:
+    """Have a notebook of an environment's kernel run by the Python of the job, which has that environment or says that it has not."""
+    if notebooks.environment(document) and os.environ.get("VIRTUAL_ENV"):
+        return {"kernel_name": "python3"}
+    return {}
+
+
 def _no_kernel(name: str) -> str:
+    if name.startswith(notebooks.KERNEL_OF_ENVIRONMENT):
+        return say(
+            "the notebook was saved with the kernel of environment {name}: submit it with --env-name {name}",
+            name=name.removeprefix(notebooks.KERNEL_OF_ENVIRONMENT),
+        )
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - see above
 
     there = ", ".join(sorted(KernelSpecManager().find_kernel_specs())) or "-"

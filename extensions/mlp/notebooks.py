@@ -18,6 +18,8 @@ MOST_BYTES = 200_000_000
 PARAMETERS, INJECTED, SKIPPED = "parameters", "injected-parameters", "skip-execution"
 """Tags of cells, as papermill and nbclient have them."""
 _SUBMITS = re.compile(r"^\s*(%{1,2}mlp\s+(?:submit|sweep))\b(?!.*\s--(?:help|dry-run)\b)", re.MULTILINE)
+KERNEL_OF_ENVIRONMENT = "mlp-env-"
+"""What the names of kernels of environments begin with, after which comes the environment's."""
 RUNNER = "from mlp.notebook_run import run_text\nraise SystemExit(run_text({name!r}, {text}))\n"
 """Program of a job whose notebook comes along with it, from a machine that is not the hub's."""
 
@@ -113,6 +115,16 @@ def language(notebook: Mapping[str, Any]) -> str:
         if isinstance(of, dict) and isinstance(of.get(name), str) and of[name]:
             return str(of[name]).lower()
     return "python"
+
+
+def environment(notebook: Mapping[str, Any]) -> str:
+    """Return the environment, in small letters, whose kernel a notebook was saved with; nothing for another kernel."""
+    metadata = notebook.get("metadata")
+    of = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    name = of.get("name") if isinstance(of, dict) else None
+    if not isinstance(name, str) or not name.startswith(KERNEL_OF_ENVIRONMENT):
+        return ""
+    return name.removeprefix(KERNEL_OF_ENVIRONMENT)
 
 
 def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ AnnouncementLevel = Literal["info", "warning", "critical"]
 
 
 class AnnouncementCreate(Request):
-    """A new announcement, in plain text of one line: shown from `begin` (left out: at once) to before `until`."""
+    """A new announcement, in plain text of one line: shown from `begin` (left out, or passed: at once) to before `until`."""
 
     text: Annotated[str, Meta(min_length=1, max_length=500, pattern=LINE_PATTERN)]
     until: Instant

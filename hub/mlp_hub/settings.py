@@ -249,15 +249,9 @@ class Settings(
         if environ.get("KUBECONFIG") and EXECUTOR_KINDS[values.get("executor", "local")].cluster:
             values.setdefault("kubernetes_config", _cluster_values.kubeconfig(environ["KUBECONFIG"]))
         settings = cls(**values)
-        _ = settings.base, settings.origins  # names that cannot be meant fail here
-        _ = (
-            settings.tls,
-            settings.listens,
-            settings.proxies,
-            settings.in_front,
-            settings.hub_listens,
-            settings.data_listens,
-        )  # and addresses
+        # names and addresses that cannot be meant fail here
+        _ = settings.base, settings.origins, settings.tls, settings.listens, settings.proxies
+        _ = settings.in_front, settings.hub_listens, settings.data_listens
         _ = settings.volume
         settings.check_login()
         settings.check_mail()

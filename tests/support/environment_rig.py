@@ -18,7 +18,7 @@ from mlp_hub.executors.environments import BuildFailed, BuildSteps
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.local.package_index import configs_of, index_of
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.executors.workspace import Extent, StoredPlace
+from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 from mlp_language.message import msg
 from platform_rig import FAST, Rig
 from waiting import PATIENCE_S, until
@@ -41,6 +41,7 @@ class Maker:
         self._rig = rig
         self.waits: dict[str, threading.Event] = {}
         self.fails: list[BaseException] = []
+        self.space = Space(1 << 40, 1 << 40)
         self.did: list[tuple[str, str]] = []
         self.at_work: set[str] = set()
         self.kernels: set[str] = set()
@@ -96,6 +97,7 @@ class Maker:
             if self.fails:
                 raise self.fails.pop(0)
             steps.told(f"{what} of {of.tenant}")
+            steps.leaves(self.space)
             while what in self.waits and not self.waits[what].wait(0.01):
                 steps.goes_on()
         finally:

@@ -26,9 +26,8 @@ USER_NAME_MAX = 255
 _NAME = re.compile(NAME_PATTERN)
 _OF_THE_USER = (Relation.SELF, Relation.OWNED, Relation.VISITOR)
 _OTHER_NAMES = {
-    "node": re.compile(
-        r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"
-    ),  # a machine's, which nobody here chose
+    # a machine's, which nobody here chose
+    "node": re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"),
     "announcement": re.compile(r"[0-9]{1,18}"),
     "environment": re.compile(JOB_NAME_PATTERN),
 }
@@ -130,7 +129,7 @@ def _check_names(params: dict[str, str]) -> None:
     for kind, value in params.items():
         pattern = KINDS[kind].name if kind in KINDS else _OTHER_NAMES.get(kind, _NAME)
         if len(value) > USER_NAME_MAX or (kind != "user" and not pattern.fullmatch(value)):
-            raise _refusal(params)
+            raise not_found(kind, clip(value)) if kind in _OTHER_NAMES else _refusal(params)
 
 
 def _refusal(params: dict[str, str]) -> Refused:

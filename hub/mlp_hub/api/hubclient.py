@@ -287,9 +287,9 @@ class HubClient:
         self._done(answer, name)
         return str(self._read(answer, HubAccount).name)
 
-    async def make_account(self, name: str, password: str, *, admin: bool) -> None:
+    async def make_account(self, name: str, password: str) -> None:
         """Make an account that is let in. Raises Refused where the name is taken or cannot be one."""
-        body = {"name": name, "password": password, "authorized": True, "admin": admin}
+        body = {"name": name, "password": password, "authorized": True}
         self._done(await self._ask("POST", "/mlp/accounts", json=body), name)
 
     async def make_without_login(self, name: str) -> None:

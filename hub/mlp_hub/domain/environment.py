@@ -22,8 +22,8 @@ MOST_TEXT = 64 << 10
 """Safety: bytes of the requirements of one environment."""
 MOST_LINES = 500
 """Safety: packages that requirements name: a resolver looks at each of their versions."""
-MOST_LOCK = 4 << 20
-"""Safety: bytes of a lock, with a hash of each file of each package."""
+MOST_LOCK = 1 << 20
+"""Safety: bytes of a lock, with a hash of each file of each package; whoever lists those of a team reads them all."""
 _SHOWN = 80
 """Safety: characters of a bad line that are repeated in the answer."""
 _KEY = 12

@@ -22,6 +22,8 @@ class StoredKind(StrEnum):
 
 ARRIVING = ".arriving"
 """Directory beside the datasets of a user that has one for each, of files that are not whole yet; nothing stored has such a name."""
+KERNELS = ".kernels"
+"""Contract: what beside a tenant's environments has the kernels by which notebooks run on them, as a path of Jupyter's."""
 TITLES: Mapping[StoredKind, Message] = {
     StoredKind.DATASET: msg("dataset {name} of {user}"),
     StoredKind.MODEL: msg("model {name} of {user}"),

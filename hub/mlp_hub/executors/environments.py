@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from mlp_hub.domain.environment import KIND
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.executors.workspace import Extent, StoredPlace
+from mlp_hub.domain.storage import KERNELS
+from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 
 
 class BuildFailed(MessageError):  # noqa: N818 - says what happened
@@ -21,6 +23,10 @@ class BuildSteps(Protocol):
 
     def admit(self, size: int) -> None:
         """Take note that it takes so many bytes by now. Raises `Refused` where there is no room for them."""
+        ...
+
+    def leaves(self, space: Space) -> None:
+        """Take note of what the disk has left. Raises `Refused` where that is too little."""
         ...
 
     def told(self, lines: str) -> None:
@@ -63,3 +69,8 @@ class EnvironmentMaker(Protocol):
     async def forget(self, of: StoredPlace, *, epoch: int) -> None:
         """End what makes it, and remove what is left of that; its files are the workspace's to erase."""
         ...
+
+
+def kernels_of(tenant: str) -> StoredPlace:
+    """Return the place of the kernels of a tenant's environments, which lie beside these and go where they go."""
+    return StoredPlace(KIND, tenant, KERNELS, tenant)

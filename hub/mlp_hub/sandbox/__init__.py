@@ -6,6 +6,7 @@ things stand, after a restart of the hub too.
 """
 
 from mlp_hub.beneath import Folder
+from mlp_hub.domain.storage import KERNELS
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
 from mlp_hub.sandbox.control import inspect, kill, launch, limit, remove, signal, stop, sweep
@@ -17,7 +18,6 @@ from mlp_hub.sandbox.homes import (
     DIGEST_ATTRIBUTE,
     ENVIRONMENTS,
     ENVIRONMENTS_AT,
-    KERNELS,
     MODELS,
     SHELVES,
     ensure_home,

@@ -57,8 +57,6 @@ ENVIRONMENTS = "environments"
 """Contract: what of the tree of storage has the environments of each tenant."""
 ENVIRONMENTS_AT = "/mlp/env"
 """Contract: where jobs and notebooks see the environments of their tenant, each in a directory of its own."""
-KERNELS = ".kernels"
-"""Contract: what there has the kernels by which notebooks run on them, as a path of Jupyter's."""
 
 
 def open_environments(root: Path, tenant: str) -> Folder:

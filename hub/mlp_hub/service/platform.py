@@ -274,7 +274,7 @@ class Platform:
         self.environments = EnvironmentService(
             db,
             executor,
-            EnvironmentWorker(stored, clock=clock, first_uid=policy.first_uid),
+            EnvironmentWorker(stored, clock=clock, first_uid=policy.first_uid, floor=policy.disk.floor),
             self._networks,
             clock,
         )

@@ -497,28 +497,24 @@ model = Table(  # a row is a version; NAME@VERSION is the name of what is stored
     Index(None, "phase"),
 )
 
-environment = (
-    Table(  # `files` is the uid of what is stored of its lock; several of a tenant may have the same
-        "environment",
-        metadata,
-        Column("uid", String(26), primary_key=True),
-        Column("tenant", String(50), nullable=False),
-        Column("name", String(50), nullable=False),
-        Column(
-            "folded", String(50), nullable=False
-        ),  # in small letters: names that differ in case only are one
-        Column("user", String(255), nullable=False),
-        Column("phase", String(16), nullable=False),
-        Column("requirements", Text, nullable=False),
-        Column("lock", Text, nullable=False),
-        Column("files", String(26), nullable=False),
-        Column("log", Text, nullable=False),
-        Column("message", Text, nullable=False),
-        Column("made_at", Double, nullable=False),
-        UniqueConstraint("tenant", "folded"),
-        Index(None, "phase"),
-        Index(None, "files"),
-    )
+environment = Table(  # `files`: the uid of what is stored of its lock; several of a tenant may have the same
+    "environment",
+    metadata,
+    Column("uid", String(26), primary_key=True),
+    Column("tenant", String(50), nullable=False),
+    Column("name", String(50), nullable=False),
+    Column("folded", String(50), nullable=False),  # names that differ in case only are one
+    Column("user", String(255), nullable=False),
+    Column("phase", String(16), nullable=False),
+    Column("requirements", Text, nullable=False),
+    Column("lock", Text, nullable=False),
+    Column("files", String(26), nullable=False),
+    Column("log", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("made_at", Double, nullable=False),
+    UniqueConstraint("tenant", "folded"),
+    Index(None, "phase"),
+    Index(None, "files"),
 )
 
 app = Table(  # its replicas are rows of job; `port` is its own as long as it is there

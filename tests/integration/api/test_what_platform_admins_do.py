@@ -12,7 +12,9 @@ import pytest
 
 from api_rig import ApiRig, an_announcement
 from mlp_hub.api import scopes
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.support import limits
+from mlp_language.message import msg
 
 
 @pytest.fixture(autouse=True)
@@ -196,6 +198,16 @@ def test_a_wrong_announcement_is_refused(rig: ApiRig, wrong: dict[str, str]) -> 
     assert shown(rig, rig.ann) == []
 
 
+def test_one_that_begins_before_all_time_begins_now_and_is_shown(rig: ApiRig) -> None:
+    """No time is written that cannot be read again: that took the announcements away from all who are told of one, for ever."""
+    told = announce(
+        rig, rig.rita, "/tenants/red/announcements", text="old", begin="0001-01-01T00:00:00+14:00"
+    )
+    assert told["begin"] == told["made_at"]
+    assert shown(rig, rig.ann) == ["old"]
+    assert rig.ask("GET", "/announcements:all", token=rig.root_user).status == 200
+
+
 def test_announcements_are_bounded(rig: ApiRig) -> None:
     made = [announce(rig, rig.rita, "/tenants/red/announcements") for _ in range(limits.ANNOUNCEMENTS)]
     answer = rig.ask("POST", "/tenants/red/announcements", an_announcement(), token=rig.rita)
@@ -245,6 +257,23 @@ def test_a_file_of_people_is_shown_first_then_made_and_made_once(rig: ApiRig) ->
     audit = rig.ask("GET", "/audit?action=user.&limit=20", token=rig.root_user).json
     assert {("user.approve", "zoe"), ("user.admin", "ivo")} <= {(e["action"], e["object"]) for e in audit}
     rig.ask("DELETE", "/tenants/blue/members/ann", token=rig.root_user)
+
+
+def test_who_is_made_has_nothing_of_a_namesake_wherever_the_making_is_killed(rig: ApiRig) -> None:
+    rig.run(rig.platform.tenants.set_member("blue", "rex"))
+    made = rig.client.make_account
+
+    async def dies(name: str, password: str) -> None:
+        await made(name, password)
+        raise Refused(Reason.WRONG_STATE, msg("killed"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rig.client, "make_account", dies)
+        assert states(people(rig, "rex,,yes", dry_run=False)) == [("rex", "refused")]
+    assert rig.hub.accounts["rex"]["authorized"]
+    assert not rig.hub.accounts["rex"].get("admin"), "of which no audit log would have told"
+    members = rig.ask("GET", "/tenants/blue/members", token=rig.root_user).json
+    assert "rex" not in [m["user"] for m in members]
 
 
 def test_nobody_is_let_in_or_made_an_admin_by_the_way(rig: ApiRig) -> None:

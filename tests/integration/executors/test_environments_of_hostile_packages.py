@@ -7,6 +7,7 @@ import hashlib
 import os
 import sys
 import tarfile
+import threading
 import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -17,13 +18,15 @@ import pytest
 
 import environment_rig
 from mlp_hub import sandbox
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.workspace import Extent, StoredPlace
-from waiting import wait_for
+from mlp_hub.executors.workspace import Extent, Space, StoredPlace
+from mlp_language.message import msg
+from waiting import PATIENCE_S, wait_for
 
 PLACE = StoredPlace("environment", "red", "tools-abc", "red")
 OWNER = 300_007 if environment_rig.ROOT else None
@@ -35,18 +38,27 @@ class Steps:
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
+        self.spaces: list[Space] = []
+        self.full = False
         self.lines = ""
         self.stopped: BaseException | None = None
+        self.still = 0  # how often it goes on before that
 
     def admit(self, size: int) -> None:
         self.sizes.append(size)
+
+    def leaves(self, space: Space) -> None:
+        self.spaces.append(space)
+        if self.full:
+            raise Refused(Reason.DISK_FULL, msg("full"))
 
     def told(self, lines: str) -> None:
         self.lines = lines
 
     def goes_on(self) -> None:
-        if self.stopped:
+        if self.stopped and not self.still:
             raise self.stopped
+        self.still = max(self.still - 1, 0)
 
 
 class Factory:
@@ -171,8 +183,19 @@ def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(fa
 def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
     lock = factory.lock("plain\n")
-    factory.steps.stopped = KeyError("unwanted")
+    factory.steps.stopped, factory.steps.still = KeyError("unwanted"), 2
     with pytest.raises(KeyError):
+        asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
+    assert not factory.top.exists()
+    assert factory.is_clean()
+
+
+def test_what_fills_the_disk_is_ended_before_it_is_full_and_leaves_nothing(factory: Factory) -> None:
+    factory.wheel("plain", {"plain.py": "x = 1"})
+    lock = factory.lock("plain\n")
+    assert factory.steps.spaces[-1].free > 0, "asked while it is resolved too, when it has no quota yet"
+    factory.steps.full = True
+    with pytest.raises(Refused, match="full"):
         asyncio.run(factory.maker.install(PLACE, lock, OWNER, epoch=1, steps=factory.steps))
     assert not factory.top.exists()
     assert factory.is_clean()
@@ -187,3 +210,26 @@ def test_what_a_reason_repeats_has_no_password_of_the_index(factory: Factory) ->
         asyncio.run(maker.lock(PLACE, "plain\n", OWNER, epoch=1, steps=factory.steps))
     assert "127.0.0.1" in str(failed.value)
     assert "hidden" not in str(failed.value) + factory.steps.lines
+
+
+def test_steps_of_one_team_that_never_end_keep_no_other_team_waiting(factory: Factory) -> None:
+    async def story() -> None:
+        ends, maker = threading.Event(), factory.maker
+        red = [asyncio.ensure_future(maker._in_turn("red", ends.wait, factory.steps)) for _ in range(20)]
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await asyncio.sleep(0)  # all of red have asked by now
+                assert await maker._in_turn("blue", lambda: "made", factory.steps) == "made"
+            assert not any(one.done() for one in red)
+        finally:
+            ends.set()
+            await asyncio.gather(*red)
+
+    asyncio.run(story())
+
+
+def test_what_is_unwanted_by_its_turn_is_not_begun(factory: Factory) -> None:
+    factory.steps.stopped = KeyError("unwanted")
+    with pytest.raises(KeyError):
+        factory.lock("plain\n")
+    assert not (factory.root / "builds").exists()

@@ -48,7 +48,7 @@ def start(tmp_path: Path) -> Start:
 
     def go(text: str, **env: str) -> subprocess.Popen[str]:
         (tmp_path / "home" / "sub" / "work.ipynb").write_text(text)
-        known = {k: v for k, v in os.environ.items() if not k.startswith(("MLP_", "JUPYTER"))}
+        known = {k: v for k, v in os.environ.items() if not k.startswith(("MLP_", "JUPYTER", "VIRTUAL_"))}
         mine = {
             "HOME": str(tmp_path / "home"),
             "MLP_JOB": "j",
@@ -120,6 +120,11 @@ def test_what_is_asked_to_end_may_save_and_says_where_it_stopped(start: Start, t
     assert [o["output_type"] for o in ran.copy[0]["outputs"]][-1] == "error"
 
 
+def test_one_that_was_saved_with_an_environments_kernel_runs_in_the_jobs(run: Callable[..., Ran]) -> None:
+    ran = run(notebook("print('here')", kernel="mlp-env-tools"), VIRTUAL_ENV=sys.prefix)
+    assert (ran.status, "here" in ran.out) == (0, True), ran.err
+
+
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [
@@ -129,6 +134,11 @@ def test_what_is_asked_to_end_may_save_and_says_where_it_stopped(start: Start, t
             notebook("1", kernel="nowhere"),
             2,
             "there is no kernel nowhere where the job runs; there are: python3",
+        ),
+        (
+            notebook("1", kernel="mlp-env-tools"),
+            2,
+            "saved with the kernel of environment tools: submit it with --env-name tools",
         ),
     ],
 )

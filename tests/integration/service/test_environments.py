@@ -30,6 +30,8 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.environment import digest_of
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.executors.workspace import Space
+from mlp_hub.service.config import DiskPolicy
 from platform_rig import FAST, Rig
 from waiting import until
 
@@ -219,6 +221,13 @@ def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path)
         assert "environment tools-" in str((await refusal(tenants.delete("red", actor="root"))).message)
         await delete(rig, tenant="red")
         await gone(rig, tenant="red")
+        with maker.held("lock") as waits:  # its sandbox would have been nobody's
+            await create(rig, tenant="red")
+            await until(waits, what="it to be resolved")
+            refused = str((await refusal(tenants.delete("red", actor="root"))).message)
+            assert "1 environment that is being made or deleted (tools)" in refused
+            await delete(rig, tenant="red")
+            await gone(rig, tenant="red")
         maker.fails.append(unresolvable())
         await create(rig, tenant="red")
         await at_rest(rig, tenant="red")
@@ -241,6 +250,22 @@ def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
         assert await there(rig) == []
 
     story(tmp_path, told)
+
+
+def test_what_would_fill_the_disk_ends_before_others_are_stopped_for_it(tmp_path: Path) -> None:
+    """A tenant without a limit of storage, and packages that are small until they are unpacked."""
+    rig = Rig(tmp_path, policy=replace(ONLINE, disk=DiskPolicy(floor=1 << 20)))
+    maker = with_maker(rig)
+    maker.space = Space(1 << 40, (2 << 20) - 1)
+
+    async def told() -> None:
+        await create(rig)
+        failed = await at_rest(rig)
+        assert failed.state == "error"
+        assert str(failed.message).startswith("the disk is nearly full: it has 1 MiB left")
+        assert await there(rig) == []
+
+    play(rig, told)
 
 
 def test_a_hub_whose_jobs_run_elsewhere_refuses_with_the_way_that_it_has(tmp_path: Path) -> None:

@@ -94,10 +94,13 @@ def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) 
         assert (await asyncio.to_thread(rig.held)).rom >= ready.size
 
         kernels = rig.root / "environments/default/.kernels/kernels"
-        assert await asyncio.to_thread(lambda: sorted(p.name for p in kernels.iterdir())) == ["same", "tools"]
+        assert await asyncio.to_thread(lambda: sorted(p.name for p in kernels.iterdir())) == [
+            "mlp-env-same",
+            "mlp-env-tools",
+        ]
         await delete(rig)
         await gone(rig)
-        assert await asyncio.to_thread(lambda: [p.name for p in kernels.iterdir()]) == ["same"]
+        assert await asyncio.to_thread(lambda: [p.name for p in kernels.iterdir()]) == ["mlp-env-same"]
         assert len(await asyncio.to_thread(left, rig)) == 1
         await delete(rig, "same")
         await gone(rig, "same")

@@ -12,7 +12,9 @@ from mlp_api.datasets import DatasetCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.executors.local import kernels
 from mlp_hub.executors.tenant_files import TreeRoom
+from mlp_hub.sandbox.homes import open_environments
 from platform_rig import Rig, play
 from relocating import TENANT, ask, content, dataset, furnish, left_in_shared, of_tenant, over, state
 from waiting import until
@@ -53,6 +55,25 @@ def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path) -> N
         assert not root.exists(), "nothing is left where it was"
         entries = await rig.db.read(lambda tx: tx.audit.page(action="tenant.moved"))
         assert len(entries[0]) == 2
+
+    play(tmp_path / "hub", story)
+
+
+def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await furnish(rig)
+        shelf, root = rig.root / "environments" / TENANT, rig.root.parent / "volume" / "red"
+        kernel = ".kernels/kernels/mlp-env-tools/kernel.json"
+        await asyncio.to_thread(lambda: open_environments(rig.root, TENANT).close())
+        await asyncio.to_thread(kernels.offer, shelf, "Tools", "tools-0123456789ab")
+        await ask(rig, "dedicated", str(root))
+        assert (await over(rig, "done", "failed")).state == "done"
+        assert (root / "environments" / TENANT / kernel).is_file()
+        assert not (shelf / ".kernels").exists()
+        await ask(rig, "shared")
+        assert (await over(rig, "done", "failed")).state == "done"
+        assert (shelf / kernel).is_file()
+        assert not root.exists()
 
     play(tmp_path / "hub", story)
 

@@ -117,17 +117,20 @@ async def _done(call: Call, plan: _Plan) -> ImportedPerson:
 
 
 async def _made(call: Call, one: PersonLine) -> ImportedPerson:
+    """Make an account; as with one that is approved, who had its name before leaves nothing to it, whenever this is killed."""
     password = _password()
     actor = call.principal.name
-    await call.service.hub.make_account(one.name, password, admin=one.admin)
-    await call.service.applications.forget(one.name)
+    await call.platform.departures.come_back(one.name)
     standing = (await call.platform.users.among([one.name]))[one.name]
     if not standing.known and standing.placed:  # of a namesake who was never let in
         await call.platform.tenants.forget_user(one.name, actor=actor)
+    await call.service.applications.forget(one.name)
+    await call.service.hub.make_account(one.name, password)
     await call.platform.users.approve(one.name, actor=actor)
-    if one.admin:
+    if one.admin:  # written down first: of no administrator it is unknown who made them one
         detail: dict[str, object] = {"admin": True, "was": False}
         await call.platform.users.note("user.admin", one.name, actor=actor, detail=detail)
+        await call.service.hub.set_admin(one.name, True)
     note = NOTHING
     try:
         await _joined(call, one)

@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from mlp_hub import sandbox
 from mlp_hub.beneath import Folder
@@ -34,7 +35,7 @@ from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, remove_directory_in
 from mlp_hub.executors.mounted.fence import Acting
-from mlp_hub.executors.mounted.sizes import length_of
+from mlp_hub.executors.mounted.sizes import length_of, space_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
 from mlp_hub.sandbox import (
     ENVIRONMENTS_AT,
@@ -48,8 +49,8 @@ from mlp_hub.sandbox import (
 from mlp_language.message import msg, verbatim
 
 T = TypeVar("T")
-MADE = 2
-"""Tuning: environments that are made at a time: more at once, for processors, disk and network that jobs use as well."""
+MADE = 3
+"""Tuning: environments that are made at a time, of a team one: more at once, for processors, disk and network that jobs use as well."""
 LOOK_S = 0.1
 """Tuning: seconds between two looks whether a step is over: sooner, for less work."""
 MEASURE_S = 2.0
@@ -98,6 +99,7 @@ class LocalEnvironments:
         self._builds, self._directories, self._fence = builds, directories, fence
         self._python, self._index = python, index
         self._makers = ThreadPoolExecutor(MADE, "environments")
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by tenant
         self._enders = ThreadPoolExecutor(1, "ended environments")
 
     @property
@@ -123,7 +125,7 @@ class LocalEnvironments:
                     )
                 return text.decode("utf-8", "replace")
 
-        return await self._in_turn(lock)
+        return await self._in_turn(of.tenant, lock, steps)
 
     async def install(
         self, of: StoredPlace, lock: str, owner: int | None, *, epoch: int, steps: BuildSteps
@@ -145,7 +147,7 @@ class LocalEnvironments:
                     os.fsync(shelf.fd)
                 return extent
 
-        return await self._in_turn(install)
+        return await self._in_turn(of.tenant, install, steps)
 
     async def offer(self, of: StoredPlace, name: str, *, epoch: int) -> None:
         """Write its kernel."""
@@ -177,8 +179,11 @@ class LocalEnvironments:
 
     # ------------------------------------------------------------- in threads
 
-    async def _in_turn(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._makers, work)
+    async def _in_turn(self, tenant: str, work: Callable[[], T], steps: BuildSteps) -> T:
+        """Work in a thread; a tenant whose steps are many or never end keeps only its own waiting."""
+        async with self._turns.setdefault(tenant, asyncio.Lock()):
+            steps.goes_on()  # it may have waited for long
+            return await asyncio.get_running_loop().run_in_executor(self._makers, work)
 
     @contextlib.contextmanager
     def _at_work(self, of: StoredPlace, owner: int | None, epoch: int) -> Iterator[Path]:
@@ -226,6 +231,7 @@ class LocalEnvironments:
         build = self._build_of(of)
         run_dir = str(build / "run")
         sandbox.remove(run_dir)
+        _check_on(arriving, steps)
         try:
             sandbox.launch(self._spec(of, arriving, build, step, owner), run_dir)
         except (SandboxUnavailable, ValueError) as error:
@@ -233,7 +239,7 @@ class LocalEnvironments:
         began, measured, said = time.monotonic(), time.monotonic(), ""
         while (state := sandbox.inspect(run_dir)).phase not in _OVER:
             time.sleep(LOOK_S)
-            steps.goes_on()
+            _check_on(arriving, steps)
             if (now := _last_lines(build)) != said:
                 said = now
                 steps.told(said)
@@ -363,6 +369,13 @@ def _install_commands(python: str, name: str) -> tuple[_Step, ...]:
         _Step(f"{shlex.join(make)} && {shlex.join(sync)}", "outbound", talks=True),
         _Step(shlex.join(finish), "none", talks=False),
     )
+
+
+def _check_on(arriving: Path, steps: BuildSteps) -> None:
+    """Raise where a step is not to go on, or the disk has too little left for it."""
+    steps.goes_on()
+    if (space := space_of(arriving)) is not None:
+        steps.leaves(space)
 
 
 def _write(folder: Folder, name: str, text: str) -> None:

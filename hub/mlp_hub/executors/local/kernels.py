@@ -1,4 +1,8 @@
-"""Kernels by which notebooks run on environments: files that Jupyter reads, beside the environments that they are of."""
+"""Kernels by which notebooks run on environments: files that Jupyter reads, beside the environments that they are of.
+
+Every member of a team makes environments, and Jupyter looks here before it looks anywhere else. So what it knows a kernel by has a
+prefix: an environment called python3 is none that notebooks open with unless their user chose it.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,22 @@ from pathlib import Path
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.environment import fold
+from mlp_hub.domain.storage import KERNELS
 from mlp_hub.executors.mounted.erase import remove_directory_in
-from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS
+from mlp_hub.sandbox import ENVIRONMENTS_AT
 
 _KERNELS, _KERNEL = "kernels", "kernel.json"
+PREFIX = "mlp-env-"
+"""Contract: what the names of kernels of environments begin with; notebooks that were saved with one have it in them."""
 
 
 def offer(shelf: Path, name: str, directory: str) -> None:
-    """Have the kernel of this name run on the environment in a directory of the shelf."""
+    """Have the kernel of the environment of this name, which is in a directory of the shelf."""
     with (
         Folder.at(shelf) as top,
         top.inside(KERNELS, make=0o755) as path,
         path.inside(_KERNELS, make=0o755) as kernels,
-        kernels.inside(fold(name), make=0o755) as kernel,
+        kernels.inside(kernel_of(name), make=0o755) as kernel,
     ):
         for each in (path, kernels, kernel):
             os.fchmod(each.fd, 0o755)
@@ -31,13 +38,18 @@ def offer(shelf: Path, name: str, directory: str) -> None:
 
 
 def withdraw(shelf: Path, name: str) -> None:
-    """Have no kernel of this name any more."""
+    """Have no kernel of the environment of this name any more."""
     with (
         contextlib.suppress(FileNotFoundError),
         Folder.at(shelf) as top,
         top.deep_inside((KERNELS, _KERNELS)) as kernels,
     ):
-        remove_directory_in(kernels, fold(name))
+        remove_directory_in(kernels, kernel_of(name))
+
+
+def kernel_of(name: str) -> str:
+    """Return the name by which Jupyter knows the kernel of an environment."""
+    return f"{PREFIX}{fold(name)}"
 
 
 def _kernel(name: str, top: str) -> dict[str, object]:

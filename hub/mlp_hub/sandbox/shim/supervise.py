@@ -432,9 +432,8 @@ class RankSupervisor:
         self.stopping = True
         for rank in self.ranks:
             rank.asked = True
-        bare = (
-            self.host["mode"] == "open" and self.bwrap is not None
-        )  # then no namespace ends with its first process
+        # without a sandbox no namespace ends with its first process
+        bare = self.host["mode"] == "open" and self.bwrap is not None
         for pid in (*(files.descendants(self.bwrap or 0) if bare else ()), self.child, self.bwrap):
             if pid:
                 files.send_signal(pid, signal.SIGKILL)

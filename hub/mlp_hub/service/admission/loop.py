@@ -228,9 +228,8 @@ class Admission:
 
     async def cycle(self) -> int:
         """Run one cycle, after the one that is under way; return how many jobs were admitted."""
-        async with (
-            self._one
-        ):  # between storing and learning what was stored, the kept core is ahead of what others hold
+        # between storing and learning what was stored, the kept core is ahead of what others hold
+        async with self._one:
             with self.watch.one():
                 return await self._cycle()
 

@@ -11,14 +11,12 @@ from mlp_hub.domain.announcement import Announcement, Level
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.text import one_line
+from mlp_hub.service.config import DAY_S
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-
-DAY_S = 86_400.0
-"""Given: seconds of a day."""
 
 
 class AnnouncementService:
@@ -56,7 +54,8 @@ class AnnouncementService:
         """Announce something. Raises `Invalid`, `NotFound` for a tenant that is not there."""
         now = self._clock()
         text = one_line(asked.text)
-        begin = now if asked.begin is None else asked.begin.timestamp()
+        # what has passed is at once: a time before all that can be written could not be read again either
+        begin = now if asked.begin is None else max(now, asked.begin.timestamp())
         new = Announcement(0, tenant, Level(asked.level), text, begin, asked.until.timestamp(), actor, now)
         _check(new, now)
 
@@ -76,7 +75,7 @@ class AnnouncementService:
             return made
 
         made = await self._db.write(work)
-        self._current = (*self._current, made)
+        self._current = (*(one for one in self._current if one.ends_at > now), made)
         return _to_wire(made)
 
     async def remove(self, number: str, *, tenant: str | None = None, actor: str) -> api.Announcement:

@@ -14,6 +14,7 @@ from mlp_hub.domain import names
 from mlp_hub.domain.job import HOLDING, Job
 from mlp_hub.domain.storage import StoredItem, StoredKind, home_uid
 from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import Home, JobRun, Place, Size
 from mlp_hub.service.charges.full import FullStorages
@@ -26,8 +27,6 @@ from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 HOME, OUTPUT = "home", "output"
-SERVERS = "sp"
-"""Applier in the ledger that holds quota for notebook servers."""
 LEAST_CHANGE = 2**20
 """Tuning: bytes by which something that is written to must have changed to be charged anew: fewer rows written, for how exact it is meanwhile."""
 PART = 64
@@ -104,7 +103,7 @@ class FileCharges:
         if not self.is_on:
             return
         now = self._clock()
-        rows = await self._db.read(lambda tx: tx.ledger.held(now, applier=SERVERS))
+        rows = await self._db.read(lambda tx: tx.ledger.held(now, applier=SERVER.applier))
         running = {job.spec.user for job in self._board.holding.values()}
         users = frozenset({row.user for row in rows if row.user} | running)
         changed, self._users = users ^ self._users, users

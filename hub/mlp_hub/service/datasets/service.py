@@ -213,9 +213,8 @@ class DatasetService:
             found = tx.datasets.page(SYSTEM, user, limit=TOGETHER)
             for each in found:
                 if each.phase is not P.DELETING:
-                    tx.datasets.put(
-                        replace(each, phase=P.DELETING)
-                    )  # where it is being created, by way of an error
+                    # where it is being created, by way of an error
+                    tx.datasets.put(replace(each, phase=P.DELETING))
             if not found:
                 tx.secrets.remove_all("", user)
             return [each.item.uid for each in found]

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from mlp_hub.domain.errors import MLPError, Reason, Refused
 from mlp_hub.domain.job import ALIVE, Cause, Failure, Job
+from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home, Place, Size, Space
 from mlp_hub.scheduler.model.types import Verdict
@@ -41,8 +42,6 @@ _HOME, _FLOOR = "home", "floor"
 SLACK = 16 * rules.MIB
 """Safety: bytes by which a home over its bound may still grow, so that its user can still work there to make room."""
 ACTOR = "system"
-SERVERS = "sp"
-"""Applier in the ledger that holds quota for notebook servers."""
 PAUSE_S = 0.25
 """Tuning: seconds between two looks at least, however many wait for one: sooner with less, cheaper with more."""
 Stop = Callable[[str, Failure], Awaitable[None]]
@@ -221,7 +220,7 @@ class Disk:
 
         def work(tx: Tx) -> dict[str, list[str]]:
             found: dict[str, list[str]] = {}
-            for row in tx.ledger.held(now, applier=SERVERS):
+            for row in tx.ledger.held(now, applier=SERVER.applier):
                 found.setdefault(row.user, []).append(row.id.removeprefix(f"{row.user}/"))
             return found
 

@@ -74,7 +74,7 @@ class EnvironmentService:
             there = tx.environments.find(tenant, asked.name)
             if there is not None:
                 raise _taken(there, asked.name)
-            if len(tx.environments.of_tenant(tenant)) >= MOST:
+            if tx.environments.count(tenant) >= MOST:
                 raise Refused(
                     Reason.INVALID,
                     msg("the team has {n} environments; delete one that nobody needs", n=MOST),

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from weakref import WeakValueDictionary
 
 from mlp_hub.domain.environment import (
     KIND,
@@ -20,11 +21,12 @@ from mlp_hub.domain.environment import (
     directory_of,
     files_uid,
 )
-from mlp_hub.domain.errors import OutOfReach, Refused
+from mlp_hub.domain.errors import OutOfReach, Reason, Refused
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.environments import BuildFailed, EnvironmentMaker
-from mlp_hub.executors.workspace import StoredPlace, Unfinished
+from mlp_hub.executors.workspace import Space, StoredPlace, Unfinished
+from mlp_hub.service.disk.rules import shortage
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 P = EnvironmentPhase
 TRIES = 4
 """Safety: how often in a row its making may meet an error of this machine, with a longer wait each time."""
+FLOORS = 2
+"""Safety: how many times what is to stay free of the disk stays free of environments that are made: at the floor others are stopped."""
 ANSWER_S = 60.0
 """Safety: seconds for which who makes it waits until its room is kept."""
 MOST_TOLD = 1500
@@ -46,16 +50,18 @@ class BuildUnwanted(Exception):  # noqa: N818 - what became of it
 
 
 class EnvironmentWorker(StoredWorker):
-    """Has environments made, and removes them. `first_uid` is as the policy has it."""
+    """Has environments made, and removes them. `first_uid` is as the policy has it; `floor` is what is to stay free of the disk."""
 
     kind = KIND
 
-    def __init__(self, means: StoredMeans, *, clock: Callable[[], float], first_uid: int | None) -> None:
+    def __init__(
+        self, means: StoredMeans, *, clock: Callable[[], float], first_uid: int | None, floor: int
+    ) -> None:
         super().__init__(means)
         self._maker: EnvironmentMaker | None = means.executor.environments
         self._lease = means.lease
-        self._clock, self._first_uid = clock, first_uid
-        self._turns: dict[str, asyncio.Lock] = {}  # by files: one environment at a time acts on them
+        self._clock, self._first_uid, self._floor = clock, first_uid, floor
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of `_turn`
         self._unwanted: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
         self.logs: dict[str, str] = {}  # what is written now, of those that are made
@@ -94,7 +100,7 @@ class EnvironmentWorker(StoredWorker):
             if not found.lock:
                 await self._resolve(found, maker)
                 return True
-            async with self._turns.setdefault(found.files, asyncio.Lock()):
+            async with self._turn(found):
                 await self._install(found, maker)
         except (BuildFailed, Refused) as error:
             if isinstance(error, OutOfReach):
@@ -188,8 +194,12 @@ class EnvironmentWorker(StoredWorker):
     # ------------------------------------------------------------- gone
 
     async def _delete(self, found: Environment, maker: EnvironmentMaker) -> None:
-        async with self._turns.setdefault(found.files, asyncio.Lock()):
+        async with self._turn(found):
             await self._leave(found, maker, lambda tx: tx.environments.remove(found.uid))
+
+    def _turn(self, found: Environment) -> asyncio.Lock:
+        """Return what one environment at a time acts under on the same files; before it has any, on itself."""
+        return self._turns.setdefault(found.files or found.uid, asyncio.Lock())
 
     async def _leave(self, found: Environment, maker: EnvironmentMaker, settle: Callable[[Tx], None]) -> None:
         """End what makes it, and `settle` what becomes of it: together with its files where no other environment has or wants them."""
@@ -235,6 +245,13 @@ class EnvironmentWorker(StoredWorker):
 
         await told(self._db.write(work), self._changed)
 
+    def check_room(self, space: Space) -> None:
+        """Refuse to go on where the disk has too little left: who is stopped for that is no writer who can help it."""
+        if (short := shortage(space, FLOORS * self._floor)) is not None:
+            raise Refused(
+                Reason.DISK_FULL, msg("the disk is nearly full: it has {shortage}; make room", shortage=short)
+            )
+
     def is_unwanted(self, uid: str) -> bool:
         """Tell whether it is to be made no further."""
         return uid in self._unwanted
@@ -255,6 +272,9 @@ class _MakingSteps:
             asyncio.run_coroutine_threadsafe(self._worker.hold(self._files, size), self._loop).result(
                 ANSWER_S
             )
+
+    def leaves(self, space: Space) -> None:
+        self._worker.check_room(space)
 
     def told(self, lines: str) -> None:
         self._loop.call_soon_threadsafe(self._worker.logs.__setitem__, self._uid, lines)

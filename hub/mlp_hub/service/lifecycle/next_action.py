@@ -264,9 +264,8 @@ def _admitted(t: _Turn) -> list[Action]:
         case T.PREEMPT:
             message = msg("gave way before it started; it keeps its age in the queue")
             return [t.moved(P.QUEUED, "preempted", message, placement=(), admitted_at=None, target=T.RUN)]
-        case (
-            T.RUN | T.RESIZE
-        ):  # who was not started yet is resized at once, by the transaction that decides so
+        case T.RUN | T.RESIZE:
+            # who was not started yet is resized at once, by the transaction that decides so
             return [start_of(t.job), Start()]
 
 

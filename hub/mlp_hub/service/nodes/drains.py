@@ -17,6 +17,7 @@ from mlp_hub.domain.errors import MLPError, Reason, Refused, not_found
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo
 from mlp_hub.service.state.board import Board, Changes
@@ -26,8 +27,6 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
-SERVERS = "sp"
-"""Applier in the ledger that holds quota for notebook servers."""
 AGAIN_S = 600.0
 """Tuning: seconds until a server that the hub ended is ended again: its place in the ledger may stay for a while."""
 _STOPS = frozenset({Target.RUN, Target.RESIZE})
@@ -253,7 +252,9 @@ def _why(job: Job, reasons: Mapping[str, str]) -> Message:
 
 def _servers_on(tx: Tx, nodes: set[str], now: float) -> list[ResourceRequest]:
     return [
-        row for row in tx.ledger.held(now, applier=SERVERS) if any(name in nodes for name, _ in row.shares)
+        row
+        for row in tx.ledger.held(now, applier=SERVER.applier)
+        if any(name in nodes for name, _ in row.shares)
     ]
 
 

@@ -18,6 +18,7 @@ from mlp_api.jobs import QueueEntry
 from mlp_api.said import Text
 from mlp_hub.domain.job import Job, Phase
 from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Wait
 from mlp_hub.service.admission.loop import Admission
@@ -37,8 +38,6 @@ LONGEST = 5
 """Tuning: workloads that are named of those that wait: what one reads at a glance, for a link to the queue."""
 TROUBLES = 20
 """Tuning: nodes that are named of those that take nothing new: what one reads at a glance, for a link to all of them."""
-SERVERS = "sp"
-"""Applier in the ledger that holds quota for notebook servers."""
 
 
 class PlatformOverview:
@@ -95,7 +94,7 @@ class PlatformOverview:
             nodes_open=len(nodes) - len(shut),
             troubles=[_trouble(n) for n in shut[:TROUBLES]],
             servers=self._servers,
-            servers_waiting=sum(r.applier == SERVERS for r in pending),
+            servers_waiting=sum(r.applier == SERVER.applier for r in pending),
             apps=len({(j.spec.user, j.spec.replica.app) for j in replicas if j.spec.replica is not None}),
             replicas=len(replicas),
         )
@@ -107,7 +106,7 @@ class PlatformOverview:
                 return
             now = self._clock()
             self._teams = await self._tenants.list()
-            self._servers = await self._db.read(lambda tx: len(tx.ledger.held(now, applier=SERVERS)))
+            self._servers = await self._db.read(lambda tx: len(tx.ledger.held(now, applier=SERVER.applier)))
             self._looked, self._at = time.monotonic(), now
 
     def _reasons(self, jobs: Sequence[Job], asked: Sequence[ResourceRequest]) -> list[api.WaitingFor]:

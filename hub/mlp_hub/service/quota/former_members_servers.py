@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.workload import SERVER
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
 log = logging.getLogger(__name__)
-APPLIER = "sp"
 ACTOR = "system"
 AGAIN_S = 600.0
 """Tuning: seconds until a server that the hub ended, or has no more, is ended again: its place in the ledger may stay."""
@@ -88,7 +88,7 @@ class FormerMembersServers:
             await asyncio.gather(self._soon, return_exceptions=True)
 
     def _found(self, tx: Tx) -> list[ResourceRequest]:
-        held = tx.ledger.held(self._clock(), applier=APPLIER)
+        held = tx.ledger.held(self._clock(), applier=SERVER.applier)
         # nobody leaves `default`: it is everybody's
         left = tx.members.missing([(r.user, r.tenant) for r in held if r.tenant != DEFAULT_TENANT])
         return [r for r in held if (r.user, r.tenant) in left]

@@ -16,7 +16,7 @@ from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.storage import TITLES, StoredKind
 from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.workload import KINDS
+from mlp_hub.domain.workload import KINDS, SERVER
 from mlp_hub.scheduler.model.resources import part
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.service.quota.reserved import by_quota_alone
@@ -40,7 +40,7 @@ def holder_of(request: ResourceRequest) -> Message:
         return msg("app {name} of {user}, replica {n}", name=app, user=user, n=slot)
     if request.applier == OF_JOBS and user and held and " " not in held:
         return msg("job {name} of {user}", name=held, user=user)
-    if request.applier == "sp" and user and held in ("", f"{user}'s notebook"):
+    if request.applier == SERVER.applier and user and held in ("", f"{user}'s notebook"):
         return msg("{user}'s notebook", user=user)
     if request.applier == OF_STORAGE:
         kind, _, name = held.partition(" ")

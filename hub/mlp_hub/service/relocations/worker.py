@@ -23,6 +23,7 @@ from mlp_hub.domain.tenant import ENCRYPTED, Isolation, Tenant
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.base import Executor, Superseded
+from mlp_hub.executors.environments import kernels_of
 from mlp_hub.executors.places import Belonging, JobRun
 from mlp_hub.executors.tenant_files import Crossing, MovedWrongError, TenantFiles
 from mlp_hub.scheduler.model.types import Verdict
@@ -386,9 +387,8 @@ class RelocationWorker:
 
     async def _belongings(self, tenant: str) -> list[Belonging]:
         def look(tx: Tx) -> list[Belonging]:
-            items: list[Belonging] = [
-                replace(place_of(item), tenant="") for item in tx.stored.of_tenant(tenant)
-            ]
+            places = [*map(place_of, tx.stored.of_tenant(tenant)), kernels_of(tenant)]
+            items: list[Belonging] = [replace(place, tenant="") for place in places]
             return [*items, *(JobRun(*run) for run in tx.jobs.runs_of(SYSTEM, tenant))]
 
         return await self._db.read(look)

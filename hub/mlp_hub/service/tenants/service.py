@@ -10,6 +10,7 @@ from msgspec import structs
 
 from mlp_api import types as api
 from mlp_api.said import Text
+from mlp_hub.domain.environment import EnvironmentPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
@@ -205,9 +206,8 @@ class TenantService:
                 )
             isolation.check_shared(tx, name)
             last = self._one(tx, tenant)
-            for kind, user in tx.stored.owners_in(
-                name
-            ):  # what lies there counts for whom its owner works from now on
+            # what lies there counts for whom its owner works from now on
+            for kind, user in tx.stored.owners_in(name):
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
@@ -452,6 +452,16 @@ class TenantService:
         if held := tx.ledger.held(now, tenant=name):
             who = tuple(holder_of(r) for r in held)
             uses.append(msgs("1 held request ({who})", "{n} held requests ({who})", n=len(held), who=who))
+        moving = (EnvironmentPhase.CREATING, EnvironmentPhase.DELETING)
+        if made := tuple(each.name for each in tx.environments.of_tenant(name) if each.phase in moving):
+            uses.append(
+                msgs(
+                    "1 environment that is being made or deleted ({names})",
+                    "{n} environments that are being made or deleted ({names})",
+                    n=len(made),
+                    names=made,
+                )
+            )
         if booked := tx.bookings.of_tenant(name, now):
             names = tuple(w.name for w in booked)
             uses.append(

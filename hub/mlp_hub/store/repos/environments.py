@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, select
+from sqlalchemy import ColumnElement, Row, delete, func, select
 
 from mlp_hub.domain.environment import Environment, EnvironmentPhase, fold
 from mlp_hub.store import codec
@@ -29,6 +29,10 @@ class Environments(Repo):
     def of_tenant(self, tenant: str) -> list[Environment]:
         """Return all of a tenant, the oldest first."""
         return self._all(t.c.tenant == tenant)
+
+    def count(self, tenant: str) -> int:
+        """Count those of a tenant."""
+        return int(self._c.scalar(select(func.count()).select_from(t).where(t.c.tenant == tenant)) or 0)
 
     def of_files(self, files: str) -> list[Environment]:
         """Return all that have, or are to have, the same files, the oldest first."""
