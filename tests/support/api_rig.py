@@ -255,7 +255,7 @@ class ApiRig:
     def app(self, user: str, name: str, token: str) -> None:
         """Deploy a command as an app; nothing is simulated that would answer, and nothing asks."""
         body = {"name": name, "model_name": "", "command": "sleep 600", "cpu": 0.1, "ram": 100}
-        body["env"] = {"SIM_DURATION": "600"}
+        body["env"] = {"SIM_DURATION": "7200"}
         made = self.ask("POST", f"/users/{user}/apps", body, token=token)
         assert made.status == 201, made.body
 
@@ -273,7 +273,7 @@ class ApiRig:
 
     def sweep(self, user: str, name: str, token: str) -> None:
         """Start a sweep of one trial, which runs until it is ended."""
-        shape = {"code": "x", "cpu": 0.1, "ram": 100, "env": {"SIM_DURATION": "600"}, "grid": {"lr": [0.1]}}
+        shape = {"code": "x", "cpu": 0.1, "ram": 100, "env": {"SIM_DURATION": "7200"}, "grid": {"lr": [0.1]}}
         made = self.ask("POST", f"/users/{user}/sweeps", {"name": name, **shape}, token=token)
         assert made.status == 201, made.body
 
@@ -360,7 +360,7 @@ def parts_of_story(rig: ApiRig) -> None:
     """Make what most tests need: red with ann and its admin rita, ann's running job with a file, and the model net of it; blue with bob."""
     rig.tenant("red", "rita", members=("ann",))
     rig.tenant("blue", "blue", members=("bob",))
-    rig.job("ann", "digits", rig.ann)
+    rig.job("ann", "digits", rig.ann, env={"SIM_DURATION": "7200"})
     rig.until("ann", "digits", "running")
     (rig.rig.workspace("ann", "digits") / "ckpt" / "last.pt").write_text("weights")
     a_model(rig, "net")

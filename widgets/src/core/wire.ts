@@ -1580,12 +1580,18 @@ export interface RunDetail {
 }
 /**
  * A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+ *
+ * `digest` is what its files were when the run first started, null before, and where they are too many: a SHA-256 of their paths,
+ * lengths and checksums. Of `files` so many are `checked`, with a checksum; of the others the time of their last writing went in.
  */
 export interface RunData {
   user: string;
   name: string;
   uid: string;
   size: number;
+  digest: string | null;
+  files: number;
+  checked: number;
 }
 /**
  * What people write of a run; what is left out stays.
@@ -2434,7 +2440,7 @@ export interface Announcement {
   made_at: string;
 }
 /**
- * A new announcement, in plain text of one line: shown from `begin` (left out: at once) to before `until`.
+ * A new announcement, in plain text of one line: shown from `begin` (left out, or passed: at once) to before `until`.
  */
 export interface AnnouncementCreate {
   text: string;
