@@ -14,6 +14,7 @@ from mlp.completion import Remembering, complete
 from mlp.errors import JobFailed, MLPError, UsageError
 from mlp.handle import Job, dry_run, send
 from mlp.language import say
+from mlp.outcomes import Outcomes
 from mlp.sweepoptions import starts
 from mlp.verbs import MAGIC, ParsedLine, find, overview, parse, usage
 from mlp.words import sentences
@@ -73,7 +74,7 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         found = actions.SIMPLE[call.verb.name](client, call)
         if isinstance(found, actions.Picture):
             self.remember(Job(client, found.data["job"]))
-        if isinstance(found, actions.Outcomes) and found.failed:
+        if isinstance(found, Outcomes) and found.failed:
             sys.stdout.write(f"{found!r}\n")
             raise found.failed[0]
         return found

@@ -83,7 +83,7 @@ def _data(thing: Any) -> Any:
 
 
 def _run(call: ParsedLine) -> int:
-    from mlp import actions, cli  # noqa: PLC0415 - help and usage errors need none of it
+    from mlp import actions, cli, outcomes  # noqa: PLC0415 - help and usage errors need none of it
     from mlp.cli import login, own  # noqa: PLC0415 - likewise
 
     mine: dict[str, Callable[[ParsedLine], int]] = {
@@ -110,7 +110,7 @@ def _run(call: ParsedLine) -> int:
         found = actions.SIMPLE[name](client, call)
     login.remind()
     cli.show(found, as_json=bool(call.given.get("json")))
-    return REFUSED if isinstance(found, actions.Outcomes) and found.failed else DONE
+    return REFUSED if isinstance(found, outcomes.Outcomes) and found.failed else DONE
 
 
 def _complete(words: list[str]) -> None:
