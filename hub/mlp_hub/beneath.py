@@ -21,6 +21,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 LINKS_MAX = 40  # on the way to one file, as the kernel has it
 DEEPEST = 100  # directories on the way to one file; each is held open meanwhile
+DIGEST_ATTRIBUTE = "user.mlp.sha256"
+"""Extended attribute of a file: its size, when it was written, and its SHA-256 then."""
 
 
 class PathKind(StrEnum):

@@ -17,9 +17,9 @@ from wsgidav.dav_error import (
     DAVError,
 )
 
+from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import PROPERTIES, Parts, Tree
-from mlp_hub.sandbox import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20

@@ -15,7 +15,6 @@ from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
 from mlp_hub.sandbox.homes import (
     DATASETS,
-    DIGEST_ATTRIBUTE,
     ENVIRONMENTS,
     ENVIRONMENTS_AT,
     MODELS,
@@ -33,7 +32,6 @@ from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxS
 
 __all__ = [
     "DATASETS",
-    "DIGEST_ATTRIBUTE",
     "ENVIRONMENTS",
     "ENVIRONMENTS_AT",
     "KERNELS",

@@ -31,10 +31,6 @@ def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
     return homes / user
 
 
-DIGEST_ATTRIBUTE = "user.mlp.sha256"
-"""Extended attribute of a file: its size, when it was written, and its SHA-256 then."""
-
-
 def seen_at(kind: str, user: str) -> str:
     """Return where a notebook has all of a kind that is stored for its user: `/mlp/datasets/ann`."""
     return f"/mlp/{kind}/{user}"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mlp_hub.beneath import DIGEST_ATTRIBUTE
 from mlp_hub.executors.mounted import manifest
 from mlp_hub.executors.mounted.manifest import manifest_of
 from mlp_hub.executors.workspace import Manifest
-from mlp_hub.sandbox import DIGEST_ATTRIBUTE
 
 
 def put(path: Path, content: bytes, *, checked: bool = True, at: int = 1_000_000_000) -> None:

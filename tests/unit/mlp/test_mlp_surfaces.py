@@ -186,6 +186,24 @@ def test_there_is_a_completion_script_for_each_shell_that_help_names():
     assert set(SCRIPTS) == {"bash", "zsh", "fish"}
 
 
+SMALLEST_TEAM, NOTEBOOK = 1.0, 0.2
+"""Cores of a team of one, and what its notebook server holds of them."""
+
+
+def test_jobs_of_the_samples_fit_beside_a_notebook_into_the_smallest_team():
+    lines = [
+        "".join(cell["source"]).partition("\n")[0]
+        for path in SAMPLES.glob("*.ipynb")
+        for cell in json.loads(path.read_text())["cells"]
+        if "".join(cell["source"]).startswith("%%mlp ")
+    ]
+    assert len(lines) >= 6
+    for line in lines:
+        given = parse(line.removeprefix("%%mlp ").replace("$count", "1").split(), MAGIC).given
+        ranks = int(given.get("workers") or 1) + int(given.get("ps") or 0)
+        assert ranks * float(given.get("cpu") or 1) <= SMALLEST_TEAM - NOTEBOOK, line
+
+
 def test_sample_notebooks_hold_lines_that_parse_and_programs_that_compile_and_no_outputs():
     found = sorted(SAMPLES.glob("*.ipynb"))
     assert len(found) == 5

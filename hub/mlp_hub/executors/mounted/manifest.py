@@ -9,10 +9,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
+from mlp_hub.beneath import DIGEST_ATTRIBUTE, Folder
 from mlp_hub.executors.mounted.sizes import DEEPEST
 from mlp_hub.executors.workspace import Manifest
-from mlp_hub.sandbox import DIGEST_ATTRIBUTE
 
 MOST_FILES = 100_000
 """Safety: files of one manifest; of more nothing is told: a few seconds of a thread, and their lines in memory."""

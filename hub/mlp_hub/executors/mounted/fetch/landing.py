@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from io import BufferedRandom
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
+from mlp_hub.beneath import DIGEST_ATTRIBUTE, Folder
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.fetch.listing import DEEPEST, Parts, SourceObject
-from mlp_hub.sandbox import DIGEST_ATTRIBUTE, open_arriving, open_shelf
+from mlp_hub.sandbox import open_arriving, open_shelf
 from mlp_language.message import msg
 
 SOURCE_ATTRIBUTE = "user.mlp.source"
