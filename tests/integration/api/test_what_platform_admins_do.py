@@ -92,6 +92,8 @@ def test_a_node_is_drained_and_returned_and_a_wrong_one_is_named(rig: ApiRig) ->
             "NotFound",
             "there is no node n9",
         )
+    never = rig.ask("GET", "/nodes/-x/drain", token=rig.root_user)  # no node is called so
+    assert never.json["msg"] == "there is no node -x"
     for reason in ("", "x" * 501, "two\nlines", "nul\0"):
         answer = rig.ask("PUT", "/nodes/n1:drain", {"reason": reason}, token=rig.root_user)
         assert (answer.status, answer.json["reason"]) == (403, "Invalid")
