@@ -61,7 +61,7 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class Contents:
     """What the files of a dataset are: how many, their bytes, how many of them went in by a checksum, and the digest of all."""
 
     files: int
@@ -220,7 +220,7 @@ class Workspace(Protocol):
         """Add up the lengths of the files of something that is stored; 0 where there are none."""
         ...
 
-    async def manifest(self, of: StoredPlace) -> Manifest | None:
+    async def manifest(self, of: StoredPlace) -> Contents | None:
         """Tell what the files of something stored are, without reading them; None where that cannot be told in a moment."""
         ...
 

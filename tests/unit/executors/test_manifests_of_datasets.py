@@ -11,7 +11,7 @@ import pytest
 from mlp_hub.beneath import DIGEST_ATTRIBUTE
 from mlp_hub.executors.mounted import manifest
 from mlp_hub.executors.mounted.manifest import manifest_of
-from mlp_hub.executors.workspace import Manifest
+from mlp_hub.executors.workspace import Contents
 
 
 def put(path: Path, content: bytes, *, checked: bool = True, at: int = 1_000_000_000) -> None:
@@ -35,7 +35,7 @@ def test_the_same_files_are_the_same_whenever_they_came_and_others_are_not(tmp_p
     put(one / "b.bin", b"12")
     put(other / "b.bin", b"12", at=2_000_000_000)
     put(other / "train" / "a.bin", b"1234", at=3_000_000_000)
-    assert manifest_of(one) == manifest_of(other) == Manifest(2, 6, 2, digest(one))
+    assert manifest_of(one) == manifest_of(other) == Contents(2, 6, 2, digest(one))
     put(other / "b.bin", b"13")
     assert digest(one) != digest(other)
     put(other / "b.bin", b"12")
@@ -61,7 +61,7 @@ def test_a_file_without_a_checksum_of_its_own_counts_by_when_it_was_written(tmp_
 
 def test_links_and_pipes_are_no_content_and_what_was_never_filled_is_empty(tmp_path: Path) -> None:
     empty = manifest_of(tmp_path / "none")
-    assert empty == Manifest(0, 0, 0, hashlib.sha256().hexdigest())
+    assert empty == Contents(0, 0, 0, hashlib.sha256().hexdigest())
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "down").symlink_to("/etc")

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from mlp_hub.beneath import DIGEST_ATTRIBUTE, Folder
 from mlp_hub.executors.mounted.sizes import DEEPEST
-from mlp_hub.executors.workspace import Manifest
+from mlp_hub.executors.workspace import Contents
 
 MOST_FILES = 100_000
 """Safety: files of one manifest; of more nothing is told: a few seconds of a thread, and their lines in memory."""
 
 
-def manifest_of(top: Path) -> Manifest | None:
+def manifest_of(top: Path) -> Contents | None:
     """Return what the files below a directory are; None where they are too many or cannot be looked at.
 
     A file goes in by its path, its length and its checksum, where one was stored with it and it was not written to since;
@@ -50,7 +50,7 @@ def manifest_of(top: Path) -> Manifest | None:
     whole = hashlib.sha256()
     for line in sorted(lines):
         whole.update(line + b"\0\0")
-    return Manifest(len(lines), size, checked, whole.hexdigest())
+    return Contents(len(lines), size, checked, whole.hexdigest())
 
 
 def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:

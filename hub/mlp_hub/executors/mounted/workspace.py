@@ -24,12 +24,12 @@ from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
+    Contents,
     DirectoryPage,
     Extent,
     FetchSteps,
     FoundEntry,
     JobRun,
-    Manifest,
     OpenSource,
     Place,
     Size,
@@ -132,7 +132,7 @@ class MountedWorkspace:
 
         return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
 
-    async def manifest(self, of: StoredPlace) -> Manifest | None:
+    async def manifest(self, of: StoredPlace) -> Contents | None:
         """Tell what the files of something stored are."""
         return await asyncio.to_thread(self._with, of, manifest_of)
 
