@@ -49,7 +49,7 @@ def askers(rig: ApiRig) -> dict[str, Asker]:
     rig.hub.user("gina", "gina-token")
     rig.hub.tokens["gina-token"]["groups"] = ["red"]
     for user, own in ((service, token), ("gina", "gina-token")):
-        rig.job(user, "digits", own, cpu=0.1, env={"SIM_DURATION": "600"})
+        rig.job(user, "digits", own, cpu=0.1)
         rig.dataset(user, "pets", own)
         stored_by(rig, user, "net", own)
     job = rig.job_token(rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann).json["uid"])
