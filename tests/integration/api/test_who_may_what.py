@@ -49,7 +49,7 @@ def askers(rig: ApiRig) -> dict[str, Asker]:
     rig.hub.user("gina", "gina-token")
     rig.hub.tokens["gina-token"]["groups"] = ["red"]
     for user, own in ((service, token), ("gina", "gina-token")):
-        rig.job(user, "digits", own, cpu=0.1, env={"SIM_DURATION": "7200"})
+        rig.job(user, "digits", own, cpu=0.1)
         rig.dataset(user, "pets", own)
         stored_by(rig, user, "net", own)
     job = rig.job_token(rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann).json["uid"])
@@ -122,7 +122,7 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         return there
     name = f"new{next(_numbers)}"
     if "job" in route.params and asker.caller.name != "job":
-        rig.job(asker.user, name, asker.owner, cpu=0.1, env={"SIM_DURATION": "7200"})
+        rig.job(asker.user, name, asker.owner, cpu=0.1, env={"SIM_DURATION": "600"})
         return {**there, "job": name}
     if "dataset" in route.params:
         rig.dataset(asker.user, name, asker.owner)
