@@ -8,10 +8,11 @@ import json
 import logging
 import re
 import stat
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -22,6 +23,7 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.isolation import TenantRoots
@@ -34,12 +36,17 @@ Environ = dict[str, Any]
 Start = Callable[..., Any]
 App = Callable[[Environ, Start], Iterable[bytes]]
 
+STARTED = "mlp.started"
 READS = frozenset({"GET", "HEAD", "OPTIONS", "PROPFIND"})
 WRITES = frozenset({"PUT", "DELETE", "MKCOL", "COPY", "MOVE", "PROPPATCH", "LOCK", "UNLOCK", "POST"})
 MOST_OF_USER = 24
 """Safety: requests of one dataset's owner at a time: the others' find a thread."""
 MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
+MOST_THROUGH_OF_USER = 8
+"""Safety: of these, requests for files of a source: an endpoint that hardly sends keeps each of them."""
+MOST_THROUGH = 24
+"""Safety: requests for files of sources, of all users together: whatever endpoints do, files that are here find a thread."""
 XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
@@ -83,12 +90,16 @@ class Door:
         prefixes: Iterable[str],
         *,
         is_locked: Callable[[Tree, Parts, Environ], bool] = lambda *_: False,
+        endpoints: Sequence[str] = (),
     ) -> None:
+        """`endpoints`: those at private addresses that the operator named."""
+        self._sources = SourceClient(service, endpoints)
         self._parts = PartUploads(service, is_locked)
         self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self._busy: Counter[str] = Counter()
         self._listing: Counter[str] = Counter()
+        self._through: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.ready = threading.Event()
 
@@ -160,7 +171,11 @@ class Door:
             def still_there() -> None:
                 self._access(asker, user, name, language, write=False)
 
-            opened = self._tree(access, still_there, write=method in WRITES)
+            opened = (
+                self._source_tree(access)
+                if access.through
+                else self._tree(access, still_there, write=method in WRITES)
+            )
             tree = environ[TREE] = held.enter_context(opened)
             yield from self._answer(environ, start, tree, parts[2:])
 
@@ -225,6 +240,22 @@ class Door:
         except OSError as error:
             raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
 
+    @contextlib.contextmanager
+    def _source_tree(self, access: Access) -> Iterator[Tree]:
+        """Open what the source of a dataset has."""
+        with self._turn(self._through, access.user, MOST_THROUGH_OF_USER):
+            if sum(self._through.values()) > MOST_THROUGH:
+                raise NotServed(
+                    429,
+                    msg(
+                        "{n} requests for files of sources are under way; try again in a moment",
+                        n=MOST_THROUGH,
+                    ),
+                    None,
+                    ("Retry-After", "1"),
+                )
+            yield SourceTree(self._sources, access)
+
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
         raw = environ["PATH_INFO"]
@@ -244,7 +275,15 @@ class Door:
         if said.status != 200:
             raise _said(said, asker)
         found = said.body
-        return Access(found["uid"], found["user"], found["name"], found["owner"], language, found["tenant"])
+        return Access(
+            found["uid"],
+            found["user"],
+            found["name"],
+            found["owner"],
+            language,
+            found["tenant"],
+            found["through"],
+        )
 
     def _delete(
         self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer
@@ -367,6 +406,9 @@ def _guarded(environ: Environ, start: Start) -> Start:
             status = "201 Created"
         ours = {name.lower() for name, _ in GUARD}
         kept = [(k, v) for k, v in headers if k.lower() not in ours and k.lower() != "server"]
+        if environ.get(STARTED):  # what was to come broke off: where nothing was sent yet, this is the answer
+            exc_info = exc_info or sys.exc_info()
+        environ[STARTED] = True
         return start(status, [*kept, *GUARD], exc_info)
 
     return guarded

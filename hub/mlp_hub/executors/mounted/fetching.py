@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, StoredPlace
+from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, SourceAsk, StoredPlace
 from mlp_language.message import from_data, msg
 
 _REASONS = {reason.value: reason for reason in Reason}
@@ -50,6 +50,20 @@ def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, st
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def address(source: OpenSource, ask: SourceAsk) -> str:
+    """Return the address of one request to a source. Raises `Refused`."""
+    try:
+        from mlp_hub.executors.mounted.fetch import signing  # noqa: PLC0415 - whoever has not installed it is told
+    except ImportError:
+        text = msg("this hub copies from no object store: its operator installs mlp-hub[s3]")
+        raise Refused(Reason.WRONG_STATE, text) from None
+    try:
+        return signing.address(source, ask)
+    except ValueError:
+        text = msg("its source has no address that can be asked: {url}", url=f"s3://{source.bucket}/")
+        raise Refused(Reason.INVALID, text) from None
 
 
 def _follow(process: subprocess.Popen[bytes], steps: FetchSteps) -> Extent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
 from mlp_hub.executors.mounted.fence import Acting
+from mlp_hub.executors.mounted.fetch.landing import Landing
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
 from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
@@ -32,6 +34,7 @@ from mlp_hub.executors.workspace import (
     Place,
     Size,
     Sizes,
+    SourceAsk,
     Space,
     SpoolBatch,
     SpoolLot,
@@ -161,6 +164,24 @@ class MountedWorkspace:
                 return fetching.fetch(root, source, to, owner, steps)
 
         return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
+
+    async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
+        """Remove what was fetched of a source."""
+
+        def remove() -> None:
+            roots = self.directories.roots
+            with (
+                self._fence.acting(epoch),
+                roots.using(of.tenant, write=True) as root,
+                contextlib.closing(Landing(root, of.user, of.name, owner)) as landing,
+            ):
+                landing.clear()
+
+        await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
+
+    async def address(self, source: OpenSource, ask: SourceAsk) -> str:
+        """Return the address of one request to a source."""
+        return await asyncio.to_thread(fetching.address, source, ask)
 
     async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
         """Remove the files of something that is stored."""

@@ -11,6 +11,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import OutOfReach, Refused
@@ -55,9 +56,7 @@ class SourceCopies:
         self._first_uid, self._changed = first_uid, changed
         self._stopped: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
-        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(MOST_OF_USER)
-        )
+        self.turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(MOST_OF_USER))
 
     def stop(self, uid: str) -> None:
         """Copy it no further."""
@@ -66,14 +65,14 @@ class SourceCopies:
     async def run(self, found: Dataset) -> None:
         """Copy all that is missing of it; it is ready then, or in error with the reason."""
         uid = found.item.uid
-        async with self._turns[found.item.user]:
+        async with self.turns[found.item.user]:
             self._stopped.discard(uid)
             now = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
             if now is None or not now.is_copied:
                 return
             try:
-                source, owner = await self._db.read(lambda tx: self._opened(tx, now))
-                await self._acts.fetch(source, place_of(now.item), owner, _Steps(self, uid))
+                source, owner = await self._db.read(lambda tx: self.opened(tx, now))
+                await self._acts.fetch(source, place_of(now.item), owner, CopySteps(self, uid))
             except CopyStopped:
                 return
             except OutOfReach as away:  # nobody's fault: it waits for that however long it takes
@@ -96,15 +95,19 @@ class SourceCopies:
                 self._failed.pop(uid, None)
                 await self._end(uid, P.READY, NOTHING)
 
-    def _opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
+    def opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
+        """Return what is needed to read its source, and whose its files are. Raises `Refused`, `OutOfReach`."""
         if tx.relocations.under_way(found.item.tenant) is not None:
             raise OutOfReach(
                 msg("its tenant's files are being moved; it is copied when that is done, without being asked")
             )
+        return self._sources.opened(tx, found), self.owner_of(tx, found)
+
+    def owner_of(self, tx: Tx, found: Dataset) -> int | None:
+        """Return the system uid whose its files are; None: the platform's own."""
         user = tx.users.get(found.item.user)
         number = 0 if user is None else user.number
-        owner = None if self._first_uid is None else self._first_uid + number
-        return self._sources.opened(tx, found), owner
+        return None if self._first_uid is None else self._first_uid + number
 
     async def _waits(self, uid: str, why: Message) -> None:
         def work(tx: Tx) -> None:
@@ -148,10 +151,26 @@ class SourceCopies:
         return uid in self._stopped
 
 
-class _Steps:
+class WhoFetches(Protocol):
+    """For whom something is fetched."""
+
+    async def hold(self, uid: str, size: int) -> None:
+        """Keep room for so much more."""
+        ...
+
+    async def note(self, uid: str, percent: int) -> None:
+        """Take note of how far it is."""
+        ...
+
+    def is_stopped(self, uid: str) -> bool:
+        """Tell whether it is to go no further."""
+        ...
+
+
+class CopySteps:
     """What a copy asks and tells from its thread, on the loop."""
 
-    def __init__(self, copies: SourceCopies, uid: str) -> None:
+    def __init__(self, copies: WhoFetches, uid: str) -> None:
         self._copies, self._uid = copies, uid
         self._loop = asyncio.get_running_loop()
         self._percent = -1

@@ -15,9 +15,10 @@ from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.storage import StoredItem
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
-from mlp_hub.executors.workspace import Unfinished
+from mlp_hub.executors.workspace import OpenSource, SourceAsk, Unfinished
 from mlp_hub.service.datasets.copies import SourceCopies
 from mlp_hub.service.datasets.sources import DataSources
+from mlp_hub.service.datasets.stages import DataStages
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
@@ -66,6 +67,7 @@ class DatasetWorker(StoredWorker):
         self._clock = clock
         self._times: dict[str, DatasetTimes] = {}
         self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
+        self.stages = DataStages(self._db, self._acts, self._copies, self._queue)
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -73,6 +75,10 @@ class DatasetWorker(StoredWorker):
         for each in await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, tuple(P))):
             if each.phase is P.DELETING or each.is_copied or (each.phase in AT_REST and each.item.reserved):
                 self.look_at(each.item.uid)
+
+    async def address(self, source: OpenSource, ask: SourceAsk) -> str:
+        """Return the address of one request to a source."""
+        return await self._workspace.address(source, ask)
 
     def look_at(self, uid: str) -> None:
         """Have a dataset looked at soon."""
@@ -140,6 +146,8 @@ class DatasetWorker(StoredWorker):
                 times.heard = now
             if each.phase is P.CREATING and not each.is_copied and silent_s and now - times.heard >= silent_s:
                 await self._end_silent(each, silent_s)
+            if each.is_read_through and each.item.used:
+                self.look_at(each.item.uid)  # whether a job still needs what is here of it
         waits = [uid for uid, times in known.items() if now - times.measured >= MEASURED_EVERY_S]
         for uid in sorted(waits, key=lambda uid: known[uid].measured)[:MOST_MEASURED]:
             known[uid].measured, known[uid].due = now, True
@@ -175,6 +183,8 @@ class DatasetWorker(StoredWorker):
             if found.is_copied:
                 await self._copies.run(found)
                 return True
+            if found.is_read_through and found.phase is P.READY and await self.stages.work(found):
+                self._of(uid, self._clock()).due = True
         except (LeaseLost, Superseded):
             return False
         except Unfinished:

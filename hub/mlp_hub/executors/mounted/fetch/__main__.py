@@ -15,6 +15,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from msgspec import convert
+
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import OpenSource
 from mlp_language.message import msg, to_data
@@ -78,9 +80,15 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
         go.wait()
 
     threading.Thread(target=tell, daemon=True).start()
-    source = OpenSource(**{**asked["source"], "allowed": tuple(asked["source"]["allowed"])})
+    source = convert(asked["source"], OpenSource)
     landing = Landing(Path(asked["root"]), asked["user"], asked["name"], asked["owner"])
-    extent = SourceCopy(ObjectStore(source), landing, progress).run(source.prefix, admit)
+    copy = SourceCopy(ObjectStore(source), landing, progress)
+    if source.wanted is None:
+        extent = copy.run(source.prefix, admit)
+    elif source.wanted:
+        extent = copy.bring(source.prefix, source.wanted, admit)
+    else:
+        extent = copy.look(source.prefix)
     return {"files": extent.files, "size": extent.size}
 
 
