@@ -408,6 +408,9 @@ def _guarded(environ: Environ, start: Start) -> Start:
         kept = [(k, v) for k, v in headers if k.lower() not in ours and k.lower() != "server"]
         if environ.get(STARTED):  # what was to come broke off: where nothing was sent yet, this is the answer
             exc_info = exc_info or sys.exc_info()
+            request = environ.get("mlp.request")
+            if request is not None and not request.sent_headers:
+                request.outheaders = []
         environ[STARTED] = True
         return start(status, [*kept, *GUARD], exc_info)
 

@@ -118,7 +118,7 @@ def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reason(
         assert "there is nothing below pets/cat in" in await why(rig, "half"), "which only begins so"
         await rig.platform.tenants.update("default", TenantUpdate(rom=5))
         await rig.submit("large", data=["ann/pets/cats"])
-        assert "rom" in await why(rig, "large")
+        assert "storage" in await why(rig, "large")
         await until(lambda: evicted(rig), what="nothing to be left over")
 
     play(tmp_path, story, policy=policy(store.host))

@@ -11,7 +11,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import OutOfReach, Refused
@@ -151,26 +150,10 @@ class SourceCopies:
         return uid in self._stopped
 
 
-class WhoFetches(Protocol):
-    """For whom something is fetched."""
-
-    async def hold(self, uid: str, size: int) -> None:
-        """Keep room for so much more."""
-        ...
-
-    async def note(self, uid: str, percent: int) -> None:
-        """Take note of how far it is."""
-        ...
-
-    def is_stopped(self, uid: str) -> bool:
-        """Tell whether it is to go no further."""
-        ...
-
-
 class CopySteps:
     """What a copy asks and tells from its thread, on the loop."""
 
-    def __init__(self, copies: WhoFetches, uid: str) -> None:
+    def __init__(self, copies: SourceCopies, uid: str) -> None:
         self._copies, self._uid = copies, uid
         self._loop = asyncio.get_running_loop()
         self._percent = -1

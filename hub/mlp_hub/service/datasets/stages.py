@@ -124,7 +124,7 @@ class DataStages:
                         replace(source, wanted=tuple(sorted(need.paths))),
                         place_of(found.item),
                         owner,
-                        CopySteps(_Steps(self._copies, stage), found.item.uid),
+                        _Steps(self._copies, found.item.uid, stage),
                     )
             except CopyStopped:
                 self._of.pop(found.item.uid, None)
@@ -166,22 +166,19 @@ class DataStages:
         return self._copies.owner_of(tx, found)
 
 
-class _Steps:
-    """A fetch for jobs: room is kept as for a copy, and how far it is stays in memory."""
+class _Steps(CopySteps):
+    """A fetch for a job: room is kept as for a copy, and how far it is stays in memory."""
 
-    def __init__(self, copies: SourceCopies, stage: _Stage) -> None:
-        self._copies, self._stage = copies, stage
+    def __init__(self, copies: SourceCopies, uid: str, stage: _Stage) -> None:
+        super().__init__(copies, uid)
+        self._stage = stage
 
-    async def hold(self, uid: str, size: int) -> None:
-        await self._copies.hold(uid, size)
-
-    async def note(self, uid: str, percent: int) -> None:
-        del uid
+    def told(self, percent: int) -> None:
         self._stage.percent = percent
 
-    def is_stopped(self, uid: str) -> bool:
-        del uid
-        return self._stage.stopped
+    def goes_on(self) -> None:
+        if self._stage.stopped:
+            raise CopyStopped
 
 
 def _through(tx: Tx, job: Job) -> list[Dataset]:
