@@ -111,6 +111,7 @@ def serve(where: Place, door: Door, service: ServiceDoor, *, tenants: Sequence[P
         door.ready.set()
 
     threading.Thread(target=begin, name="begin", daemon=True).start()
+    door.slow.start()
     for server in servers:
         threading.Thread(target=server.serve, name="serve", daemon=True).start()
         log.info("listening on %s", server.bind_addr)

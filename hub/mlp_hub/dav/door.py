@@ -23,6 +23,7 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
 from mlp_hub.domain.errors import OutOfReach
@@ -97,6 +98,7 @@ class Door:
         self._parts = PartUploads(service, is_locked)
         self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
+        self.slow = SlowBodies()
         self._busy: Counter[str] = Counter()
         self._listing: Counter[str] = Counter()
         self._through: Counter[str] = Counter()
@@ -165,19 +167,28 @@ class Door:
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
         with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
-            if method == "PROPFIND":
-                held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
+            self._hold(environ, asker, access, held)
+            yield from self._answer(environ, start, environ[TREE], parts[2:])
 
-            def still_there() -> None:
-                self._access(asker, user, name, language, write=False)
+    def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
+        """Open what a request of who may needs until it is answered."""
+        method, user, name = environ["REQUEST_METHOD"], access.user, access.name
+        if method == "PROPFIND":
+            held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
+        if access.through:
+            environ[TREE] = held.enter_context(self._source_tree(access))
+            return
 
-            opened = (
-                self._source_tree(access)
-                if access.through
-                else self._tree(access, still_there, write=method in WRITES)
-            )
-            tree = environ[TREE] = held.enter_context(opened)
-            yield from self._answer(environ, start, tree, parts[2:])
+        def still_there() -> None:
+            self._access(asker, user, name, access.language, write=False)
+
+        def still_may() -> bool:
+            return self._service.may(asker, user, name, write=True).status not in {401, 403}
+
+        writes = method in WRITES
+        environ[TREE] = held.enter_context(self._tree(access, still_there, write=writes))
+        if writes:
+            held.enter_context(self.slow.watched(environ, still_may))
 
     def _answer(self, environ: Environ, start: Start, tree: Tree, parts: Parts) -> Iterator[bytes]:
         """Answer a request of who may, for a path within a dataset."""

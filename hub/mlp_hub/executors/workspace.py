@@ -223,7 +223,7 @@ class Workspace(Protocol):
         ...
 
     async def stored_size(self, of: StoredPlace) -> int:
-        """Add up the lengths of the files of something that is stored; 0 where there are none."""
+        """Return what the files of something that is stored count: their lengths, and beyond some their number; 0 where there are none."""
         ...
 
     async def extent(self, of: Place, path: str) -> Extent:

@@ -270,7 +270,7 @@ class Platform:
             ),
             place_s=policy.grace_s + PLACE_S,
         )
-        self.storage = StorageLedger(clock, self.drains.nodes)
+        self.storage = StorageLedger(clock, self.drains.nodes, self.disk.free)
         stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,

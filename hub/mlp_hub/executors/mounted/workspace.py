@@ -21,7 +21,7 @@ from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.fetch.landing import Landing
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
-from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
+from mlp_hub.executors.mounted.sizes import charge_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
@@ -129,7 +129,7 @@ class MountedWorkspace:
 
         def measure() -> int:
             with self.directories.using(of):
-                return sum(map(length_of, self.directories.all_of(of)))
+                return charge_of(self.directories.all_of(of))
 
         return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
 

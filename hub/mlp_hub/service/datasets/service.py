@@ -345,6 +345,8 @@ class DatasetService:
 
         left = await told(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
+        if grown > 0:
+            self._worker.came(uid, now)
         if left is None:
             return
         if gone or grown < 0:

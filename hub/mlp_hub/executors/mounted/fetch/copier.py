@@ -15,6 +15,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.fetch.landing import Landing
 from mlp_hub.executors.mounted.fetch.listing import Listing, SourceObject, listed
 from mlp_hub.executors.mounted.fetch.store import ChangedError, CutError, ObjectStore
+from mlp_hub.executors.mounted.sizes import entries_beyond
 from mlp_hub.executors.workspace import Extent
 from mlp_language.message import msg
 
@@ -89,7 +90,7 @@ class SourceCopy:
         missing = [one for one in found.objects if not self._landing.has(one)]
         self._landing.keep_only(missing)
         self._progress.total = sum(one.size for one in missing)
-        admit(self._progress.total)
+        admit(self._progress.total + entries_beyond(len(found.objects) + len(found.directories)))
         for parts in found.directories:
             self._landing.make(parts)
         self._fetch_all(missing)
