@@ -63,7 +63,6 @@ class Dataset:
 
     item: StoredItem
     phase: DatasetPhase
-    size: int  # bytes that were asked for
     progress: int
     message: Message = NOTHING
     source: ObjectSource | None = None

@@ -80,7 +80,7 @@ class DatasetService:
             tx.users.ensure(user, now)
             item = StoredItem(uid, StoredKind.DATASET, tenant, user, asked.name, now, reserved=asked.size)
             self._storage.reserve(tx, item)
-            made = Dataset(item, P.CREATING, asked.size, 0, source=source)
+            made = Dataset(item, P.CREATING, 0, source=source)
             detail = {"size": str(asked.size)}
             if source is not None:
                 self._sources.check(tx, made)
