@@ -33,7 +33,7 @@ known = ServiceDoor(Path(service), token)
 top = Path(root)
 roots = tenant_roots(top, top / "isolation", top / "secrets" / "isolation_key")
 tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]
-serve(where, make_door(top, known, roots=roots, endpoints=json.loads(os.environ["ENDPOINTS"])), known, tenants=tenants)
+serve(where, make_door(top, known, roots=roots, endpoints=json.loads(os.environ.get("ENDPOINTS", "[]"))), known, tenants=tenants)
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")
