@@ -29,9 +29,34 @@ _PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ")
 
 def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps) -> Extent:
     """Copy a source; blocks. Raises `Refused`, `OSError` where it may be asked for again, and what `steps` raise."""
+    return _run({**_at(root, to, owner), "source": asdict(source)}, steps)
+
+
+def evict(root: Path, of: StoredPlace, owner: int | None) -> None:
+    """Remove what came of a source; blocks. Raises `OSError` where it may be asked for again."""
+    _run({**_at(root, of, owner), "source": None}, _NoSteps())
+
+
+class _NoSteps:
+    """Steps of what fetches nothing."""
+
+    def admit(self, size: int) -> None:
+        """Never asked."""
+
+    def told(self, percent: int) -> None:
+        """Never told."""
+
+    def goes_on(self) -> None:
+        """Let it."""
+
+
+def _at(root: Path, of: StoredPlace, owner: int | None) -> dict[str, Any]:
+    return {"root": str(root), "user": of.user, "name": of.name, "owner": owner}
+
+
+def _run(asked: dict[str, Any], steps: FetchSteps) -> Extent:
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     argv = [sys.executable, "-m", __package__ + ".fetch"]
-    asked = {"source": asdict(source), "root": str(root), "user": to.user, "name": to.name, "owner": owner}
     process = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,

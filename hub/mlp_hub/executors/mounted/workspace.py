@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
 from mlp_hub.executors.mounted.fence import Acting
-from mlp_hub.executors.mounted.fetch.landing import Landing
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.model_formats import recognise
 from mlp_hub.executors.mounted.sizes import charge_of, measure, measured, space_of
@@ -170,12 +168,8 @@ class MountedWorkspace:
 
         def remove() -> None:
             roots = self.directories.roots
-            with (
-                self._fence.acting(epoch),
-                roots.using(of.tenant, write=True) as root,
-                contextlib.closing(Landing(root, of.user, of.name, owner)) as landing,
-            ):
-                landing.clear()
+            with self._fence.acting(epoch), roots.using(of.tenant, write=True) as root:
+                fetching.evict(root, of, owner)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
 

@@ -1,6 +1,6 @@
 """The process: `python -m mlp_hub.executors.mounted.fetch`. What to copy, with its credentials, comes on standard input alone.
 
-in:   one line of JSON, then `go` when there is room; it ends when the input does
+in:   one line of JSON, then `go` when there is room; it ends when the input does. Without a source: what came of it is removed
 out:  lines of JSON: {"room": bytes}, {"percent": n} each second, and one of the ends
       {"files": n, "size": bytes}, {"reason": name, "message": message}, {"errno": number}
 """
@@ -63,9 +63,14 @@ def _listen(go: threading.Event) -> None:
 
 
 def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
+    from mlp_hub.executors.mounted.fetch.landing import Landing  # noqa: PLC0415 - as below
+
+    landing = Landing(Path(asked["root"]), asked["user"], asked["name"], asked["owner"])
+    if asked["source"] is None:
+        landing.clear()
+        return {"files": 0, "size": 0}
     # here, so that whoever has not installed it is told
     from mlp_hub.executors.mounted.fetch.copier import CopyProgress, SourceCopy  # noqa: PLC0415
-    from mlp_hub.executors.mounted.fetch.landing import Landing  # noqa: PLC0415
     from mlp_hub.executors.mounted.fetch.store import ObjectStore  # noqa: PLC0415
 
     progress = CopyProgress()
@@ -81,7 +86,6 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
 
     threading.Thread(target=tell, daemon=True).start()
     source = convert(asked["source"], OpenSource)
-    landing = Landing(Path(asked["root"]), asked["user"], asked["name"], asked["owner"])
     copy = SourceCopy(ObjectStore(source), landing, progress)
     if source.wanted is None:
         extent = copy.run(source.prefix, admit)

@@ -37,11 +37,6 @@ class Landing:
         os.fchmod(self._top.fd, _DIRECTORY)
         self._own(self._top.fd)
 
-    def close(self) -> None:
-        """Let another one have it."""
-        self._parts.close()
-        self._top.close()
-
     def has(self, one: SourceObject) -> bool:
         """Tell whether an object is there, and was not written to since."""
         try:
