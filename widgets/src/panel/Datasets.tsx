@@ -177,6 +177,7 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
   const [endpoint, setEndpoint] = useState("");
   const [secret, setSecret] = useState("");
   const [mode, setMode] = useState("copy");
+  const [region, setRegion] = useState("");
   const [tenant, setTenant] = useState(session.tenants[0] ?? "");
   const { run, busy, error } = useRun(done);
   const known = useLoad(`secrets ${tenant}`, async () => {
@@ -187,7 +188,7 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
   const clash = taken.includes(name) ? t("There is one of this name; choose another one") : null;
   const wrong = clash ?? (!name || NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
   const start = async (): Promise<void> => {
-    const source = { url, endpoint: endpoint || null, secret: secret || null, mode };
+    const source = { url, endpoint: endpoint || null, secret: secret || null, region: region || null, mode };
     await client.post<Dataset>(paths.datasets(session.username), { name, size: 0, tenant: tenant || null, source });
     close();
   };
@@ -209,6 +210,7 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
           ["read-through", t("nothing but what jobs name: it is read through")],
         ]}
       />
+      {mode === "copy" ? null : <Field label={t("Region of the bucket; none: us-east-1")} name="region" value={region} onInput={setRegion} />}
       {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
       <p class="mlp-tools">
         <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, mode === "copy" ? t("{name} is being copied", { name }) : t("{name} is being looked at", { name }))}>
