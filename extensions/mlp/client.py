@@ -374,7 +374,7 @@ class Client(ServiceConnection):
 
     def tokens(self) -> list[Json]:
         """Return the user's tokens, without what they are."""
-        return list(self.get(f"/users/{quote(self.user)}/tokens"))
+        return list(self.pages(f"/users/{quote(self.user)}/tokens"))
 
     def make_token(self, create: Json) -> Json:
         """Make a token that may do no more than this client's; what it is, is in this answer only."""

@@ -24,7 +24,10 @@ MOST_RANKS = 10_000
 MOST_DATASETS = 32
 MOST_PARAMS = 100
 PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-DATASET = re.compile(r"([^/:\s]{1,255}/)?[a-z][a-z0-9.-]{0,49}(:\S{1,200})?")
+DATASET = re.compile(
+    r"([^/:\s]{1,255}/)?[a-z][a-z0-9.-]{0,49}(:\S{1,200})?|[^/:\s]{1,255}/[a-z][a-z0-9.-]{0,49}/[^:]{1,500}(:\S{1,200})?"
+)
+"""A dataset, or a part of one that is read through: USER/NAME/PART."""
 
 
 class Unitless(int):

@@ -11,6 +11,8 @@ from mlp.language import say
 from mlp.options import Option, duration, name, word
 from mlp.words import SCOPE_PREFIX
 
+MODES = ("copy", "read-through")
+
 
 def _count(text: object) -> int:
     if not str(text).isdecimal():
@@ -22,6 +24,12 @@ def _some(text: object) -> int:
     if _count(text) < 1:
         raise ValueError(say("must be at least 1"))
     return _count(text)
+
+
+def _mode(text: object) -> str:
+    if text not in MODES:
+        raise ValueError(say("is no way to use a source; right: {choices}", choices=" or ".join(MODES)))
+    return str(text)
 
 
 def scopes(text: object) -> tuple[str, ...]:
@@ -102,6 +110,10 @@ ENDPOINT = Option(
     shown_default=lambda: say("Amazon's"),
 )  # fmt: skip
 REGION = Option("region", lambda: say("the region of the object store (add)"), None, None, "NAME")
+MODE = Option(
+    "mode", lambda: say("copy has the platform copy all of it; read-through nothing but what jobs need (add)"), _mode, "copy", "MODE",
+    choices=" ".join(MODES),
+)  # fmt: skip
 OF_SECRET = Option(
     "secret",
     lambda: say("the secret that opens it, yours or your team's (add)"),

@@ -31,6 +31,7 @@ from mlp.verboptions import (
     LASTS,
     LEVEL,
     METRIC,
+    MODE,
     NO_BROWSER,
     NOTICE_EVENTS,
     OF_DATASET,
@@ -118,7 +119,7 @@ VERBS: tuple[Verb, ...] = (
         "data",
         lambda: say("list datasets, push and pull their files, copy object stores, remove them"),
         "data",
-        (OF_DATASET, ENDPOINT, REGION, OF_SECRET),
+        (OF_DATASET, ENDPOINT, REGION, OF_SECRET, MODE),
     ),
     Verb(
         "env",
@@ -421,7 +422,7 @@ def _data_call(call: ParsedLine) -> bool:
     act, names = call.names[0] if call.names else "ls", len(call.names) - 1
     if "tenant" in call.given and act not in {"push", "add"}:
         return False
-    if {"endpoint", "region", "secret"} & set(call.given) and act != "add":
+    if {"endpoint", "region", "secret", "mode"} & set(call.given) and act != "add":
         return False
     right = {
         "ls": names <= 1,

@@ -21,18 +21,22 @@ DatasetName = Annotated[
     ),
 ]
 DatasetState = Literal["creating", "ready", "error", "deleting"]
+SourceMode = Literal["copy", "read-through"]
 
 
 class DatasetSource(Request):
-    """Objects that a dataset is a copy of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
+    """Objects that a dataset is made of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
 
     `secret`: name of the secret of the user's own, or else of the tenant's, that opens it; none: it is open to everybody.
+    `mode`: `copy` has the platform copy all of it; with `read-through` nothing is copied: who reads a file gets it from there, and
+    a job what it names of it, which counts in the tenant's `rom` until no job needs it.
     """
 
     url: Annotated[str, Meta(max_length=1200)]
     endpoint: Annotated[str, Meta(max_length=300)] | None = None
     region: Annotated[str, Meta(max_length=40)] | None = None
     secret: Name | None = None
+    mode: SourceMode = "copy"
 
 
 class DatasetCreate(Request):
@@ -77,7 +81,7 @@ class Dataset(Response):
 class DatasetAccess(Response):
     """What a token may do with a dataset's files: told to the part of the platform that holds them.
 
-    `owner` is the system uid whose files they are; null: the platform's own.
+    `owner` is the system uid whose files they are; null: the platform's own. `through`: they are those of its source.
     """
 
     uid: str
@@ -86,6 +90,7 @@ class DatasetAccess(Response):
     tenant: str
     state: DatasetState
     owner: int | None
+    through: bool
 
 
 ONCE_PATTERN = r"^[0-9a-f]+$"
@@ -114,3 +119,27 @@ class StorageGive(Request):
     once: Once | None = None
     gone: Rom = 0
     took: Once | None = None
+
+
+class SourceOpen(Request):
+    """What is read of the source of the dataset with this uid: the object at a path of it, or a list of what has that in front.
+
+    A list is one page of at most `limit`, behind `after`; `flat`: without what lies deeper than the next `/`.
+    """
+
+    uid: Annotated[str, Meta(min_length=26, max_length=26)]
+    path: Annotated[str, Meta(max_length=4096)]
+    listed: bool = False
+    flat: bool = True
+    after: Annotated[str, Meta(max_length=4096)] = ""
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+
+
+class SourceAddress(Response):
+    """Where that is to be had for a few minutes, without a credential; what it was asked for, and no more."""
+
+    url: str
+    host: str
+    bucket: str
+    prefix: str
+    secret: bool

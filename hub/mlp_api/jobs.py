@@ -63,7 +63,8 @@ DataNames = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=500)]],
     Meta(
         max_length=32,
-        description="datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too",
+        description="datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too; "
+        "USER/NAME/PART has a part of one that is read through fetched",
     ),
 ]
 JobState = Literal["creating", "running", "finished", "error", "deleting"]

@@ -34,7 +34,7 @@ from mlp_hub.api.sessions import BrowserSession, xsrf_token
 from mlp_hub.api.sockets import close_all
 from mlp_hub.domain.environment import Environment, EnvironmentPhase
 from mlp_hub.web.site import make_application
-from platform_rig import Rig, node
+from platform_rig import FAST, Rig, node
 from waiting import PATIENCE_S, wait_for
 
 T = TypeVar("T")
@@ -63,6 +63,7 @@ class ApiRig:
     def __init__(self, root: Path, *, rates: Mapping[str, Rate] = PLENTY, recheck_s: float = 0.1) -> None:
         self.root = root
         self.config: Mapping[str, Any] = {}  # what is other than usual
+        self.endpoints: tuple[str, ...] = ()  # object stores that may be at private addresses
         self.figures: ProxyFigures | None = None
         self.hub = FakeHub()
         self.rates = rates
@@ -110,7 +111,8 @@ class ApiRig:
         hub_socket = self.root / "hub.sock"
         self._hub_server = HTTPServer(self.hub.application())
         self._hub_server.add_socket(bind_socket(hub_socket, 0o600))
-        self.rig = Rig(self.root, node("n1", 64, 65536))
+        policy = replace(FAST, data_endpoints=self.endpoints)
+        self.rig = Rig(self.root, node("n1", 64, 65536), policy=policy)
         self.platform = await self.rig.start()
         self.client = HubClient(f"http+unix://{quote(str(hub_socket), safe='')}/hub/api", SERVICE_TOKEN)
         await self._serve()
@@ -360,7 +362,7 @@ def parts_of_story(rig: ApiRig) -> None:
     """Make what most tests need: red with ann and its admin rita, ann's running job with a file, and the model net of it; blue with bob."""
     rig.tenant("red", "rita", members=("ann",))
     rig.tenant("blue", "blue", members=("bob",))
-    rig.job("ann", "digits", rig.ann, env={"SIM_DURATION": "7200"})
+    rig.job("ann", "digits", rig.ann)
     rig.until("ann", "digits", "running")
     (rig.rig.workspace("ann", "digits") / "ckpt" / "last.pt").write_text("weights")
     a_model(rig, "net")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ from mlp.client import Client
 from waiting import PATIENCE_S, wait_for
 
 _PROGRAM = """
-import logging, os, sys
+import json, logging, os, sys
 from pathlib import Path
 from mlp_hub.dav.__main__ import make_door, serve
 from mlp_hub.dav.service import ServiceDoor
@@ -32,10 +33,14 @@ known = ServiceDoor(Path(service), token)
 top = Path(root)
 roots = tenant_roots(top, top / "isolation", top / "secrets" / "isolation_key")
 tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]
-serve(where, make_door(top, known, roots=roots), known, tenants=tenants)
+serve(where, make_door(top, known, roots=roots, endpoints=json.loads(os.environ.get("ENDPOINTS", "[]"))), known, tenants=tenants)
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")
+
+
+def _environ(rig: ApiRig) -> dict[str, str]:
+    return {**os.environ, "ENDPOINTS": json.dumps(rig.endpoints)}
 
 
 class DavRig:
@@ -59,7 +64,7 @@ class DavRig:
             self.rig.data,
         ]
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(argv, stderr=log, stdout=log, env={**os.environ})
+            self.process = subprocess.Popen(argv, stderr=log, stdout=log, env=_environ(self.rig))
         found = wait_for(
             lambda: _LISTENS.search(self._log.read_text()), message=f"for {self._log} to name a port"
         )
@@ -127,7 +132,10 @@ class DavAt:
         places = [rig.root, rig.sockets[True], rig.data, self.socket, self.tenants, "tcp"]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, *map(str, places)], stderr=log, stdout=log
+                [sys.executable, "-c", _PROGRAM, *map(str, places)],
+                stderr=log,
+                stdout=log,
+                env=_environ(self.rig),
             )
         wait_for(self._serves, message="for files to be served")
 

@@ -99,6 +99,7 @@ class FalseStore:
         self.hang = threading.Event()
         self.hangs = False
         self.elsewhere = ""
+        self.pages: Callable[[dict[str, list[str]]], bytes] | None = None
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.host = f"127.0.0.1:{self._server.server_port}"
@@ -147,6 +148,8 @@ class FalseStore:
                     status, headers, body = 307, {"Location": store.elsewhere}, b""
                 elif "location" in query:
                     status, headers, body = 200, {}, b"<LocationConstraint/>"
+                elif not key and store.pages is not None:
+                    status, headers, body = 200, {}, store.pages(query)
                 elif not key:
                     status, headers, body = 200, {}, store.page(query.get("continuation-token", [""])[0])
                 else:

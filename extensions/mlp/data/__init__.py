@@ -88,14 +88,16 @@ def add(
     endpoint: str | None = None,
     region: str | None = None,
     secret: str | None = None,
+    mode: str = "copy",
     client: Client | None = None,
 ) -> tables.Sentences:
     """Make a dataset that the platform copies from `s3://BUCKET/PREFIX`; it returns at once, `ls` says how far it is.
 
+    With `mode="read-through"` nothing is copied: its files are those of the source, and jobs get what they name of it.
     `endpoint` is another object store than Amazon's, `secret` names what opens it. Raises `Refused`.
     """
     client = client or Client.from_env()
-    given = {"url": source, "endpoint": endpoint, "region": region, "secret": secret}
+    given = {"url": source, "endpoint": endpoint, "region": region, "secret": secret, "mode": mode}
     wanted = {"name": name, "size": 0, "source": {k: v for k, v in given.items() if v is not None}}
     return as_copied(client.make_dataset({**wanted, **({"tenant": tenant} if tenant else {})}))
 

@@ -49,6 +49,9 @@ def dataset_table(found: Sequence[Mapping[str, Any]]) -> Table:
 
 def _state(dataset: Mapping[str, Any]) -> str:
     state = str(dataset.get("state"))
+    through = (dataset.get("source") or {}).get("mode") == "read-through"
+    if through and state in {"creating", "ready"}:
+        return say("being looked at") if state == "creating" else say("read through")
     if state == "creating" and dataset.get("source"):
         return say("being copied, {n} %", n=dataset.get("progress") or 0)
     known = STATES.get(state)
@@ -159,6 +162,14 @@ def as_pulled(found: Pulled) -> Sentences:
 def as_copied(dataset: Mapping[str, Any]) -> Sentences:
     """Write that the platform copies, and how that is followed."""
     source = dataset.get("source") or {}
+    if source.get("mode") == "read-through":
+        line = say(
+            "{name} is read through from {url}. Whether that can be read says: {command}",
+            name=str(dataset.get("name")),
+            url=str(source.get("url")),
+            command=words.command("data ls"),
+        )
+        return Sentences([line], dict(dataset))
     line = say(
         "{name} is being copied from {url}. How far it is: {command}",
         name=str(dataset.get("name")),

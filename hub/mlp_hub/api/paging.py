@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypedDict, TypeVar
 
 from msgspec import Meta, Struct
 
 from mlp_hub.api.call import Call, Reply
+
+T = TypeVar("T")
 
 
 class PageAsked(TypedDict):
@@ -32,3 +34,10 @@ class ListPage(Struct, kw_only=True):
 def listed(call: Call, found: Sequence[object], cursor: str | None) -> Reply:
     """Answer with a page; `cursor` is where the next one begins, if there is one."""
     return Reply(call.encode(found), headers={"X-Next-Cursor": cursor} if cursor else {})
+
+
+def listed_by(call: Call, found: Sequence[T], key: Callable[[T], str], asked: ListPage) -> Reply:
+    """Answer with a page of what is in order of its keys; a cursor is the key of the last one that was shown."""
+    rest = [one for one in found if asked.cursor is None or key(one) > asked.cursor]
+    page = rest[: asked.limit]
+    return listed(call, page, key(page[-1]) if len(rest) > len(page) else None)

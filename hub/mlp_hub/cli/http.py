@@ -13,11 +13,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back: the status, 0 where nobody answered, and the body."""
+    """What came back: the status, 0 where nobody answered, the body, and where a list goes on."""
 
     status: int
     body: bytes = b""
     error: str = ""
+    following: str | None = None  # cursor of a list's next page
 
     def json(self) -> Any:
         """Return the decoded body; None where it is no JSON."""
@@ -86,7 +87,7 @@ def request(
     try:
         connection.request(method, path, body=data, headers=sent)
         got = connection.getresponse()
-        return HttpAnswer(got.status, got.read())
+        return HttpAnswer(got.status, got.read(), following=got.getheader("X-Next-Cursor"))
     except (OSError, http.client.HTTPException) as error:
         return HttpAnswer(0, error=str(error) or type(error).__name__)
     finally:

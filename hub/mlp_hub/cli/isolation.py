@@ -17,7 +17,14 @@ from mlp_language.render import say
 
 def show(settings: Settings, *, as_json: bool) -> int:
     """Print how each tenant's files are kept, and where they are on their way."""
-    found: list[dict[str, Any]] = ask_service(settings, "GET", "/tenants").json()
+    found: list[dict[str, Any]] = []
+    after = ""
+    while True:
+        page = ask_service(settings, "GET", f"/tenants?limit=1000{after}")
+        found += page.json()
+        if page.following is None:
+            break
+        after = f"&cursor={quote(page.following, safe='')}"
     rows = [{name: one[name] for name in ("name", "isolation", "data_root", "move")} for one in found]
     if as_json:
         sys.stdout.write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")

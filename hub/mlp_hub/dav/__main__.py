@@ -52,8 +52,14 @@ class _Gateway(wsgi.Gateway_10):
         return environ
 
 
-def make_door(root: Path, service: ServiceDoor, base: str = "", roots: TenantRoots | None = None) -> Door:
-    """Make the application over a storage tree; `roots` are those of tenants that have their own."""
+def make_door(
+    root: Path,
+    service: ServiceDoor,
+    base: str = "",
+    roots: TenantRoots | None = None,
+    endpoints: Sequence[str] = (),
+) -> Door:
+    """Make the application over a storage tree; `roots` are those of tenants that have their own, `endpoints` as the door has them."""
     root.mkdir(parents=True, exist_ok=True, mode=0o711)
     files = {f"{base}{path}": Files(service) for path in PATHS}
     app = WsgiDAVApp(
@@ -75,7 +81,15 @@ def make_door(root: Path, service: ServiceDoor, base: str = "", roots: TenantRoo
         manager = next(iter(files.values())).lock_manager
         return bool(manager is not None and manager.get_indirect_url_lock_list(reference(tree, parts)))
 
-    return Door(app, service, roots or TenantRoots(root), UploadPlaces(root), files, is_locked=is_locked)
+    return Door(
+        app,
+        service,
+        roots or TenantRoots(root),
+        UploadPlaces(root),
+        files,
+        is_locked=is_locked,
+        endpoints=endpoints,
+    )
 
 
 def serve(where: Place, door: Door, service: ServiceDoor, *, tenants: Sequence[Place] = ()) -> None:
@@ -97,6 +111,7 @@ def serve(where: Place, door: Door, service: ServiceDoor, *, tenants: Sequence[P
         door.ready.set()
 
     threading.Thread(target=begin, name="begin", daemon=True).start()
+    door.slow.start()
     for server in servers:
         threading.Thread(target=server.serve, name="serve", daemon=True).start()
         log.info("listening on %s", server.bind_addr)
@@ -142,7 +157,7 @@ def main() -> int:
         settings = Settings.load(os.environ)
         service = ServiceDoor(settings.service_socket, settings.secret("data_token"))
         roots = roots_of(settings)
-        door = make_door(settings.data_dir, service, settings.base, roots)
+        door = make_door(settings.data_dir, service, settings.base, roots, settings.data_endpoints)
         tenants: list[Place] = [settings.tenant_data_socket]
         if (pods := _pods(settings)) is not None:
             tenants.append(pods)

@@ -8,10 +8,11 @@ import json
 import logging
 import re
 import stat
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -22,6 +23,8 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.slow import SlowBodies
+from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.isolation import TenantRoots
@@ -34,12 +37,17 @@ Environ = dict[str, Any]
 Start = Callable[..., Any]
 App = Callable[[Environ, Start], Iterable[bytes]]
 
+STARTED = "mlp.started"
 READS = frozenset({"GET", "HEAD", "OPTIONS", "PROPFIND"})
 WRITES = frozenset({"PUT", "DELETE", "MKCOL", "COPY", "MOVE", "PROPPATCH", "LOCK", "UNLOCK", "POST"})
 MOST_OF_USER = 24
 """Safety: requests of one dataset's owner at a time: the others' find a thread."""
 MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
+MOST_THROUGH_OF_USER = 8
+"""Safety: of these, requests for files of a source: an endpoint that hardly sends keeps each of them."""
+MOST_THROUGH = 24
+"""Safety: requests for files of sources, of all users together: whatever endpoints do, files that are here find a thread."""
 XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
@@ -83,12 +91,17 @@ class Door:
         prefixes: Iterable[str],
         *,
         is_locked: Callable[[Tree, Parts, Environ], bool] = lambda *_: False,
+        endpoints: Sequence[str] = (),
     ) -> None:
+        """`endpoints`: those at private addresses that the operator named."""
+        self._sources = SourceClient(service, endpoints)
         self._parts = PartUploads(service, is_locked)
         self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
+        self.slow = SlowBodies()
         self._busy: Counter[str] = Counter()
         self._listing: Counter[str] = Counter()
+        self._through: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.ready = threading.Event()
 
@@ -154,15 +167,28 @@ class Door:
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
         with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
-            if method == "PROPFIND":
-                held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
+            self._hold(environ, asker, access, held)
+            yield from self._answer(environ, start, environ[TREE], parts[2:])
 
-            def still_there() -> None:
-                self._access(asker, user, name, language, write=False)
+    def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
+        """Open what a request of who may needs until it is answered."""
+        method, user, name = environ["REQUEST_METHOD"], access.user, access.name
+        if method == "PROPFIND":
+            held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
+        if access.through:
+            environ[TREE] = held.enter_context(self._source_tree(access))
+            return
 
-            opened = self._tree(access, still_there, write=method in WRITES)
-            tree = environ[TREE] = held.enter_context(opened)
-            yield from self._answer(environ, start, tree, parts[2:])
+        def still_there() -> None:
+            self._access(asker, user, name, access.language, write=False)
+
+        def still_may() -> bool:
+            return self._service.may(asker, user, name, write=True).status not in {401, 403}
+
+        writes = method in WRITES
+        environ[TREE] = held.enter_context(self._tree(access, still_there, write=writes))
+        if writes:
+            held.enter_context(self.slow.watched(environ, still_may))
 
     def _answer(self, environ: Environ, start: Start, tree: Tree, parts: Parts) -> Iterator[bytes]:
         """Answer a request of who may, for a path within a dataset."""
@@ -225,6 +251,22 @@ class Door:
         except OSError as error:
             raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
 
+    @contextlib.contextmanager
+    def _source_tree(self, access: Access) -> Iterator[Tree]:
+        """Open what the source of a dataset has."""
+        with self._turn(self._through, access.user, MOST_THROUGH_OF_USER):
+            if sum(self._through.values()) > MOST_THROUGH:
+                raise NotServed(
+                    429,
+                    msg(
+                        "{n} requests for files of sources are under way; try again in a moment",
+                        n=MOST_THROUGH,
+                    ),
+                    None,
+                    ("Retry-After", "1"),
+                )
+            yield SourceTree(self._sources, access)
+
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
         raw = environ["PATH_INFO"]
@@ -244,7 +286,15 @@ class Door:
         if said.status != 200:
             raise _said(said, asker)
         found = said.body
-        return Access(found["uid"], found["user"], found["name"], found["owner"], language, found["tenant"])
+        return Access(
+            found["uid"],
+            found["user"],
+            found["name"],
+            found["owner"],
+            language,
+            found["tenant"],
+            found["through"],
+        )
 
     def _delete(
         self, environ: Environ, start: Start, asker: DataAsker, said: ServiceAnswer
@@ -367,6 +417,12 @@ def _guarded(environ: Environ, start: Start) -> Start:
             status = "201 Created"
         ours = {name.lower() for name, _ in GUARD}
         kept = [(k, v) for k, v in headers if k.lower() not in ours and k.lower() != "server"]
+        if environ.get(STARTED):  # what was to come broke off: where nothing was sent yet, this is the answer
+            exc_info = exc_info or sys.exc_info()
+            request = environ.get("mlp.request")
+            if request is not None and not request.sent_headers:
+                request.outheaders = []
+        environ[STARTED] = True
         return start(status, [*kept, *GUARD], exc_info)
 
     return guarded

@@ -5,6 +5,7 @@ So they move with the file, are gone with it, and nothing else has to be kept in
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -12,6 +13,7 @@ from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 
 from mlp_hub.dav.resources import TREE, Files
 from mlp_hub.dav.tree import PROPERTIES, Parts, Tree, parts_of
+from mlp_hub.dav.upload import entry_room
 from mlp_language.message import msg
 
 MOST_BYTES = 3500
@@ -72,7 +74,8 @@ class Properties:
             raise full
         if not dry_run:
             tree, parts = self._place(norm_url, environ)
-            try:
-                tree.set_attribute(parts, PROPERTIES, value)
-            except OSError as error:
-                raise full from error
+            with entry_room(tree, self._provider.service) if value else contextlib.nullcontext():
+                try:
+                    tree.set_attribute(parts, PROPERTIES, value)
+                except OSError as error:
+                    raise full from error

@@ -15,7 +15,7 @@ from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.copying import Copy
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tree import Parts, Tree, parts_of
-from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error
+from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error, entry_room
 from mlp_language.message import msg
 
 TREE, LENGTH, MADE, LISTED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed"
@@ -293,10 +293,11 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
         return made
 
     def create_collection(self, name: str) -> None:
-        try:
-            self.tree.make_folder((*self.parts, name))
-        except OSError as error:
-            raise disk_error(error) from error
+        with entry_room(self.tree, self.provider.service):
+            try:
+                self.tree.make_folder((*self.parts, name))
+            except OSError as error:
+                raise disk_error(error) from error
 
     def support_recursive_delete(self) -> bool:
         return False

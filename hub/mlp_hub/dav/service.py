@@ -67,6 +67,7 @@ class Access:
     owner: int | None
     language: str = ""
     tenant: str = ""
+    through: bool = False  # its files are those of its source
 
 
 class StorageRoom(Protocol):
@@ -137,6 +138,10 @@ class ServiceDoor:
     def _later(self, what: dict[str, object]) -> None:
         self._untold.append({"once": secrets.token_hex(16), **what})
         self._news.set()
+
+    def open_source(self, what: dict[str, object], language: str = "") -> ServiceAnswer:
+        """Ask where something of a dataset's source is to be had, for who may read the dataset."""
+        return self.ask("PUT", "/stored:open", self._own, what, language=language)
 
     def begun(self) -> bool:
         """Tell that nothing is under way here; whether it was heard."""

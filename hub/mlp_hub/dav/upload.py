@@ -7,7 +7,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from wsgidav.dav_error import (
     HTTP_BAD_REQUEST,
@@ -20,6 +20,7 @@ from wsgidav.dav_error import (
 from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import PROPERTIES, Parts, Tree
+from mlp_hub.executors.mounted.sizes import ENTRY
 from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20
@@ -47,7 +48,8 @@ class Upload:
         self._hash = hashlib.sha256()
         self._open = False
         if length is not None:
-            self._take(length)
+            # what is empty takes an entry at least, of which room is seen to be there
+            self._take(length or ENTRY)
         try:
             self._name, self._file = tree.new_file()
         except OSError as error:
@@ -100,7 +102,8 @@ class Upload:
             with contextlib.suppress(OSError):  # all is on the disk by now, or was refused
                 self._file.close()
         self._open = False
-        self._give(self._written, old)
+        # of what is empty only a look tells what it takes
+        self._give(self._written, old or int(not self._written))
 
     def abort(self) -> None:
         """Leave all as it was; nothing where it was put into place."""
@@ -121,6 +124,18 @@ class Upload:
     def _give(self, grown: int, gone: int = 0) -> None:
         self._service.give(self._tree.access.uid, self._granted, grown, gone)
         self._granted = 0
+
+
+@contextlib.contextmanager
+def entry_room(tree: Tree, service: StorageRoom) -> Iterator[None]:
+    """Have room for one more entry while it is made; what all of them take is found by looking. Raises `DAVError`."""
+    said = service.take(tree.access.uid, ENTRY, tree.access.language)
+    if said.status != 200:
+        raise refusal(said.status, said.body, said.message)
+    try:
+        yield
+    finally:
+        service.give(tree.access.uid, ENTRY, 0, 1)
 
 
 def attributes_of(tree: Tree, parts: Parts, fd: int, digest: bytes, *, fresh: bool = False) -> None:

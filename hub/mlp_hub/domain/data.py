@@ -17,6 +17,8 @@ ROOTS = (DATA, "/datasets", "/mnt")
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,49}")
 _USER = re.compile(r"(?!\.\.?$)[^/:\s]{1,255}")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+PART_MAX = 500
+"""Safety: bytes of the path of a part: as many of them as a job may name are kept with it."""
 _SHOWN = 100
 """Safety: characters of a bad value that are repeated in the answer."""
 
@@ -32,14 +34,16 @@ class DataUse:
     name: str
     path: str | None = None  # as it was asked for
     uid: str = ""
+    part: str = ""  # the path in it that the job needs, of one that is read through; empty: all
 
     def title(self, reader: str) -> str:
         """How a user's own are named, and others': `digits`, `ann/digits`."""
         return self.name if self.user == reader else f"{self.user}/{self.name}"
 
     def asked(self, reader: str) -> str:
-        """Write it as who reads it asks for it: `ann/digits:train`."""
-        return self.title(reader) + (f":{self.path}" if self.path is not None else "")
+        """Write it as who reads it asks for it: `ann/digits:train`, `ann/digits/2026/may`."""
+        named = f"{self.user}/{self.name}/{self.part}" if self.part else self.title(reader)
+        return named + (f":{self.path}" if self.path is not None else "")
 
     @property
     def default(self) -> str:
@@ -55,23 +59,31 @@ class DataUse:
 
 
 def parse(text: str, user: str) -> DataUse:
-    """Read `NAME[:PATH]` or `USER/NAME[:PATH]` of a user; raise `Refused` for what is none."""
+    """Read `NAME[:PATH]`, `USER/NAME[:PATH]` or `USER/NAME/PART[:PATH]` of a user; raise `Refused` for what is none."""
     whose, colon, path = text.partition(":")
-    owner, slash, name = whose.rpartition("/")
-    if not slash:
-        owner = user
-    if not _NAME.fullmatch(name) or not _USER.fullmatch(owner):
+    owner, name, part = (*whose.split("/", 2), "", "")[:3] if "/" in whose else (user, whose, "")
+    if not _NAME.fullmatch(name) or not _USER.fullmatch(owner) or not _is_part(part):
         _refuse(
             msg(
-                "data {given} names no dataset; right: NAME, USER/NAME, or either with :PATH behind it, as in digits:train",
+                "data {given} names no dataset; right: NAME, USER/NAME, or either with :PATH behind it, as in digits:train; "
+                "of one that is read through USER/NAME/PART, too",
                 given=_clip(text),
             )
         )
     if not colon:
-        return DataUse(owner, name)
-    use = DataUse(owner, name, path.rstrip("/"))
+        return DataUse(owner, name, part=part)
+    use = DataUse(owner, name, path.rstrip("/"), part=part)
     _check_path(text, use.target)
     return use
+
+
+def _is_part(part: str) -> bool:
+    """Tell whether this is a path in a dataset, or nothing."""
+    return not part or (
+        len(part.encode(errors="replace")) <= PART_MAX
+        and part.isprintable()
+        and all(each not in {"", ".", ".."} for each in part.split("/"))
+    )
 
 
 def _check_path(text: str, target: str) -> None:

@@ -33,15 +33,23 @@ HOLDING_DATASETS = frozenset(D)
 """Phases in which a dataset takes storage."""
 
 
+class SourceMode(StrEnum):
+    """What a dataset has of its source."""
+
+    COPY = "copy"  # all of it, copied once and when it is asked for
+    READ_THROUGH = "read-through"  # nothing: who reads gets it from there, and jobs what they name, while they are not over
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectSource:
-    """Objects that a dataset is a copy of: a bucket and a prefix at an endpoint (empty: Amazon's), and which secret opens it."""
+    """Objects that a dataset is made of: a bucket and a prefix at an endpoint (empty: Amazon's), and which secret opens it."""
 
     bucket: str
     prefix: str
     endpoint: str = ""
     region: str = ""
     secret: str = ""  # empty: nobody asks for one
+    mode: str = SourceMode.COPY
 
     @property
     def url(self) -> str:
@@ -55,15 +63,19 @@ class Dataset:
 
     item: StoredItem
     phase: DatasetPhase
-    size: int  # bytes that were asked for
     progress: int
     message: Message = NOTHING
     source: ObjectSource | None = None
 
     @property
     def is_copied(self) -> bool:
-        """Whether the platform copies it from its source now."""
+        """Whether the platform copies it from its source now, or looks whether that can be read through."""
         return self.source is not None and self.phase is D.CREATING
+
+    @property
+    def is_read_through(self) -> bool:
+        """Whether its files are those of its source, of which none is here but what jobs need."""
+        return self.source is not None and self.source.mode == SourceMode.READ_THROUGH
 
 
 def check_dataset_move(dataset: Dataset, new: DatasetPhase) -> None:

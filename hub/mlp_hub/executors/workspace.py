@@ -32,7 +32,11 @@ LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class OpenSource:
-    """Objects of a bucket to be copied, with the credentials; `allowed`: endpoints that may be at private addresses."""
+    """Objects of a bucket to be copied, with the credentials; `allowed`: endpoints that may be at private addresses.
+
+    `wanted`: the paths below it that are to be there, beside what is there of it, `""` is all; none of them: whether it can be read.
+    Without `wanted` all is copied, and what is gone there is removed here.
+    """
 
     bucket: str
     prefix: str
@@ -42,6 +46,18 @@ class OpenSource:
     key: str = field(default="", repr=False)
     token: str = field(default="", repr=False)
     allowed: tuple[str, ...] = ()
+    wanted: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAsk:
+    """One request to a source: for the object at a key, or for a page of the list of keys that begin with it."""
+
+    key: str
+    listed: bool = False
+    flat: bool = True
+    after: str = ""
+    limit: int = 1000
 
 
 class Unfinished(Exception):  # noqa: N818 - what became of it
@@ -217,7 +233,7 @@ class Workspace(Protocol):
         ...
 
     async def stored_size(self, of: StoredPlace) -> int:
-        """Add up the lengths of the files of something that is stored; 0 where there are none."""
+        """Return what the files of something that is stored count: their lengths, and beyond some their number; 0 where there are none."""
         ...
 
     async def manifest(self, of: StoredPlace) -> Contents | None:
@@ -248,6 +264,14 @@ class Workspace(Protocol):
 
         Refuses with the reason; `OSError` where it may go better if it is asked for again, which goes on from there.
         """
+        ...
+
+    async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
+        """Remove what was fetched of a source, as it came; files that were changed or put beside it stay."""
+        ...
+
+    async def address(self, source: OpenSource, ask: SourceAsk) -> str:
+        """Return the address of one request to a source: it holds for a few minutes, and has no credential in it."""
         ...
 
     async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:

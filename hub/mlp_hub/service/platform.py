@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.job import Job
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
@@ -142,7 +143,15 @@ class Platform:
         self._networks = Networks(db, policy.job_network)
         self.queue = WorkQueue(policy.backoff_s, policy.backoff_max_s)
         self.reconciler = Reconciler(
-            self.queue, self.board, executor, self.metrics, clock, policy, self.lease, self._networks
+            self.queue,
+            self.board,
+            executor,
+            self.metrics,
+            clock,
+            policy,
+            self.lease,
+            self._networks,
+            self._data_ready,
         )
         self._places = TenantPlaces(self.queue, db, executor, self.lease, clock)
         self._images = ImagesUsed(self.queue, db, executor, self.lease, clock)
@@ -261,7 +270,7 @@ class Platform:
             ),
             place_s=policy.grace_s + PLACE_S,
         )
-        self.storage = StorageLedger(clock, self.drains.nodes)
+        self.storage = StorageLedger(clock, self.drains.nodes, self.disk.free)
         stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,
@@ -523,6 +532,9 @@ class Platform:
     def _forget_places(self) -> None:
         self.submissions.forget_places()
         self.sights.forget()
+
+    async def _data_ready(self, job: Job) -> None:
+        await self.datasets.ready_for(job)  # which is made after who asks
 
     async def _sweep(self) -> None:
         while True:

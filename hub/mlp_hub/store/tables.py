@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0037"
+REVISION = "0038"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -459,7 +459,6 @@ dataset = Table(
     metadata,
     Column("uid", String(26), ForeignKey("stored.uid"), primary_key=True),
     Column("phase", String(16), nullable=False),
-    Column("size", BigInteger, nullable=False),
     Column("progress", Integer, nullable=False),
     Column("message", Text, nullable=False),
     Column("source", Text),  # what it is a copy of; none: it is uploaded

@@ -218,6 +218,22 @@ def test_files_leave_their_dataset_by_no_way(rig: ApiRig, dav: DavRig, data: str
     assert dav.ask("GET", f"{data}/f").body == b"x"
 
 
+def test_what_is_empty_takes_room_too_and_none_is_made_where_there_is_none(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    for n in range(60):
+        assert dav.ask("MKCOL", f"{data}/d{n}").status == 201
+        assert dav.ask("PUT", f"{data}/f{n}", b"").status == 201
+    settled(rig, team, 20 * 4096)
+    assert dav.ask("DELETE", f"{data}/f0").status == 204
+    settled(rig, team, 19 * 4096)
+    assert rig.ask("PUT", f"/tenants/{team}", {"rom": 19 * 4096}, token=rig.root_user).status == 200
+    assert dav.ask("MKCOL", f"{data}/more").status == 507
+    assert dav.ask("PUT", f"{data}/more", b"").status == 507
+    prop = b'<propertyupdate xmlns="DAV:"><set><prop><x xmlns="urn:x">text</x></prop></set></propertyupdate>'
+    assert b"507" in dav.ask("PROPPATCH", f"{data}/f1", prop).body
+
+
 def test_links_are_never_followed(rig: ApiRig, dav: DavRig, data: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")

@@ -14,7 +14,7 @@ import tritonclient.http as triton
 from app_rig import AppRig, door, play_apps
 from mlp_api.apps import AppScale
 from mlp_api.models import ModelCreate
-from mlp_api.types import TenantUpdate
+from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub import sandbox
 from mlp_hub.domain.app_usage import AppUse
 from mlp_hub.domain.errors import Reason, Refused
@@ -213,6 +213,33 @@ def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
         await rig.endpoint(lambda e: bool(e.replicas))
         await until(lambda: rig.platform.apps.remove("ann"), what="apps to be gone")
         assert await rig.executor.known() == []
+
+    play_apps(tmp_path, story)
+
+
+def test_an_app_of_who_left_its_tenant_ends_with_the_reason_though_jobs_may_finish(tmp_path: Path) -> None:
+    async def story(rig: AppRig) -> None:
+        tenants = rig.platform.tenants
+        await tenants.create(TenantCreate(name="red", leavers="finish"))
+        await tenants.set_member("red", "ann")
+        await rig.submit("long", code="import time; time.sleep(600)", tenant="red", cpu=0.5, ram=100)
+        await rig.until("long", "running")
+        await rig.deploy(
+            "web", "", command='exec python -m http.server "$PORT" --bind 127.0.0.1', tenant="red"
+        )
+        await rig.endpoint(lambda e: bool(e.replicas), "web")
+        await tenants.remove_member("red", "ann", actor="rita")
+        told = await rig.app(lambda a: a.phase == "waiting" and not a.running, "web")
+        assert "ann is not a member of tenant red any more, and an app has no end of its own" in str(
+            told.message
+        )
+        await rig.endpoint(lambda e: not e.replicas, "web")
+        assert (await rig.until("long", "running")).phase == "running"
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "long")
+        await rig.until("long", "cancelled")
+        await rig.restart()
+        told = await rig.app(lambda a: a.phase == "waiting", "web")
+        assert not told.running, "nothing starts it anew"
 
     play_apps(tmp_path, story)
 

@@ -351,7 +351,7 @@ def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
         await p.secrets.put("store", KEYS, tenant="red", actor="admin")
         item = StoredItem("set", StoredKind.DATASET, "red", "ann", "pets", 0.0)
         source = ObjectSource("photos", "", "", "", "store")
-        found = DatasetRow(item, DatasetPhase.READY, 0, 100, source=source)
+        found = DatasetRow(item, DatasetPhase.READY, 100, source=source)
         sources = DataSources(p.secrets, ())
         assert (await rig.db.read(lambda tx: sources.opened(tx, found))).key_id == KEYS["access_key_id"]
         await p.tenants.remove_member("red", "ann")

@@ -35,7 +35,7 @@ def filled(db: Database) -> Database:
             tx.jobs.insert(Job(uid("j", at), spec, Phase.QUEUED, Target.RUN, submitted_at=float(at)))
             data = StoredItem(uid("d", at), StoredKind.DATASET, tenant, user, tenant, float(at))
             tx.stored.put(data)
-            tx.datasets.put(Dataset(data, DatasetPhase.READY, 0, 100))
+            tx.datasets.put(Dataset(data, DatasetPhase.READY, 100))
             model = StoredItem(uid("m", at), StoredKind.MODEL, tenant, user, f"{tenant}@1", float(at))
             tx.stored.put(model)
             tx.models.put(ModelVersion(model, tenant, 1, ModelPhase.READY, ModelSource("x"), "{}"))

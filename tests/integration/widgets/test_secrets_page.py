@@ -44,7 +44,7 @@ def test_a_persons_secret_is_set_offered_for_a_copy_set_anew_and_removed(
     page = pages.panel("datasets")
     expect(region(page)).to_contain_text("No secrets yet")
     set_by_keyboard(page)
-    page.get_by_role("button", name="Copy from an object store").click()
+    page.get_by_role("button", name="Use an object store").click()
     expect(page.locator("datalist option[value=lab]")).to_have_count(1)
     expect(page.locator("datalist option[value=shared]")).to_have_count(1)
     page.get_by_role("button", name="Cancel").click()

@@ -103,6 +103,7 @@ OTHER_SCOPES = {
     "GET /users/{user}/quota": (scopes.TENANTS_READ, "shows tenants"),
     "PUT /stored:take": (scopes.STORED_WRITE, "asked by what holds files, with a token for that alone"),
     "PUT /stored:give": (scopes.STORED_WRITE, "same"),
+    "PUT /stored:open": (scopes.STORED_WRITE, "same"),
     "PUT /stored:begun": (scopes.STORED_WRITE, "same"),
     "PUT /gateway:admit": (scopes.GATEWAY, "asked by the gateway to apps, with a token for that alone"),
     "PUT /gateway:enter": (scopes.GATEWAY, "same"),

@@ -111,6 +111,18 @@ export class Client {
     return Array.isArray(body) ? { items: body, next, total } : { items: body.items, next: body.next_cursor ?? next, total };
   }
 
+  /** All of a list, page by page, for what is shown as a whole or chosen from. */
+  async all<T>(path: string): Promise<Page<T>> {
+    const items: T[] = [];
+    let next: string | null = null;
+    do {
+      const page: Page<T> = await this.list<T>(`${path}?limit=1000${next === null ? "" : `&cursor=${enc(next)}`}`);
+      items.push(...page.items);
+      next = page.next === next ? null : page.next;
+    } while (next !== null);
+    return { items, next: null, total: items.length };
+  }
+
   post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
     return this.send<T>("POST", path, body, headers);
   }

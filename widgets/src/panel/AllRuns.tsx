@@ -36,7 +36,7 @@ export function AllRunsPage(): JSX.Element {
   const [team, setTeam] = useState("");
   const [limit, setLimit] = useState(PAGE);
   const search = useSettled(searchOf(words, state, team, user));
-  const teams = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
+  const teams = useLoad("tenants", () => client.all<Tenant>(paths.tenants));
   const runs = useLoad(`all runs ${search} ${limit}`, () => client.get<RunPage>(paths.allRuns(search, limit)), EVERY);
   // what is shown stays until the answer to another search is there
   const last = useRef<RunPage | null>(null);

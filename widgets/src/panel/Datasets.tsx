@@ -21,12 +21,15 @@ const PAGE = 100;
 const MINUTE = 60_000;
 const NAMED = /^[a-z][a-z0-9.-]{0,49}$/;
 
+const isThrough = (of: Dataset): boolean => of.source?.mode === "read-through";
+
 function State({ of }: { of: Dataset }): JSX.Element {
   const progress = { progress: of.progress };
+  const coming = of.source ? t("being copied, {progress} %", progress) : t("being uploaded, {progress} %", progress);
   const [kind, text] = {
-    creating: ["busy", of.source ? t("being copied, {progress} %", progress) : t("being uploaded, {progress} %", progress)],
-    ready: ["good", t("ready")],
-    error: ["bad", t("not whole, {progress} %", progress)],
+    creating: ["busy", isThrough(of) ? t("being looked at") : coming],
+    ready: ["good", isThrough(of) ? t("read through") : t("ready")],
+    error: ["bad", isThrough(of) ? t("cannot be read") : t("not whole, {progress} %", progress)],
     deleting: ["idle", t("being deleted")],
   }[of.state] as [string, string];
   return <Chip kind={kind}>{text}</Chip>;
@@ -104,7 +107,7 @@ export function DatasetsPage(): JSX.Element {
       ) : (
         <p class="mlp-tools">
           <button type="button" class="mlp-button" onClick={() => setCopied(true)}>
-            {t("Copy from an object store")}
+            {t("Use an object store")}
           </button>
         </p>
       )}
@@ -173,6 +176,8 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
   const [url, setUrl] = useState("s3://");
   const [endpoint, setEndpoint] = useState("");
   const [secret, setSecret] = useState("");
+  const [mode, setMode] = useState("copy");
+  const [region, setRegion] = useState("");
   const [tenant, setTenant] = useState(session.tenants[0] ?? "");
   const { run, busy, error } = useRun(done);
   const known = useLoad(`secrets ${tenant}`, async () => {
@@ -183,22 +188,33 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
   const clash = taken.includes(name) ? t("There is one of this name; choose another one") : null;
   const wrong = clash ?? (!name || NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
   const start = async (): Promise<void> => {
-    const source = { url, endpoint: endpoint || null, secret: secret || null };
+    const source = { url, endpoint: endpoint || null, secret: secret || null, region: region || null, mode };
     await client.post<Dataset>(paths.datasets(session.username), { name, size: 0, tenant: tenant || null, source });
     close();
   };
   return (
-    <section class="mlp-section mlp-upload" aria-label={t("Copy from an object store")}>
-      <h2>{t("Copy from an object store")}</h2>
+    <section class="mlp-section mlp-upload" aria-label={t("Use an object store")}>
+      <h2>{t("Use an object store")}</h2>
       {error ? <ErrorBox error={error} /> : null}
       <Field label={t("Name")} name="name" value={name} onInput={setName} error={wrong} autofocus />
       <Field label={t("Source, as s3://BUCKET/PREFIX")} name="url" value={url} onInput={setUrl} />
       <Field label={t("Endpoint; none: Amazon's")} name="endpoint" value={endpoint} onInput={setEndpoint} />
       <Field label={t("Secret that opens it, yours or your team's; none: open to everybody")} name="secret" value={secret} onInput={setSecret} choices={known.data ?? []} />
+      <Select
+        label={t("What is here of it")}
+        name="mode"
+        value={mode}
+        onChange={setMode}
+        options={[
+          ["copy", t("all: it is copied")],
+          ["read-through", t("nothing but what jobs name: it is read through")],
+        ]}
+      />
+      {mode === "copy" ? null : <Field label={t("Region of the bucket; none: us-east-1")} name="region" value={region} onInput={setRegion} />}
       {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
       <p class="mlp-tools">
-        <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, t("{name} is being copied", { name }))}>
-          {t("Copy")}
+        <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, mode === "copy" ? t("{name} is being copied", { name }) : t("{name} is being looked at", { name }))}>
+          {mode === "copy" ? t("Copy") : t("Add")}
         </button>
         <button type="button" class="mlp-button" onClick={close}>
           {t("Cancel")}
@@ -222,9 +238,9 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
   return (
     <>
       <PageHead title={name} sub={[d.tenant, bytes(d.used), t("made {time}", { time: clock(d.made_at, now) })].join(" · ")}>
-        {mine && d.source && d.state !== "creating" ? (
-          <button type="button" class="mlp-button" disabled={again.busy} onClick={() => void again.run(() => client.put(`${path}:sync`), t("{name} is being copied", { name }))}>
-            {t("Fetch what changed")}
+        {mine && d.source && d.state !== "creating" && !(isThrough(d) && d.state === "ready") ? (
+          <button type="button" class="mlp-button" disabled={again.busy} onClick={() => void again.run(() => client.put(`${path}:sync`), isThrough(d) ? t("{name} is being looked at", { name }) : t("{name} is being copied", { name }))}>
+            {isThrough(d) ? t("Look again") : t("Fetch what changed")}
           </button>
         ) : null}
         {mine ? (
@@ -237,8 +253,8 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
       <p class="mlp-standing">
         <State of={d} /> {d.message}
       </p>
-      {d.source ? <p class="mlp-standing">{t("A copy of {url}", { url: d.source.url })}</p> : null}
-      {d.state === "deleting" ? null : <DataFiles of={d} writes={mine && !(d.source && d.state === "creating")} changed={found.reload} />}
+      {d.source ? <p class="mlp-standing">{isThrough(d) ? t("Read through from {url}; its size is what jobs have of it now", { url: d.source.url }) : t("A copy of {url}", { url: d.source.url })}</p> : null}
+      {d.state === "deleting" || (isThrough(d) && d.state !== "ready") ? null : <DataFiles of={d} writes={mine && !isThrough(d) && !(d.source && d.state === "creating")} changed={found.reload} />}
       {asked ? (
         <Question title={t("Delete dataset {name}?", { name })} busy={busy} no={() => setAsked(false)} yes={() => void run(() => remove(client, d), t("{name} is being deleted", { name }))}>
           {t("Its files, {size}, are removed for good.", { size: bytes(d.used) })}

@@ -132,7 +132,7 @@ function Recent({ user }: { user: string }): JSX.Element {
 function Tokens({ user }: { user: string }): JSX.Element {
   const { client } = useHub();
   const now = useNow(60_000);
-  const found = useLoad(`tokens ${user}`, () => client.get<TokenInfo[]>(paths.tokens(user)));
+  const found = useLoad(`tokens ${user}`, () => client.all<TokenInfo>(paths.tokens(user)).then((page) => page.items));
   return (
     <section class="mlp-card" aria-label={t("Tokens")}>
       <div class="mlp-card-head">

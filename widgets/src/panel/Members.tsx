@@ -42,7 +42,7 @@ export function joined(made: Member): string {
 
 export function Members({ tenant }: { tenant: string }): JSX.Element {
   const { client } = useHub();
-  const members = useLoad(`members ${tenant}`, () => client.list<Member>(paths.members(tenant)));
+  const members = useLoad(`members ${tenant}`, () => client.all<Member>(paths.members(tenant)));
   const [removing, setRemoving] = useState<string | null>(null);
   const items = members.data?.items ?? [];
   const { run, busy, error, clear } = useRun(async () => {

@@ -219,7 +219,7 @@ export function QueuePage(): JSX.Element {
   const { client } = useHub();
   const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
   const scheduling = useLoad("scheduling", () => client.get<Scheduling>(paths.scheduling));
-  const owners = useLoad("queue-tenants", () => client.list<Tenant>(paths.tenants), EVERY);
+  const owners = useLoad("queue-tenants", () => client.all<Tenant>(paths.tenants), EVERY);
   const live = useQueueHints(client, () => void queue.reload());
   const [tenant, setTenant] = useState("");
   const all = queue.data?.items ?? [];

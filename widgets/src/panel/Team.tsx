@@ -112,7 +112,7 @@ export function Caps({ tenant }: { tenant: string }): JSX.Element {
 
 function CapForm({ tenant, of, known, done, close }: { tenant: string; of: MemberCap; known: MemberCap[]; done: () => void; close: () => void }): JSX.Element {
   const { client, say } = useHub();
-  const members = useLoad(`members ${tenant}`, () => client.list<Member>(paths.members(tenant)));
+  const members = useLoad(`members ${tenant}`, () => client.all<Member>(paths.members(tenant)));
   const [user, setUser] = useState(of.user ?? "");
   const shown = (value: number | null): string => (value === null ? "" : String(value));
   const start = (cap: MemberCap | undefined): Record<CapField, string> => ({ cpu: shown(cap?.cpu ?? null), gpu: shown(cap?.gpu ?? null), jobs: shown(cap?.jobs ?? null) });

@@ -67,7 +67,7 @@ const columns = (): Column<Tenant>[] => [
 
 export function TenantsPage(): JSX.Element {
   const { client } = useHub();
-  const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants), EVERY);
+  const tenants = useLoad("tenants", () => client.all<Tenant>(paths.tenants), EVERY);
   const items = tenants.data?.items ?? [];
   return (
     <>
@@ -92,7 +92,7 @@ export function TenantsPage(): JSX.Element {
 
 export function NewTenantPage(): JSX.Element {
   const { client, say } = useHub();
-  const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
+  const tenants = useLoad("tenants", () => client.all<Tenant>(paths.tenants));
   const save = async (texts: Texts, r: Read): Promise<void> => {
     const made = await client.post<Tenant>(paths.tenants, create(texts, r));
     say(t("Tenant {name} created", { name: made.name }));
@@ -227,7 +227,7 @@ function TenantQueue({ rows, order, done }: { rows: QueueEntry[]; order: string;
 
 function Edit({ tenant, queue, done, cancel }: { tenant: Tenant; queue: QueueEntry[]; done: () => void; cancel: () => void }): JSX.Element {
   const { client } = useHub();
-  const others = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
+  const others = useLoad("tenants", () => client.all<Tenant>(paths.tenants));
   // the form keeps what is typed; only the figures of the preview follow what happens
   return (
     <section class="mlp-card" aria-label={t("Edit quota")}>

@@ -207,7 +207,7 @@ function AddToTenant({ user, busy, error, close, add }: {
   add: (tenant: string, role: string) => void;
 }): JSX.Element {
   const { client } = useHub();
-  const tenants = useLoad("tenants", () => client.list<Tenant>(paths.tenants));
+  const tenants = useLoad("tenants", () => client.all<Tenant>(paths.tenants));
   const free = (tenants.data?.items ?? []).filter((one) => !user.tenants.includes(one.name)).map((one) => one.name);
   const [chosen, setChosen] = useState("");
   const [role, setRole] = useState("member");

@@ -19,7 +19,7 @@ const sources = (): [string, string][] => [["now", t("From now on")], ["1", t("T
 
 export function WhatIfPage(): JSX.Element {
   const { client } = useHub();
-  const tenants = useLoad("what-if-tenants", () => client.list<Tenant>(paths.tenants));
+  const tenants = useLoad("what-if-tenants", () => client.all<Tenant>(paths.tenants));
   const nodes = useLoad("what-if-nodes", () => client.list<Node>("/nodes"));
   const scheduling = useLoad("what-if-scheduling", () => client.get<Scheduling>(paths.scheduling));
   const error = tenants.error ?? nodes.error ?? scheduling.error;

@@ -8,6 +8,8 @@ from mlp_api.datasets import (
     DatasetCreate,
     DatasetHeartbeat,
     DatasetState,
+    SourceAddress,
+    SourceOpen,
     StorageGive,
     StorageTake,
 )
@@ -95,6 +97,11 @@ async def begun(call: Call) -> str:
     return ""
 
 
+async def open_source(call: Call) -> SourceAddress:
+    """Say where something of a dataset's source is to be had: asked by the part that holds files, for who may read it."""
+    return await call.platform.datasets.open_source(call.body)
+
+
 _DATASETS = "/users/{user}/datasets"
 _DATASET = f"{_DATASETS}/{{dataset}}"
 S, P = Relation.SELF, Relation.PLATFORM
@@ -155,5 +162,15 @@ ROUTES = (
     ),
     Route("PUT", "/stored:take", take, "Storage is going to be written", P, STORED_WRITE, body=StorageTake),
     Route("PUT", "/stored:give", give, "Storage was written", P, STORED_WRITE, body=StorageGive),
+    Route(
+        "PUT",
+        "/stored:open",
+        open_source,
+        "Something of a source is read",
+        P,
+        STORED_WRITE,
+        body=SourceOpen,
+        reply=SourceAddress,
+    ),
     Route("PUT", "/stored:begun", begun, "What holds files has begun", P, STORED_WRITE),
 )

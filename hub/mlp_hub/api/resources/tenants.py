@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from mlp_api.previews import TenantPreview
 from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
-from mlp_hub.api.call import Call
+from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.decode import clip
 from mlp_hub.api.hubclient import Person
+from mlp_hub.api.paging import ListPage, listed_by
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
@@ -18,10 +19,19 @@ from mlp_hub.domain.tenant import Member as Place
 from mlp_language.message import msg
 
 
-async def list_(call: Call) -> Sequence[Tenant]:
-    """List the tenants that the caller may know of."""
+class TenantsPage(ListPage, forbid_unknown_fields=True):
+    """Which tenants, by name."""
+
+
+class MembersPage(ListPage, forbid_unknown_fields=True):
+    """Which members, by name."""
+
+
+async def list_(call: Call) -> Reply:
+    """List the tenants that the caller may know of, by name."""
     asker = call.principal
-    return await call.platform.tenants.list(None if asker.is_platform_admin else asker.name)
+    found = await call.platform.tenants.list(None if asker.is_platform_admin else asker.name)
+    return listed_by(call, found, lambda tenant: tenant.name, call.query)
 
 
 async def create(call: Call) -> Tenant:
@@ -62,9 +72,10 @@ async def usage(call: Call) -> Usage:
     return await call.platform.tenants.usage(call.params["tenant"])
 
 
-async def members(call: Call) -> Sequence[Member]:
-    """List a tenant's members."""
-    return await call.platform.tenants.members(call.params["tenant"])
+async def members(call: Call) -> Reply:
+    """List a tenant's members, by name."""
+    found = await call.platform.tenants.members(call.params["tenant"])
+    return listed_by(call, sorted(found, key=lambda one: one.user), lambda member: member.user, call.query)
 
 
 async def get_member(call: Call) -> Member:
@@ -151,7 +162,16 @@ _MEMBER = "/tenants/{tenant}/members/{user}"
 R, W = TENANTS_READ, TENANTS_WRITE
 
 ROUTES = (
-    Route("GET", "/tenants", list_, "List the caller's tenants", Relation.ANYBODY, R, reply=list[Tenant]),
+    Route(
+        "GET",
+        "/tenants",
+        list_,
+        "List the caller's tenants",
+        Relation.ANYBODY,
+        R,
+        query=TenantsPage,
+        reply=list[Tenant],
+    ),
     Route(
         "POST",
         "/tenants",
@@ -198,7 +218,16 @@ ROUTES = (
     ),
     Route("DELETE", _TENANT, delete, "Delete a tenant", Relation.PLATFORM, W, reply=Tenant, recent=True),
     Route("GET", f"{_TENANT}/usage", usage, "A tenant's use", Relation.MEMBER, R, reply=Usage),
-    Route("GET", f"{_TENANT}/members", members, "List members", Relation.MEMBER, R, reply=list[Member]),
+    Route(
+        "GET",
+        f"{_TENANT}/members",
+        members,
+        "List members",
+        Relation.MEMBER,
+        R,
+        query=MembersPage,
+        reply=list[Member],
+    ),
     Route("GET", _MEMBER, get_member, "Show a member", Relation.MEMBER, R, reply=Member),
     Route(
         "PUT",

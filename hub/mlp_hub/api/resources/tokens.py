@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from mlp_api.users import TokenAsk, TokenCreate, TokenEnded, TokenGiven, TokenInfo, TokenMade, TokenUse
-from mlp_hub.api.call import Call
+from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.hubclient import HubToken
 from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
+from mlp_hub.api.paging import ListPage, listed_by
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, SPAWNER, USERS_READ, USERS_WRITE
@@ -98,12 +99,22 @@ async def _lasting(call: Call, asked: int | None, now: float) -> int:
     return lasts if left is None else min(lasts, left)
 
 
-async def list_(call: Call) -> list[TokenInfo]:
+class TokensPage(ListPage, forbid_unknown_fields=True):
+    """Which tokens, the newest first."""
+
+
+async def list_(call: Call) -> Reply:
     """List a user's tokens, the newest first, without those of logins in browsers, which end with a logout."""
     found = await call.service.hub.tokens(call.user)
     uses = await call.service.uses.of(call.user, [one.id for one in found])
-    told = [shown(call, one, uses.get(one.id)) for one in found]
-    return sorted(told, key=lambda one: one.created.timestamp() if one.created else 0.0, reverse=True)
+    told = sorted((shown(call, one, uses.get(one.id)) for one in found), key=_newest_first)
+    return listed_by(call, told, _newest_first, call.query)
+
+
+def _newest_first(one: TokenInfo) -> str:
+    """Return a key that is smaller the newer a token is, and no other's."""
+    age = 10**12 - (one.created.timestamp() if one.created else 0.0)
+    return f"{age:020.6f} {one.id}"
 
 
 def shown(call: Call, one: HubToken, use: tuple[str, float] | None) -> TokenInfo:
@@ -243,6 +254,7 @@ ROUTES = (
         "List tokens, with the last use and from where",
         Relation.SELF,
         USERS_READ,
+        query=TokensPage,
         reply=list[TokenInfo],
     ),
     Route(

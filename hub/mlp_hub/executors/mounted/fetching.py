@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, StoredPlace
+from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, SourceAsk, StoredPlace
 from mlp_language.message import from_data, msg
 
 _REASONS = {reason.value: reason for reason in Reason}
@@ -29,9 +29,34 @@ _PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ")
 
 def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps) -> Extent:
     """Copy a source; blocks. Raises `Refused`, `OSError` where it may be asked for again, and what `steps` raise."""
+    return _run({**_at(root, to, owner), "source": asdict(source)}, steps)
+
+
+def evict(root: Path, of: StoredPlace, owner: int | None) -> None:
+    """Remove what came of a source; blocks. Raises `OSError` where it may be asked for again."""
+    _run({**_at(root, of, owner), "source": None}, _NoSteps())
+
+
+class _NoSteps:
+    """Steps of what fetches nothing."""
+
+    def admit(self, size: int) -> None:
+        """Never asked."""
+
+    def told(self, percent: int) -> None:
+        """Never told."""
+
+    def goes_on(self) -> None:
+        """Let it."""
+
+
+def _at(root: Path, of: StoredPlace, owner: int | None) -> dict[str, Any]:
+    return {"root": str(root), "user": of.user, "name": of.name, "owner": owner}
+
+
+def _run(asked: dict[str, Any], steps: FetchSteps) -> Extent:
     env = {name: os.environ[name] for name in _PASSED if name in os.environ}
     argv = [sys.executable, "-m", __package__ + ".fetch"]
-    asked = {"source": asdict(source), "root": str(root), "user": to.user, "name": to.name, "owner": owner}
     process = subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
@@ -50,6 +75,20 @@ def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, st
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def address(source: OpenSource, ask: SourceAsk) -> str:
+    """Return the address of one request to a source. Raises `Refused`."""
+    try:
+        from mlp_hub.executors.mounted.fetch import signing  # noqa: PLC0415 - whoever has not installed it is told
+    except ImportError:
+        text = msg("this hub copies from no object store: its operator installs mlp-hub[s3]")
+        raise Refused(Reason.WRONG_STATE, text) from None
+    try:
+        return signing.address(source, ask)
+    except ValueError:
+        text = msg("its source has no address that can be asked: {url}", url=f"s3://{source.bucket}/")
+        raise Refused(Reason.INVALID, text) from None
 
 
 def _follow(process: subprocess.Popen[bytes], steps: FetchSteps) -> Extent:

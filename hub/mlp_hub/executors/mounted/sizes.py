@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
@@ -15,6 +15,8 @@ from mlp_language.message import Message, msg
 
 ENTRY = 4096
 """Safety: bytes that an entry counts at least: a name and an inode are no more free than data."""
+FREE_ENTRIES = 100
+"""Contract: entries of something that is stored of which only the bytes count; each further one counts `ENTRY` as well."""
 SPARE = 2 * ENTRY
 """Safety: bytes that the disk keeps for a plain file beyond its length without anybody's doing: the rest of a block, and attributes."""
 SPARE_PART = 32
@@ -71,17 +73,37 @@ def measured(top: Path) -> int:
             return size.used
 
 
+def charge_of(tops: Iterable[Path]) -> int:
+    """Return what the files below some directories count together: their lengths, and each further entry `ENTRY`.
+
+    Names, inodes and properties of files take room too, whatever their lengths: of the first `FREE_ENTRIES` it is forgotten.
+    """
+    found = [_extent_of(top) for top in tops]
+    return sum(length for length, _ in found) + entries_beyond(sum(n for _, n in found))
+
+
+def entries_beyond(n: int) -> int:
+    """Return what so many entries count beside the lengths of files."""
+    return max(n - FREE_ENTRIES, 0) * ENTRY
+
+
 def length_of(top: Path) -> int:
     """Add up the lengths of the plain files below a directory, each name of a file for itself; 0 where there is none.
 
     Room beyond its end that a file holds on the disk (`fallocate --keep-size`) counts too: nobody else can have it.
     """
-    total = 0
+    return _extent_of(top)[0]
+
+
+def _extent_of(top: Path) -> tuple[int, int]:
+    """Return the lengths of all files below a directory, and the number of entries of any kind."""
+    total = entries_seen = 0
     left: list[list[str]] = [[]]
     while left:
         way = left.pop()
         with contextlib.suppress(OSError), _at(top, way) as folder, folder.entries() as entries:
             for entry in entries:
+                entries_seen += 1
                 with contextlib.suppress(OSError):
                     found = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(found.st_mode) and len(way) < DEEPEST and len(left) < MOST_BELOW:
@@ -90,7 +112,7 @@ def length_of(top: Path) -> int:
                         size = found.st_size
                         beyond = found.st_blocks * 512 - size - size // SPARE_PART - SPARE
                         total += size + max(beyond, 0)
-    return total
+    return total, entries_seen
 
 
 def _at(top: Path, way: list[str]) -> Folder:

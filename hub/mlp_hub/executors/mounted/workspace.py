@@ -20,7 +20,7 @@ from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.manifest import manifest_of
 from mlp_hub.executors.mounted.model_formats import models_in, recognise
-from mlp_hub.executors.mounted.sizes import length_of, measure, measured, space_of
+from mlp_hub.executors.mounted.sizes import charge_of, length_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
@@ -34,6 +34,7 @@ from mlp_hub.executors.workspace import (
     Place,
     Size,
     Sizes,
+    SourceAsk,
     Space,
     SpoolBatch,
     SpoolLot,
@@ -128,7 +129,7 @@ class MountedWorkspace:
 
         def measure() -> int:
             with self.directories.using(of):
-                return sum(map(length_of, self.directories.all_of(of)))
+                return charge_of(self.directories.all_of(of))
 
         return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
 
@@ -178,6 +179,20 @@ class MountedWorkspace:
                 return fetching.fetch(root, source, to, owner, steps)
 
         return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
+
+    async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
+        """Remove what was fetched of a source."""
+
+        def remove() -> None:
+            roots = self.directories.roots
+            with self._fence.acting(epoch), roots.using(of.tenant, write=True) as root:
+                fetching.evict(root, of, owner)
+
+        await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
+
+    async def address(self, source: OpenSource, ask: SourceAsk) -> str:
+        """Return the address of one request to a source."""
+        return await asyncio.to_thread(fetching.address, source, ask)
 
     async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
         """Remove the files of something that is stored."""

@@ -75,6 +75,12 @@ export function hostRules({ names, platform, users, base = "/" }) {
   };
 }
 
+/** Tell of requests whether they are for files of datasets, as the platform serves them; somebody's own path may have such a part. */
+export function filesBelow(base = "/") {
+  const places = [`${base}data/`, `${base}services/mlp/data/`];
+  return (req) => places.some((place) => req.url.startsWith(place));
+}
+
 /** Whether a browser asks for a page; what carries a token is a program. */
 export function isPage(req) {
   const { accept, authorization } = req.headers;

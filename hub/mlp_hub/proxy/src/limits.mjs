@@ -13,7 +13,6 @@ const RESERVE = 512; // descriptors for files, the API and kept connections to w
 const HEADERS_MS = 20_000;
 const REQUEST_MS = 300_000; // a whole request with its body
 const FILE_MS = 86_400_000; // one that brings a file of a dataset, which may be of any size
-const FILES = /^\/(.+\/)?data\//; // paths of these
 const STALL_MS = 60_000; // without one byte of a body that was announced, or of an answer taken
 const CHECK_MS = 5_000;
 const LOG_EVERY_MS = 60_000;
@@ -38,13 +37,18 @@ export class Connections {
   #logged = -Infinity;
   #log;
   #trusts;
+  #bringsFile;
 
-  /** `trusts` tells of an address whether it is of a proxy in front: its connections are counted for whom they bring. */
-  constructor({ total, perAddress, perServer, log, trusts = () => false }) {
+  /**
+   * `trusts` tells of an address whether it is of a proxy in front: its connections are counted for whom they bring.
+   * `bringsFile` tells of a request whether its body is a file of a dataset.
+   */
+  constructor({ total, perAddress, perServer, log, trusts = () => false, bringsFile = () => false }) {
     const most = Math.max(10, Math.min(total, Math.floor((openFiles() - RESERVE) / 2)));
     if (most < total) log.warn("No more than %d connections at once: the limit of open files allows no more", most);
     this.#all = new Pool(most, perAddress, (from) => from.startsWith(VIA));
     this.#trusts = trusts;
+    this.#bringsFile = bringsFile;
     this.#perServer = perServer;
     this.#log = log;
   }
@@ -153,7 +157,7 @@ export class Connections {
     const { socket } = req;
     if (hasBody(req)) {
       socket.setTimeout(STALL_MS); // who lets it pass is disconnected
-      const late = FILES.test(req.url.split("?")[0]) ? undefined : setTimeout(() => tooLate(res), REQUEST_MS).unref();
+      const late = this.#bringsFile(req) ? undefined : setTimeout(() => tooLate(res), REQUEST_MS).unref();
       req.once("close", () => clearTimeout(late));
       req.once("end", () => {
         clearTimeout(late);

@@ -25,7 +25,7 @@ import { ConfigurableProxy } from "configurable-http-proxy/lib/configproxy.js";
 import { AppGateway } from "./apps/gateway.mjs";
 import { Backends, placeOf } from "./backends.mjs";
 import { senders } from "./forwarded.mjs";
-import { hostRules, isPage } from "./hosts.mjs";
+import { filesBelow, hostRules, isPage } from "./hosts.mjs";
 import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
 import { defaultLogger } from "./log.mjs";
 import { pageFor } from "./pages.mjs";
@@ -304,6 +304,7 @@ const SPEAKS_TLS = `This port speaks TLS: begin the address with https, as ${arg
 const isPlain = (socket) => args["tls-cert"] !== undefined && !socket.encrypted;
 const addressOf = (req) => networkOf(req.sender);
 const rules = hostRules({ names: args.host, platform: args.platform, users: args.users, base: args.base });
+const isFile = filesBelow(args.base);
 const backends = new Backends(log, (target) => proxy.renew(target));
 const turns = new Turns();
 const probes = new Probes(args.base);
@@ -313,6 +314,7 @@ const connections = new Connections({
   perServer: Number(args["per-server"]),
   log,
   trusts: sendersOf.trusts,
+  bringsFile: (req) => isFile(req) && apps?.placeOf(req) === undefined,
 });
 const platformHost = args.platform ? new URL(args.platform).hostname : "";
 const apps =

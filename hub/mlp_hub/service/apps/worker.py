@@ -26,6 +26,7 @@ from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.former_members import gone_from, left_message
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
@@ -143,7 +144,7 @@ class AppWorker:
         if found is None:
             self._gone(uid)
             return False
-        app, jobs = found
+        app, jobs, has_left = found
         running = [job for job in jobs if job.phase is Phase.RUNNING and is_live(job)]
         probes = {job.attempt: probe_of(app, job, self._executor) for job in running}
         placed = {attempt: probe for attempt, probe in probes.items() if probe.address}
@@ -151,8 +152,10 @@ class AppWorker:
         answering = self.probing.ready(uid)
         ready = {job.uid for job in running if job.attempt in answering}
         await self._end_overdue(app, running)
-        app, idle_s = self._scaled(app, ready)
+        app, idle_s = (replace(app, wanted=0), None) if has_left else self._scaled(app, ready)
         plan = decide(app, jobs, ready, self._clock())
+        if has_left and plan.app.phase is AppPhase.WAITING:
+            plan = replace(plan, app=replace(plan.app, message=left_message(app.user, app.tenant)))
         self._publish(plan, running, placed, answering)
         plan, drains_s = self._drained(plan, ready)
         if not await self._store(found[0], plan):
@@ -298,6 +301,10 @@ class AppWorker:
 _ASKED = msg("its app asked for it")
 
 
-def _read(tx: Tx, uid: str) -> tuple[App, list[Job]] | None:
+def _read(tx: Tx, uid: str) -> tuple[App, list[Job], bool] | None:
+    """Return an app, its replicas, and whether its user has left its tenant."""
     app = tx.apps.get(SYSTEM, uid)
-    return None if app is None else (app, tx.jobs.replicas(SYSTEM, app.user, app.name))
+    if app is None:
+        return None
+    left = bool(gone_from(tx, [(app.user, app.tenant)]))
+    return app, tx.jobs.replicas(SYSTEM, app.user, app.name), left

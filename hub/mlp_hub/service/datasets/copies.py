@@ -55,9 +55,7 @@ class SourceCopies:
         self._first_uid, self._changed = first_uid, changed
         self._stopped: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
-        self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(MOST_OF_USER)
-        )
+        self.turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(MOST_OF_USER))
 
     def stop(self, uid: str) -> None:
         """Copy it no further."""
@@ -66,14 +64,14 @@ class SourceCopies:
     async def run(self, found: Dataset) -> None:
         """Copy all that is missing of it; it is ready then, or in error with the reason."""
         uid = found.item.uid
-        async with self._turns[found.item.user]:
+        async with self.turns[found.item.user]:
             self._stopped.discard(uid)
             now = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
             if now is None or not now.is_copied:
                 return
             try:
-                source, owner = await self._db.read(lambda tx: self._opened(tx, now))
-                await self._acts.fetch(source, place_of(now.item), owner, _Steps(self, uid))
+                source, owner = await self._db.read(lambda tx: self.opened(tx, now))
+                await self._acts.fetch(source, place_of(now.item), owner, CopySteps(self, uid))
             except CopyStopped:
                 return
             except OutOfReach as away:  # nobody's fault: it waits for that however long it takes
@@ -96,15 +94,19 @@ class SourceCopies:
                 self._failed.pop(uid, None)
                 await self._end(uid, P.READY, NOTHING)
 
-    def _opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
+    def opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
+        """Return what is needed to read its source, and whose its files are. Raises `Refused`, `OutOfReach`."""
         if tx.relocations.under_way(found.item.tenant) is not None:
             raise OutOfReach(
                 msg("its team's files are being moved; it is copied when that is done, without being asked")
             )
+        return self._sources.opened(tx, found), self.owner_of(tx, found)
+
+    def owner_of(self, tx: Tx, found: Dataset) -> int | None:
+        """Return the system uid whose its files are; None: the platform's own."""
         user = tx.users.get(found.item.user)
         number = 0 if user is None else user.number
-        owner = None if self._first_uid is None else self._first_uid + number
-        return self._sources.opened(tx, found), owner
+        return None if self._first_uid is None else self._first_uid + number
 
     async def _waits(self, uid: str, why: Message) -> None:
         def work(tx: Tx) -> None:
@@ -148,7 +150,7 @@ class SourceCopies:
         return uid in self._stopped
 
 
-class _Steps:
+class CopySteps:
     """What a copy asks and tells from its thread, on the loop."""
 
     def __init__(self, copies: SourceCopies, uid: str) -> None:

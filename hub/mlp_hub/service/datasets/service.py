@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from mlp_api import datasets as api
 from mlp_api.said import Text
-from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.dataset import Dataset, DatasetPhase, SourceMode, check_dataset_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.executors.workspace import OpenSource, SourceAsk
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
-from mlp_hub.service.storage.data import check_unused
+from mlp_hub.service.storage.data import STATES, check_unused
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.uids import UidMaker
@@ -53,6 +55,7 @@ class DatasetService:
     ) -> None:
         self._db, self._storage, self._worker, self._clock = db, storage, worker, clock
         self.start = worker.start
+        self.ready_for = worker.stages.ready
         self._sources = sources
         self._first_uid = first_uid
         self._silent_s = silent_s
@@ -77,7 +80,7 @@ class DatasetService:
             tx.users.ensure(user, now)
             item = StoredItem(uid, StoredKind.DATASET, tenant, user, asked.name, now, reserved=asked.size)
             self._storage.reserve(tx, item)
-            made = Dataset(item, P.CREATING, asked.size, 0, source=source)
+            made = Dataset(item, P.CREATING, 0, source=source)
             detail = {"size": str(asked.size)}
             if source is not None:
                 self._sources.check(tx, made)
@@ -242,6 +245,8 @@ class DatasetService:
             )
         if write and found.is_copied:
             raise _copied(found)
+        if found.is_read_through and (write or found.phase is not P.READY):
+            raise _through(found, write=write)
         owner = None if self._first_uid is None else self._first_uid + number
         item = found.item
         if write:
@@ -253,6 +258,31 @@ class DatasetService:
             tenant=item.tenant,
             state=_STATES[found.phase],
             owner=owner,
+            through=found.is_read_through,
+        )
+
+    async def open_source(self, asked: api.SourceOpen) -> api.SourceAddress:
+        """Return the address of one request to the source of a dataset that is read through. Raises NotFound, `Refused`."""
+
+        def work(tx: Tx) -> OpenSource:
+            found = tx.datasets.get(SYSTEM, asked.uid)
+            if found is None or not found.is_read_through:
+                raise not_found("dataset", asked.uid)
+            if found.phase is not P.READY:
+                raise _through(found, write=False)
+            return self._sources.opened(tx, found)
+
+        if any(part in {".", ".."} for part in asked.path.split("/")):
+            raise Refused(Reason.INVALID, msg("the path has a name that is none: . or .."))
+        source = await self._db.read(work)
+        ask = SourceAsk(source.prefix + asked.path, asked.listed, asked.flat, asked.after, asked.limit)
+        url = await self._worker.address(source, ask)
+        return api.SourceAddress(
+            url=url,
+            host=urlsplit(url).netloc,
+            bucket=source.bucket,
+            prefix=source.prefix,
+            secret=bool(source.key_id),
         )
 
     # -------------------------------------------- what is said by who holds the files
@@ -277,6 +307,8 @@ class DatasetService:
                 )
             if found.is_copied:
                 raise _copied(found)
+            if found.is_read_through:
+                raise _through(found, write=True)
             _check_member(tx, found)
             self._storage.take(tx, uid, size)
             _remember(tx, once, now)
@@ -312,6 +344,8 @@ class DatasetService:
 
         left = await told(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
+        if grown > 0:
+            self._worker.came(uid, now)
         if left is None:
             return
         if gone or grown < 0:
@@ -335,6 +369,28 @@ def _known(tx: Tx, once: str | None) -> bool:
 def _remember(tx: Tx, once: str | None, now: float) -> None:
     if once is not None:
         tx.idempotency.put(_STEPS, once, Remembered("stored", ""), now)
+
+
+def _through(found: Dataset, *, write: bool) -> Refused:
+    url = "" if found.source is None else found.source.url
+    if write:
+        return Refused(
+            Reason.WRONG_STATE,
+            msg(
+                "dataset {name} is read through from {url}: it is written to there",
+                name=found.item.name,
+                url=url,
+            ),
+        )
+    return Refused(
+        Reason.WRONG_STATE,
+        msg(
+            "dataset {name} cannot be read through from {url} yet: it is {state}; sync has another look there",
+            name=found.item.name,
+            url=url,
+            state=STATES[found.phase],
+        ),
+    )
 
 
 def _copied(found: Dataset) -> Refused:
@@ -411,4 +467,5 @@ def _source(dataset: Dataset) -> api.DatasetSource | None:
         endpoint=source.endpoint or None,
         region=source.region or None,
         secret=source.secret or None,
+        mode="copy" if source.mode == SourceMode.COPY else "read-through",
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from mlp_api.datasets import DatasetSource
-from mlp_hub.domain.dataset import Dataset, ObjectSource
+from mlp_hub.domain.dataset import Dataset, ObjectSource, SourceMode
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.secrets.service import SecretService
@@ -19,6 +19,8 @@ _URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.{0,1024}))?")
 _REGION = re.compile(r"[a-z0-9-]{0,40}")
 _SHOWN = 100
 """Safety: characters of a bad address that are repeated in the answer."""
+REGION = "us-east-1"
+"""Given: the region where none is named."""
 ID, KEY, TOKEN = "access_key_id", "secret_access_key", "session_token"
 
 
@@ -44,7 +46,11 @@ class DataSources:
             raise Refused(
                 Reason.INVALID, msg("region is {given}; right: as eu-central-1", given=_clip(asked.region))
             )
-        return ObjectSource(found[1], found[2] or "", endpoint, asked.region or "", asked.secret or "")
+        prefix = found[2] or ""
+        mode = SourceMode(asked.mode)
+        if mode is SourceMode.READ_THROUGH and prefix and not prefix.endswith("/"):
+            prefix += "/"  # what is below it, as a directory
+        return ObjectSource(found[1], prefix, endpoint, asked.region or "", asked.secret or "", mode)
 
     def check(self, tx: Tx, dataset: Dataset) -> None:
         """Raise `Refused` where its secret is not there, or is none of an object store."""
@@ -77,11 +83,13 @@ class DataSources:
             bucket=source.bucket,
             prefix=source.prefix,
             endpoint=source.endpoint,
-            region=source.region,
+            # what is signed for others says one, and nobody is asked which
+            region=source.region or (REGION if dataset.is_read_through else ""),
             key_id=keys.get(ID, ""),
             key=keys.get(KEY, ""),
             token=keys.get(TOKEN, ""),
             allowed=self._allowed,
+            wanted=() if dataset.is_read_through else None,
         )
 
 

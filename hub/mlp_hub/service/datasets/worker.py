@@ -15,9 +15,10 @@ from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.storage import StoredItem
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
-from mlp_hub.executors.workspace import Unfinished
+from mlp_hub.executors.workspace import OpenSource, SourceAsk, Unfinished
 from mlp_hub.service.datasets.copies import SourceCopies
 from mlp_hub.service.datasets.sources import DataSources
+from mlp_hub.service.datasets.stages import DataStages
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
@@ -34,6 +35,8 @@ behind it."""
 LOOKS_APART = 10
 """Tuning: times that a look at files takes, until something that is removed has them looked at again: less work, for how long what
 is gone is charged."""
+ANNOUNCED_S = 900.0
+"""Safety: seconds for which room is kept for bytes that were announced and of which none come; what comes later asks for its own."""
 QUICK_S = 1.0
 """Tuning: seconds for which who removes something waits until that is charged exactly."""
 
@@ -43,6 +46,7 @@ class DatasetTimes:
     """Times of a dataset in seconds since the epoch: when it was heard of, and when it was measured last; of this process alone."""
 
     heard: float
+    came: float  # when bytes of it came last
     measured: float = 0.0
     due: bool = False  # it is to be measured again
     looked: float = 0.0  # when its files were looked at last, and for how long
@@ -66,6 +70,7 @@ class DatasetWorker(StoredWorker):
         self._clock = clock
         self._times: dict[str, DatasetTimes] = {}
         self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
+        self.stages = DataStages(self._db, self._acts, self._copies, self._queue)
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -73,6 +78,10 @@ class DatasetWorker(StoredWorker):
         for each in await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, tuple(P))):
             if each.phase is P.DELETING or each.is_copied or (each.phase in AT_REST and each.item.reserved):
                 self.look_at(each.item.uid)
+
+    async def address(self, source: OpenSource, ask: SourceAsk) -> str:
+        """Return the address of one request to a source."""
+        return await self._workspace.address(source, ask)
 
     def look_at(self, uid: str) -> None:
         """Have a dataset looked at soon."""
@@ -86,6 +95,10 @@ class DatasetWorker(StoredWorker):
     def heard(self, uid: str, now: float) -> None:
         """Note that who uploads it was heard of."""
         self._of(uid, now).heard = now
+
+    def came(self, uid: str, now: float) -> None:
+        """Note that bytes of it came."""
+        self._of(uid, now).came = now
 
     def measure(self, uid: str, now: float) -> None:
         """Have a dataset measured soon: its owner's notebook may have written to it, which nobody counts."""
@@ -140,8 +153,13 @@ class DatasetWorker(StoredWorker):
                 times.heard = now
             if each.phase is P.CREATING and not each.is_copied and silent_s and now - times.heard >= silent_s:
                 await self._end_silent(each, silent_s)
-        waits = [uid for uid, times in known.items() if now - times.measured >= MEASURED_EVERY_S]
-        for uid in sorted(waits, key=lambda uid: known[uid].measured)[:MOST_MEASURED]:
+            waits = each.phase is P.CREATING and not each.is_copied and each.item.reserved > each.item.used
+            if waits and now - max(times.came, each.item.made_at) >= ANNOUNCED_S:
+                await self._end_announced(each)
+            if each.is_read_through and each.item.used:
+                self.look_at(each.item.uid)  # whether a job still needs what is here of it
+        due = [uid for uid, times in known.items() if now - times.measured >= MEASURED_EVERY_S]
+        for uid in sorted(due, key=lambda uid: known[uid].measured)[:MOST_MEASURED]:
             known[uid].measured, known[uid].due = now, True
             self.look_at(uid)
 
@@ -161,8 +179,18 @@ class DatasetWorker(StoredWorker):
         await self._db.write(work)
         self.look_at(uid)
 
+    async def _end_announced(self, found: Dataset) -> None:
+        """Keep no more room for what was announced and does not come: others of its tenant may have it."""
+
+        def work(tx: Tx) -> None:
+            now = tx.datasets.get(SYSTEM, found.item.uid)
+            if now is not None and now.phase is P.CREATING:
+                tx.stored.put(replace(now.item, reserved=0))
+
+        await told(self._db.write(work), self._changed)
+
     def _of(self, uid: str, now: float) -> DatasetTimes:
-        return self._times.setdefault(uid, DatasetTimes(now))
+        return self._times.setdefault(uid, DatasetTimes(now, now))
 
     async def _work(self, uid: str) -> bool:
         found = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
@@ -175,6 +203,8 @@ class DatasetWorker(StoredWorker):
             if found.is_copied:
                 await self._copies.run(found)
                 return True
+            if found.is_read_through and found.phase is P.READY and await self.stages.work(found):
+                self._of(uid, self._clock()).due = True
         except (LeaseLost, Superseded):
             return False
         except Unfinished:

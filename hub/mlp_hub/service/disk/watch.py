@@ -125,6 +125,11 @@ class Disk:
         )
         return [Problem("disk", Reason.DISK_FULL, message, fails=False)]
 
+    def free(self) -> int | None:
+        """Return how many bytes the disk has beyond what is to stay free, as of the last look; None where nobody looked."""
+        space = None if self._look is None else self._look.space
+        return None if space is None else max(space.free - (self._policy.floor or 0), 0)
+
     def refuses_servers(self) -> Refused | None:
         """Refuse a notebook server, where the disk is too full for it."""
         look = self._look

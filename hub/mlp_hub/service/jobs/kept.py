@@ -128,7 +128,7 @@ def keep(tx: Tx, job: Job, kept: KeptRun) -> None:
 
 def _used(tx: Tx, use: DataUse) -> UsedDataset:
     found = tx.datasets.find(SYSTEM, use.user, use.name)
-    return UsedDataset(use.user, use.name, use.uid, 0 if found is None else found.size)
+    return UsedDataset(use.user, use.name, use.uid, 0 if found is None else found.item.used)
 
 
 async def _check_data(workspace: Workspace, job: Job, spec: JobSpec, origin: Origin) -> None:

@@ -109,6 +109,11 @@ class Acts:
             source, to, owner, epoch=epoch, steps=_HeldSteps(steps, self._lease.going_on(epoch))
         )
 
+    async def evict(self, of: StoredPlace, owner: int | None) -> None:
+        """Remove what was fetched of a source."""
+        await self._lease.ensure_held()
+        await self._executor.workspace.evict(of, owner, epoch=self._lease.epoch)
+
     async def still_decides(self) -> bool:
         """After `Superseded`: whether the database says that this service decides, whoever else acts."""
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import MessageError, MLPError, OutOfReach
@@ -70,6 +70,7 @@ class Reconciler:
         policy: RunPolicy,
         lease: Leadership,
         networks: Networks,
+        data_ready: Callable[[Job], Awaitable[None]],
     ) -> None:
         self._queue = queue
         self._board = board
@@ -79,6 +80,7 @@ class Reconciler:
         self._clock = clock
         self._policy = policy
         self._networks = networks
+        self._data_ready = data_ready
         self._memory: dict[str, _Memory] = {}
         self._fresh: dict[str, str] = {}  # tokens of attempts that are stored as starting and nobody started
         self._moves: Batch[Move, Job] = Batch(self._store_all)
@@ -275,6 +277,11 @@ class Reconciler:
             if lost is not None:
                 await self._store(d.give_up_starting(job, lost.message, 1, self._clock()), memory)
                 return
+            try:
+                await self._data_ready(job)
+            except CannotStart as error:
+                await self._store(d.give_up_starting(job, _text(error), 1, self._clock()), memory)
+                return
             await self._note_data(job)
         network = await self._networks.of(job.spec.tenant)
         spec = launch_spec(job, uid, memory.token, self._policy, network)
@@ -336,7 +343,8 @@ class Reconciler:
             return
         if not isinstance(error, MLPError | OSError) or isinstance(error, StatementFailed):
             log.error("job %s of %s", job.title, job.spec.user, exc_info=error)
-        message = msg("trying again: {error}", error=_text(error))
+        said = _text(error)
+        message = said if isinstance(error, data.OnItsWay) and isinstance(said, Message) else again(said)
         if message != job.message:
             try:
                 await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=message)))
@@ -386,6 +394,11 @@ def _runs_now(job: Job, before: Job | None) -> bool:
         and job.target is Target.RUN
         and job.spec.time_limit is None
     )
+
+
+def again(said: Message | str) -> Message:
+    """Return that it is tried again, and why."""
+    return msg("trying again: {error}", error=said)
 
 
 def _text(error: BaseException) -> Message | str:

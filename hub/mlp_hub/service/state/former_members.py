@@ -53,6 +53,16 @@ def taken_away_message(spec: JobSpec) -> Message:
     )
 
 
+def left_message(user: str, tenant: str) -> Message:
+    """Say why an app of who left does not run any more."""
+    return msg(
+        "{user} is not a member of tenant {tenant} any more, and an app has no end of its own: it runs there no further; "
+        "deploy it in another tenant, or delete it",
+        user=user,
+        tenant=tenant,
+    )
+
+
 def put_aside(job: Job, now: float, message: Message | None = None) -> Job:
     """Return a job that is, or is about to be, in the queue as it is once it is put aside: its user has left, or `message`."""
     return changed(

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from mlp_hub.domain.data import DataUse, with_uid
 from mlp_hub.domain.dataset import Dataset, DatasetPhase
-from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.errors import OutOfReach, Reason, Refused, not_found
 from mlp_hub.domain.job import PHASES, JobSpec
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store.tx import Tx
@@ -23,6 +23,10 @@ STATES = {
     DatasetPhase.DELETING: msg("being deleted"),
 }
 """What a dataset is in each phase, for sentences."""
+
+
+class OnItsWay(OutOfReach):
+    """What a job needs of a dataset that is read through is being fetched."""
 
 
 def found_now(tx: Tx, spec: JobSpec) -> JobSpec:
@@ -80,6 +84,15 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
                 name=use.name,
                 theirs=found.item.tenant,
                 tenant=spec.tenant,
+            ),
+        )
+    if use.part and not found.is_read_through:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "dataset {name} is here as a whole, and a job has all of it; leave out {part}, a part is of what is read through",
+                name=found.item.name,
+                part=use.part[:100],
             ),
         )
     if found.phase is not DatasetPhase.READY:

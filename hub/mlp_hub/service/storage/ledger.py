@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.storage import TITLES, StoredItem
 from mlp_hub.executors.nodes import NodeInfo
@@ -31,9 +32,16 @@ TOGETHER = 200
 class StorageLedger:
     """Takes and gives back storage for things of any kind."""
 
-    def __init__(self, clock: Callable[[], float], nodes: Callable[[], Sequence[NodeInfo]]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        nodes: Callable[[], Sequence[NodeInfo]],
+        free: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """`free`: bytes that the disk has for all; None where nobody knows."""
         self._clock = clock
         self._nodes = nodes
+        self._free = free
 
     def reserve(self, tx: Tx, item: StoredItem) -> None:
         """Store something new, with what is reserved for it. Raises `Conflict`, or that the quota has no room."""
@@ -92,4 +100,15 @@ class StorageLedger:
         return new
 
     def _check(self, tx: Tx, tenant: str, more: int) -> None:
+        free = self._free()
+        if free is not None and more > free:
+            # a tenant without a quota of storage may have what the nodes have: no word alone takes that from its members
+            raise Refused(
+                Reason.DISK_FULL,
+                msg(
+                    "the disk has {free} for all, and {more} are asked for; send less, or have room made",
+                    free=quantity("rom", free),
+                    more=quantity("rom", more),
+                ),
+            )
         accounting.Quotas(tx, self._clock(), self._nodes()).check(tenant, Resources(rom=more))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state.board import Changes
-from mlp_hub.service.state.former_members import has_left, suspended_message, taken_away_message
+from mlp_hub.service.state.former_members import has_left, left_message, suspended_message, taken_away_message
 from mlp_hub.service.state.moves import Step, aside
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
@@ -37,19 +37,28 @@ def suspend_of_nobody(tx: Tx, changes: Changes, user: str, now: float) -> int:
 
 
 def stop_running(tx: Tx, changes: Changes, user: str, tenants: Iterable[str], now: float) -> int:
-    """Cancel the jobs of a user that run in those of the tenants that do not let leavers finish; return how many there were."""
-    strict = [
-        name for name in tenants if (found := tx.tenants.get(name)) is not None and found.leavers == STOP
-    ]
+    """Cancel the jobs of a user that run in those of the tenants that do not let leavers finish; return how many there were.
+
+    Replicas of apps end everywhere: nobody would wait for the end of what has none.
+    """
+    left = list(tenants)
+    strict = {name for name in left if (found := tx.tenants.get(name)) is not None and found.leavers == STOP}
     stopped = 0
-    for job in _all(tx, user, strict, HOLDING - {Phase.FINISHING}) if strict else ():
+    for job in _all(tx, user, left, HOLDING - {Phase.FINISHING}) if left else ():
         if job.target is Target.CANCEL:
             continue
+        is_app = job.spec.replica is not None and has_left(tx, job.spec)
+        if job.spec.tenant not in strict and not is_app:
+            continue
         aimed = changes.update(tx, replace(job, target=Target.CANCEL))
-        text = msg(
-            "asked to cancel: {user} has left, and {tenant} lets jobs of who leaves it run no further",
-            user=user,
-            tenant=job.spec.tenant,
+        text = (
+            msg(
+                "asked to cancel: {user} has left, and {tenant} lets jobs of who leaves it run no further",
+                user=user,
+                tenant=job.spec.tenant,
+            )
+            if not is_app
+            else left_message(user, job.spec.tenant)
         )
         changes.add_event(tx, aimed.uid, now, Step("asked", text))
         stopped += 1

@@ -16,9 +16,7 @@ from mlp_hub.store.repos.stored import item_of
 from mlp_hub.store.tables import dataset as d
 from mlp_hub.store.tables import stored as s
 
-_ALL = select(d.c.phase, d.c.size, d.c.progress, d.c.message, d.c.source, s).join_from(
-    d, s, d.c.uid == s.c.uid
-)
+_ALL = select(d.c.phase, d.c.progress, d.c.message, d.c.source, s).join_from(d, s, d.c.uid == s.c.uid)
 
 
 class Datasets(Repo):
@@ -61,7 +59,7 @@ class Datasets(Repo):
 
     def put(self, dataset: Dataset) -> None:
         """Store one, new or changed; what is stored of it must be there."""
-        values: dict[str, Any] = {"uid": dataset.item.uid, "phase": dataset.phase.value, "size": dataset.size}
+        values: dict[str, Any] = {"uid": dataset.item.uid, "phase": dataset.phase.value}
         values |= {"progress": dataset.progress, "message": codec.message_text(dataset.message)}
         values["source"] = None if dataset.source is None else codec.dumps(asdict(dataset.source))
         self._c.execute(self._upsert(d, ("uid",)), values)
@@ -78,4 +76,4 @@ class Datasets(Repo):
 def _dataset_of(row: Row[Any]) -> Dataset:
     phase = DatasetPhase(row.phase)
     source = None if row.source is None else ObjectSource(**codec.load_object(row.source))
-    return Dataset(item_of(row), phase, row.size, row.progress, codec.message_of(row.message), source)
+    return Dataset(item_of(row), phase, row.progress, codec.message_of(row.message), source)

@@ -1,6 +1,6 @@
 """The process: `python -m mlp_hub.executors.mounted.fetch`. What to copy, with its credentials, comes on standard input alone.
 
-in:   one line of JSON, then `go` when there is room; it ends when the input does
+in:   one line of JSON, then `go` when there is room; it ends when the input does. Without a source: what came of it is removed
 out:  lines of JSON: {"room": bytes}, {"percent": n} each second, and one of the ends
       {"files": n, "size": bytes}, {"reason": name, "message": message}, {"errno": number}
 """
@@ -14,6 +14,8 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+
+from msgspec import convert
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import OpenSource
@@ -61,9 +63,14 @@ def _listen(go: threading.Event) -> None:
 
 
 def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
+    from mlp_hub.executors.mounted.fetch.landing import Landing  # noqa: PLC0415 - as below
+
+    landing = Landing(Path(asked["root"]), asked["user"], asked["name"], asked["owner"])
+    if asked["source"] is None:
+        landing.clear()
+        return {"files": 0, "size": 0}
     # here, so that whoever has not installed it is told
     from mlp_hub.executors.mounted.fetch.copier import CopyProgress, SourceCopy  # noqa: PLC0415
-    from mlp_hub.executors.mounted.fetch.landing import Landing  # noqa: PLC0415
     from mlp_hub.executors.mounted.fetch.store import ObjectStore  # noqa: PLC0415
 
     progress = CopyProgress()
@@ -78,9 +85,14 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
         go.wait()
 
     threading.Thread(target=tell, daemon=True).start()
-    source = OpenSource(**{**asked["source"], "allowed": tuple(asked["source"]["allowed"])})
-    landing = Landing(Path(asked["root"]), asked["user"], asked["name"], asked["owner"])
-    extent = SourceCopy(ObjectStore(source), landing, progress).run(source.prefix, admit)
+    source = convert(asked["source"], OpenSource)
+    copy = SourceCopy(ObjectStore(source), landing, progress)
+    if source.wanted is None:
+        extent = copy.run(source.prefix, admit)
+    elif source.wanted:
+        extent = copy.bring(source.prefix, source.wanted, admit)
+    else:
+        extent = copy.look(source.prefix)
     return {"files": extent.files, "size": extent.size}
 
 

@@ -6,15 +6,16 @@ import errno
 import hashlib
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.fetch.landing import Landing
-from mlp_hub.executors.mounted.fetch.listing import SourceObject, listed
+from mlp_hub.executors.mounted.fetch.listing import Listing, SourceObject, listed
 from mlp_hub.executors.mounted.fetch.store import ChangedError, CutError, ObjectStore
+from mlp_hub.executors.mounted.sizes import entries_beyond
 from mlp_hub.executors.workspace import Extent
 from mlp_language.message import msg
 
@@ -53,21 +54,46 @@ class SourceCopy:
 
     def run(self, prefix: str, admit: Callable[[int], None]) -> Extent:
         """Have the dataset be what the source is. Raises `Refused`, and `OSError` of the disk."""
-        found = listed(prefix, self._store.objects())
+        found = listed(prefix, self._store.objects(prefix))
         if not found.objects:
-            raise Refused(
-                Reason.NOT_FOUND, msg("there is nothing below {prefix} in the source", prefix=prefix or "/")
-            )
-        missing = [one for one in found.objects if not self._landing.has(one)]
-        self._landing.keep_only(missing)
-        self._progress.total = sum(one.size for one in missing)
-        admit(self._progress.total)
-        for parts in found.directories:
-            self._landing.make(parts)
-        self._fetch_all(missing)
+            raise _nothing(prefix)
+        self._bring_all(found, admit)
         self._landing.forget({one.parts for one in found.objects})
         self._landing.flush()
         return Extent(len(found.objects), found.size)
+
+    def look(self, prefix: str) -> Extent:
+        """See whether there is something that can be read. Raises `Refused`."""
+        if next(self._store.objects(prefix), None) is None:
+            raise _nothing(prefix)
+        return Extent(0, 0)
+
+    def bring(self, prefix: str, wanted: Sequence[str], admit: Callable[[int], None]) -> Extent:
+        """Have what the source has at these paths be there, beside what is; raises as `run` does. `prefix` ends with a `/`."""
+        found = listed(prefix, self._at(prefix, wanted))
+        there = ["/".join(one.parts) for one in found.objects]
+        for path in wanted:
+            if not any(is_within(one, path) for one in there):
+                raise _nothing(prefix + path)
+        self._bring_all(found, admit)
+        self._landing.flush()
+        return Extent(len(found.objects), found.size)
+
+    def _at(self, prefix: str, wanted: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+        # of two of which one lies in the other the outer one is all
+        for path in [one for one in wanted if not any(one != two and is_within(one, two) for two in wanted)]:
+            for key, size, tag in self._store.objects(prefix + path):
+                if is_within(key[len(prefix) :], path):
+                    yield key, size, tag
+
+    def _bring_all(self, found: Listing, admit: Callable[[int], None]) -> None:
+        missing = [one for one in found.objects if not self._landing.has(one)]
+        self._landing.keep_only(missing)
+        self._progress.total = sum(one.size for one in missing)
+        admit(self._progress.total + entries_beyond(len(found.objects) + len(found.directories)))
+        for parts in found.directories:
+            self._landing.make(parts)
+        self._fetch_all(missing)
 
     def _fetch_all(self, missing: list[SourceObject]) -> None:
         left = iter(missing)
@@ -151,6 +177,17 @@ class SourceCopy:
                 raise CutError
             arrival.write(data)
         return plain
+
+
+def is_within(path: str, top: str) -> bool:
+    """Tell whether a path is another one, or lies below it; all do below the empty one."""
+    return not top or path == top or path.startswith(f"{top}/")
+
+
+def _nothing(prefix: str) -> Refused:
+    return Refused(
+        Reason.NOT_FOUND, msg("there is nothing below {prefix} in the source", prefix=prefix[:200] or "/")
+    )
 
 
 class _Arrival:

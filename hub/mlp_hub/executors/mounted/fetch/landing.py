@@ -91,12 +91,17 @@ class Landing:
         """Remove what came from the source, was not written to since, and is not there any more; return how many."""
         return self._forget(self._top, (), keep)
 
+    def clear(self) -> None:
+        """Remove all that came from the source and was not written to since, and the directories that are empty then."""
+        self.keep_only([])
+        self._forget(self._top, (), set(), empty=True)
+
     def flush(self) -> None:
         """Have all of it on the disk."""
         if ctypes.CDLL(None, use_errno=True).syncfs(self._top.fd):
             raise OSError(ctypes.get_errno(), "the disk does not take what is written")
 
-    def _forget(self, folder: Folder, at: Parts, keep: set[Parts]) -> int:
+    def _forget(self, folder: Folder, at: Parts, keep: set[Parts], *, empty: bool = False) -> int:
         gone = 0
         with folder.entries() as entries:
             found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
@@ -106,7 +111,9 @@ class Landing:
                 if is_directory:
                     if len(parts) <= DEEPEST:
                         with folder.inside(name) as below:
-                            gone += self._forget(below, parts, keep)
+                            gone += self._forget(below, parts, keep, empty=empty)
+                        if empty:
+                            folder.remove_folder(name)
                 elif parts not in keep:
                     with folder.read(name) as file:
                         came = _tag_of(file.fileno()) is not None

@@ -15,16 +15,14 @@ from urllib3.exceptions import HTTPError, LocationParseError
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.fetch import addresses
 from mlp_hub.executors.mounted.fetch.listing import SourceObject
+from mlp_hub.executors.mounted.fetch.signing import AMAZON
+from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, said_of
 from mlp_hub.executors.workspace import OpenSource
 from mlp_language.message import Message, msg
 
-AMAZON = "https://s3.amazonaws.com"
 BLOCK = 1 << 20
 """Tuning: bytes that are read at a time."""
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
-_DENIED = frozenset(
-    {"AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"}
-)
 
 
 class ChangedError(Exception):
@@ -56,11 +54,10 @@ class ObjectStore:
             http_client=addresses.client(source.allowed, certifi.where()),
         )
 
-    def objects(self) -> Iterator[tuple[str, int, str]]:
-        """Yield the key, size and tag of each object whose key begins with the prefix."""
-        source = self._source
+    def objects(self, prefix: str) -> Iterator[tuple[str, int, str]]:
+        """Yield the key, size and tag of each object whose key begins with a prefix."""
         try:
-            for one in self._client.list_objects(source.bucket, prefix=source.prefix, recursive=True):
+            for one in self._client.list_objects(self._source.bucket, prefix=prefix, recursive=True):
                 yield one.object_name, int(one.size or 0), (one.etag or "").strip('"')
         except Exception as error:  # noqa: BLE001 - each becomes a refusal
             raise self._refused(error) from None
@@ -117,36 +114,17 @@ class ObjectStore:
         inner: BaseException | None = error
         while inner is not None:
             if isinstance(inner, addresses.ForbiddenAddressError):
-                return Refused(
-                    Reason.FORBIDDEN,
-                    msg(
-                        "{host} is at a private address, to which nothing of the platform speaks for users; its operator may name it in "
-                        "MLP_DATA_ENDPOINTS",
-                        host=inner.host[:100],
-                    ),
-                )
+                return Refused(Reason.FORBIDDEN, is_private(inner.host[:100]))
             inner = inner.__cause__ or inner.__context__
         return Refused(Reason.INVALID, self._words(error))
 
-    def _words(self, error: BaseException) -> Message:  # noqa: PLR0911 - one for each fault
+    def _words(self, error: BaseException) -> Message:
         source, host = self._source, self.host[:100]
         code = error.code if isinstance(error, S3Error) and _CODE.fullmatch(str(error.code)) else ""
-        if code in _DENIED:
-            if source.key_id:
-                return msg(
-                    "{host} does not let these credentials read {bucket} ({code}); is the right secret named?",
-                    host=host, bucket=source.bucket, code=str(code),
-                )  # fmt: skip
-            return msg(
-                "{host} does not let everybody read {bucket} ({code}); name a secret that opens it",
-                host=host, bucket=source.bucket, code=str(code),
-            )  # fmt: skip
-        if code == "NoSuchBucket":
-            return msg("there is no bucket {bucket} at {host}", host=host, bucket=source.bucket)
         if code:
-            return msg("{host} says {code} of {bucket}", host=host, code=str(code), bucket=source.bucket)
+            return said_of(str(code), host, source.bucket, secret=bool(source.key_id))
         if isinstance(error, (HTTPError, LocationParseError, OSError)):
-            return msg("{host} does not answer as it should; said again, it goes on from here", host=host)
+            return not_as_it_should(host)
         if isinstance(error, (InvalidResponseError, MinioException)):
             return msg("{host} answers with what is no object store's", host=host)
         return msg("what {host} answers cannot be read", host=host)

@@ -1,0 +1,110 @@
+"""Bodies that hardly come: who sends one holds a turn, room that others could have, and the place where their tenant's files are.
+
+A lowest rate ends that, and so does whatever else has become of the right to write: the service is asked again while a body comes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+log = logging.getLogger(__name__)
+LOWEST = 4096
+"""Safety: bytes in a second of a body that has to come faster, measured over each piece that is read."""
+SPARE_S = 60.0
+"""Safety: seconds that each piece may take besides."""
+ASKED_S = 60.0
+"""Tuning: seconds between two questions whether who sends a body still may: sooner ended, for a question each."""
+LOOK_S = 1.0
+"""Tuning: seconds between two looks at what comes."""
+
+
+class _Coming:
+    """One body that comes, on its connection."""
+
+    def __init__(self, request: Any, may: Callable[[], bool], now: float) -> None:
+        self.request, self.may = request, may
+        self.due: float | None = None  # when the piece that is read now has to be here
+        self.asked = now
+
+    def end(self) -> None:
+        """Let nothing more come: what reads it finds the end, and says what is missing."""
+        with contextlib.suppress(OSError):
+            self.request.conn.socket.shutdown(socket.SHUT_RD)
+
+
+class SlowBodies:
+    """Watches bodies, and ends those that hardly come or are not wanted any more."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._all: set[_Coming] = set()
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Look, from now on."""
+        threading.Thread(target=self._watch, name="slow", daemon=True).start()
+
+    @contextlib.contextmanager
+    def watched(self, environ: dict[str, Any], may: Callable[[], bool]) -> Iterator[None]:
+        """Watch the body of a request until this ends; `may` tells whether who sends it still may."""
+        request = environ.get("mlp.request")
+        if request is None:
+            yield
+            return
+        coming = _Coming(request, may, self._clock())
+        environ["wsgi.input"] = _Body(environ["wsgi.input"], coming, self._clock)
+        with self._lock:
+            self._all.add(coming)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._all.discard(coming)
+
+    def look(self) -> None:
+        """Look once."""
+        with self._lock:
+            all_ = list(self._all)
+        for one in all_:
+            now = self._clock()
+            if one.due is not None and now > one.due:
+                log.info("a body that hardly comes is ended")
+                one.end()
+            elif now - one.asked >= ASKED_S:
+                one.asked = now
+                if not one.may():
+                    log.info("a body that is not wanted any more is ended")
+                    one.end()
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(LOOK_S)
+            try:
+                self.look()
+            except Exception:  # the next look may go better
+                log.exception("looking at what comes failed")
+
+
+class _Body:
+    """A body that says when it is waited for."""
+
+    def __init__(self, inner: Any, coming: _Coming, clock: Callable[[], float]) -> None:
+        self._inner, self._coming, self._clock = inner, coming, clock
+
+    def read(self, size: int | None = None) -> bytes:
+        """Read on."""
+        self._coming.due = self._clock() + SPARE_S + (size or 0) / LOWEST
+        try:
+            data: bytes = self._inner.read() if size is None else self._inner.read(size)
+        finally:
+            self._coming.due = None
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)

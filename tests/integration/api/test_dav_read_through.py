@@ -1,0 +1,234 @@
+"""Files of datasets that are read through, over WebDAV and by `mlp data`: straight from a source, which may be hostile."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pytest
+
+import mlp.data
+from api_rig import Answer, ApiRig
+from dav_rig import DavAt
+from object_stores import KEYS, FalseStore, RealStore, real_store
+from waiting import wait_for
+
+BIG = os.urandom(3 << 20)
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[RealStore]:
+    with real_store() as found:
+        found.make("photos")
+        for key, data in {
+            "cats/one": b"0123456789",
+            "cats/deep/big": BIG,
+            "cats/deep/odd & 百 +%41": b"odd",
+            "cats-of-others": b"x",
+            "cats/deep.txt": b"text",
+        }.items():
+            found.put("photos", f"pets/{key}", data)
+        found.put("photos", "secret", b"of somebody else")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def false() -> Iterator[FalseStore]:
+    found = FalseStore()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def rig(store: RealStore, false: FalseStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiRig]:
+    made = ApiRig(tmp_path_factory.mktemp("api"))
+    made.endpoints = (store.host, false.host)
+    with made as found:
+        found.run(found.platform.secrets.put("store", KEYS, user="ann", actor="ann"))
+        yield found
+
+
+@pytest.fixture(scope="module")
+def dav(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DavAt]:
+    found = DavAt(rig, tmp_path_factory.mktemp("files"))
+    found.start()
+    yield found
+    found.stop()
+
+
+def add(rig: ApiRig, url: str, endpoint: str, secret: str | None = None) -> str:
+    name = f"pets{next(_numbers)}"
+    source = {"url": url, "endpoint": endpoint, "secret": secret, "mode": "read-through"}
+    made = rig.ask("POST", "/users/ann/datasets", {"name": name, "size": 0, "source": source}, token=rig.ann)
+    assert made.status == 201, made.body
+    path = f"/users/ann/datasets/{name}"
+    wait_for(
+        lambda: rig.ask("GET", path, token=rig.ann).json["state"] == "ready",
+        message=f"for {name} to be looked at",
+    )
+    return name
+
+
+@pytest.fixture(scope="module")
+def pets(rig: ApiRig, store: RealStore, dav: DavAt) -> str:
+    del dav
+    return add(rig, "s3://photos/pets/cats", store.url, "store")
+
+
+def test_files_are_listed_and_come_as_they_are_at_the_source(
+    dav: DavAt, rig: ApiRig, pets: str, tmp_path: Path
+) -> None:
+    client = dav.client()
+    listed = mlp.data.ls(pets, client=client).data
+    assert [(one["name"], one.get("size")) for one in listed] == [
+        ("deep", 0),
+        ("deep.txt", 4),
+        ("one", 10),
+    ]
+    mlp.data.pull(pets, tmp_path / "here", client=client, progress=False)
+    found = {
+        str(p.relative_to(tmp_path / "here")): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()
+    }
+    assert found == {"one": b"0123456789", "deep/big": BIG, "deep.txt": b"text", "deep/odd & 百 +%41": b"odd"}
+    mlp.data.pull(f"{pets}:deep.txt", tmp_path / "text", client=client, progress=False)
+    assert (tmp_path / "text").read_bytes() == b"text"
+    assert rig.ask("GET", f"/users/ann/datasets/{pets}", token=rig.ann).json["used"] == 0, (
+        "nothing of it is here"
+    )
+    assert not list(rig.root.rglob("*big*"))
+
+
+def test_a_range_comes_from_the_source_and_no_more_of_it(dav: DavAt, pets: str) -> None:
+    part = dav.ask(
+        "GET", f"/data/ann/{pets}/one", {"Authorization": "Bearer ann-token", "Range": "bytes=3-5"}
+    )
+    assert (part.status, part.body, part.headers["content-range"]) == (206, b"345", "bytes 3-5/10")
+    end = {"Authorization": "Bearer ann-token", "Range": f"bytes={len(BIG) - 5}-"}
+    assert dav.ask("GET", f"/data/ann/{pets}/deep/big", end).body == BIG[-5:]
+    head = dav.ask("HEAD", f"/data/ann/{pets}/deep/big")
+    assert (head.status, head.headers["content-length"]) == (200, str(len(BIG)))
+    same = {"Authorization": "Bearer ann-token", "If-None-Match": head.headers["etag"]}
+    assert dav.ask("GET", f"/data/ann/{pets}/deep/big", same).status == 304
+
+
+@pytest.mark.parametrize("method", ["PUT", "MKCOL", "DELETE", "PROPPATCH", "LOCK", "MOVE"])
+def test_nothing_is_written_to_it(dav: DavAt, pets: str, method: str) -> None:
+    headers = {"Authorization": "Bearer ann-token", "Destination": f"/data/ann/{pets}/two"}
+    said = dav.ask(method, f"/data/ann/{pets}/one", headers, b"x" if method == "PUT" else None)
+    assert (said.status, said.json["reason"]) == (403, "WrongState")
+    assert "is read through from s3://photos/pets/cats/" in said.json["msg"]
+
+
+def test_nobody_gets_out_of_what_the_dataset_has(dav: DavAt, rig: ApiRig, pets: str) -> None:
+    for path in ("../../secret", "%2e%2e/%2e%2e/secret", "deep/../../../secret", "..%2f..%2fsecret"):
+        assert dav.ask("GET", f"/data/ann/{pets}/{path}").status in {403, 404}, path
+    for path in ("none", "on", "dee", "one/below"):
+        assert dav.ask("GET", f"/data/ann/{pets}/{path}").status == 404, path
+    bob = {"Authorization": "Bearer bob-token"}
+    assert dav.ask("GET", f"/data/ann/{pets}/one", bob).status == 404
+    uid = rig.ask("GET", f"/users/ann/datasets/{pets}:read", token=rig.ann).json["uid"]
+    for token in ("ann-token", "bob-token", rig.rita, rig.notebook):
+        said = rig.ask("PUT", "/stored:open", {"uid": uid, "path": "one"}, token=token)
+        assert said.status == 403, "who reads gets no address that others can use"
+    mine = rig.ask("PUT", "/stored:open", {"uid": uid, "path": "one"}, token=rig.data)
+    assert mine.status == 200
+    assert KEYS["secret_access_key"] not in mine.body.decode()
+
+
+def page(*items: tuple[str, int, str], more: str = "") -> bytes:
+    found = "".join(
+        f"<Contents><Key>{escape(key)}</Key><Size>{size}</Size><ETag>&quot;{tag}&quot;</ETag>"
+        "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+        for key, size, tag in items
+    )
+    return f"<?xml version='1.0'?><ListBucketResult>{found}{more}</ListBucketResult>".encode()
+
+
+@pytest.fixture
+def hostile(rig: ApiRig, false: FalseStore, dav: DavAt) -> Iterator[tuple[str, FalseStore]]:
+    del dav
+    false.listed = [("k", 3, "tag")]
+    name = add(rig, "s3://photos/", false.url)
+    yield name, false
+    false.pages, false.elsewhere = None, ""
+
+
+BOMB = b"""<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<ListBucketResult><Contents><Key>&b;</Key></Contents></ListBucketResult>"""
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        BOMB,
+        b"no XML",
+        b"",
+        page(("k", -3, "tag")),
+        page(("k", 3, "t\u00e4g")),
+        page(("k", 1 << 70, "tag")),
+        page(("k", 3, "t" * 300)),
+        b"<a>" + b"x" * (9 << 20),
+    ],
+)
+def test_a_list_that_is_none_is_an_error_of_the_source(
+    dav: DavAt, hostile: tuple[str, FalseStore], said: bytes
+) -> None:
+    name, false = hostile
+    false.pages = lambda _: said
+    assert dav.ask("GET", f"/data/ann/{name}/k").status == 502
+    listed = dav.ask("PROPFIND", f"/data/ann/{name}/", {"Authorization": "Bearer ann-token", "Depth": "1"})
+    assert (listed.status, b"object" in listed.body or b"answer" in listed.body) == (502, True)
+
+
+def test_names_that_can_be_none_are_not_shown_and_no_list_goes_on_for_ever(
+    dav: DavAt, hostile: tuple[str, FalseStore]
+) -> None:
+    name, false = hostile
+    odd = [(key, 1, "tag") for key in ("..", "a//b", "x" * 300, "fine")]
+    false.pages = lambda _: page(*odd, more="<NextContinuationToken>again</NextContinuationToken>")
+    listed = dav.ask("PROPFIND", f"/data/ann/{name}/", {"Authorization": "Bearer ann-token", "Depth": "1"})
+    assert listed.status == 207
+    assert listed.body.count(b"<ns0:href>") + listed.body.count(b"<D:href>") == 2, listed.body
+
+
+def ask_object(dav: DavAt, hostile: tuple[str, FalseStore], *answer: Any) -> Answer:
+    name, false = hostile
+    false.pages = lambda _: page(("k", 3, "tag"))
+    false.answer = lambda _key, _headers: answer
+    return dav.ask("GET", f"/data/ann/{name}/k")
+
+
+def test_an_object_that_changed_is_a_conflict_and_one_that_is_refused_says_so(
+    dav: DavAt, hostile: tuple[str, FalseStore]
+) -> None:
+    assert ask_object(dav, hostile, 200, {}, b"123").body == b"123"
+    assert ask_object(dav, hostile, 412, {}, b"").status == 409
+    assert ask_object(dav, hostile, 200, {}, b"12345").status == 409
+    assert ask_object(dav, hostile, 404, {}, b"<Error><Code>NoSuchKey</Code></Error>").status == 404
+    denied = ask_object(dav, hostile, 403, {}, b"<Error><Code>AccessDenied</Code></Error>")
+    assert (denied.status, "AccessDenied" in denied.json["msg"]) == (502, True)
+    odd = ask_object(dav, hostile, 500, {}, b"<script>alert(1)</script>")
+    assert (odd.status, "script" in odd.json["msg"]) == (502, False)
+
+
+def test_what_is_cut_at_the_source_is_never_whole(dav: DavAt, hostile: tuple[str, FalseStore]) -> None:
+    name, false = hostile
+    size = 2 << 20
+    false.pages = lambda _: page(("k", size, "tag"))
+    false.answer = lambda _key, _headers: (200, {"Content-Length": str(size)}, b"x" * (1 << 20))
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+        dav.ask("GET", f"/data/ann/{name}/k")
+
+
+def test_no_redirect_is_followed(dav: DavAt, hostile: tuple[str, FalseStore]) -> None:
+    name, false = hostile
+    false.elsewhere = "http://127.0.0.1:1/secret"
+    said = dav.ask("GET", f"/data/ann/{name}/k")
+    assert (said.status, json.loads(said.body)["msg"].endswith("says 307 of photos")) == (502, True)

@@ -1,0 +1,58 @@
+"""Room that somebody announces a need of: no more than the disk has, and no longer than bytes of it come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlp_api.datasets import DatasetCreate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.service.datasets.worker import ANNOUNCED_S
+from platform_rig import Rig, play
+
+MIB = 2**20
+
+
+async def make(rig: Rig, size: int) -> str:
+    await rig.platform.datasets.create("ann", DatasetCreate(name="pets", size=size))
+    return (await rig.platform.datasets.access(SYSTEM, "ann", "pets", write=True)).uid
+
+
+async def kept(rig: Rig) -> tuple[str, int]:
+    await rig.platform.datasets.sweep()
+    now = await rig.platform.datasets.get(SYSTEM, "ann", "pets")
+    return now.state, now.size
+
+
+def test_nobody_announces_more_than_the_disk_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(rig: Rig) -> None:
+        monkeypatch.setattr(rig.platform.storage, "_free", lambda: MIB)
+        with pytest.raises(Refused, match=r"the disk has .* for all, and .* are asked for") as refused:
+            await make(rig, MIB + 1)
+        assert refused.value.reason is Reason.DISK_FULL
+        uid = await make(rig, MIB)
+        with pytest.raises(Refused, match="the disk has"):
+            await rig.platform.datasets.take(uid, 10 * MIB)
+        await rig.platform.datasets.take(uid, MIB)
+
+    play(tmp_path, story)
+
+
+def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        uid = await make(rig, 10 * MIB)
+        rig.ahead += ANNOUNCED_S - 60
+        assert await kept(rig) == ("creating", 10 * MIB)
+        await rig.platform.datasets.take(uid, MIB)
+        await rig.platform.datasets.give(uid, MIB, MIB)
+        rig.ahead += ANNOUNCED_S - 60
+        assert await kept(rig) == ("creating", 10 * MIB)
+        rig.ahead += 120
+        state, size = await kept(rig)
+        # no file is there in truth, which a look finds sooner or later
+        assert (state, size <= MIB) == ("creating", True)
+        await rig.platform.datasets.take(uid, MIB)
+
+    play(tmp_path, story)
