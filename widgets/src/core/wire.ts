@@ -1012,7 +1012,7 @@ export interface JobCreate {
   topology?: string | null;
   tensorboard?: "off" | "on";
   /**
-   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too
+   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too; USER/NAME/PART has a part of one that is read through fetched
    *
    * @maxItems 32
    */
@@ -1631,7 +1631,7 @@ export interface SweepCreate {
   topology?: string | null;
   tensorboard?: "off" | "on";
   /**
-   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too
+   * datasets that its ranks see, read-only: NAME or USER/NAME, with :PATH behind it to see it there too; USER/NAME/PART has a part of one that is read through fetched
    *
    * @maxItems 32
    */
@@ -2237,15 +2237,18 @@ export interface DatasetCreate {
   source?: DatasetSource | null;
 }
 /**
- * Objects that a dataset is a copy of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
+ * Objects that a dataset is made of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
  *
  * `secret`: name of the secret of the user's own, or else of the tenant's, that opens it; none: it is open to everybody.
+ * `mode`: `copy` has the platform copy all of it; with `read-through` nothing is copied: who reads a file gets it from there, and
+ * a job what it names of it, which counts in the tenant's `rom` until no job needs it.
  */
 export interface DatasetSource {
   url: string;
   endpoint: string | null;
   region: string | null;
   secret: string | null;
+  mode: "copy" | "read-through";
 }
 /**
  * A dataset. `size`: bytes that it takes of its tenant's `rom`; what its files take is `used`, which becomes the same.
@@ -2275,7 +2278,7 @@ export interface DatasetHeartbeat {
 /**
  * What a token may do with a dataset's files: told to the part of the platform that holds them.
  *
- * `owner` is the system uid whose files they are; null: the platform's own.
+ * `owner` is the system uid whose files they are; null: the platform's own. `through`: they are those of its source.
  */
 export interface DatasetAccess {
   uid: string;
@@ -2284,6 +2287,7 @@ export interface DatasetAccess {
   tenant: string;
   state: "creating" | "deleting" | "error" | "ready";
   owner: number | null;
+  through: boolean;
 }
 /**
  * So many bytes are going to be written to what has this uid.
@@ -2306,6 +2310,29 @@ export interface StorageGive {
   once?: string | null;
   gone?: number;
   took?: string | null;
+}
+/**
+ * What is read of the source of the dataset with this uid: the object at a path of it, or a list of what has that in front.
+ *
+ * A list is one page of at most `limit`, behind `after`; `flat`: without what lies deeper than the next `/`.
+ */
+export interface SourceOpen {
+  uid: string;
+  path: string;
+  listed?: boolean;
+  flat?: boolean;
+  after?: string;
+  limit?: number;
+}
+/**
+ * Where that is to be had for a few minutes, without a credential; what it was asked for, and no more.
+ */
+export interface SourceAddress {
+  url: string;
+  host: string;
+  bucket: string;
+  prefix: string;
+  secret: boolean;
 }
 /**
  * A secret, as far as anybody is told: its name, the names of what is in it, and who set it when.

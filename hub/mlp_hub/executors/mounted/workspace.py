@@ -20,7 +20,7 @@ from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
 from mlp_hub.executors.mounted.manifest import manifest_of
 from mlp_hub.executors.mounted.model_formats import models_in, recognise
-from mlp_hub.executors.mounted.sizes import charge_of, length_of, measure, measured, space_of
+from mlp_hub.executors.mounted.sizes import charge_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
