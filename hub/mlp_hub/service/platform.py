@@ -277,6 +277,7 @@ class Platform:
             EnvironmentWorker(stored, clock=clock, first_uid=policy.first_uid),
             self._networks,
             clock,
+            allowed=None if not policy.runtime_review else policy.environment_images,
         )
         self.secrets = SecretService(db, clock, policy.secrets_key)
         self.notices = NoticeService(

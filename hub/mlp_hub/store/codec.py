@@ -73,9 +73,11 @@ def dumps(value: object) -> str:
 
 
 def image_of(spec: str) -> str | None:
-    """Return the image that the runtime of a stored specification names."""
-    runtime = _spec.decode(spec).own_runtime
-    return None if runtime is None else runtime.image
+    """Return the image that the environment of a stored specification is, or that its runtime names."""
+    found = _spec.decode(spec)
+    if found.environment is not None and found.environment.image is not None:
+        return found.environment.image
+    return None if found.own_runtime is None else found.own_runtime.image
 
 
 def loads(text: str) -> Any:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0037"
+REVISION = "0041"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -515,6 +515,7 @@ environment = (
         Column("log", Text, nullable=False),
         Column("message", Text, nullable=False),
         Column("made_at", Double, nullable=False),
+        Column("image", String(500)),  # of containers; null: it is of packages
         UniqueConstraint("tenant", "folded"),
         Index(None, "phase"),
         Index(None, "files"),
