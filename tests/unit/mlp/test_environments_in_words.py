@@ -98,11 +98,11 @@ def test_one_of_an_image_is_there_at_once_and_its_image_is_shown() -> None:
     assert "registry.example.org/ml/train:1" in listed
     assert "image" in listed.splitlines()[0]
     shown = str(environments.shown({"environment": OF_IMAGE, "log": ""})).splitlines()
-    assert (
-        shown[2:4]
-        == ["Image: registry.example.org/ml/train:1", "Use it: mlp submit train.py --env-name tools"]
-        or shown
-    )
+    assert shown[2:] == [
+        "Image: registry.example.org/ml/train:1",
+        "Use it: mlp submit train.py --env-name tools",
+        "Used by: digits",
+    ]
     with pytest.raises(UsageError, match="at most 500 characters"):
         said(stand, "create", "vision", "--image", "a" * 501)
 
