@@ -343,6 +343,10 @@ def env(client: Client, call: ParsedLine) -> Any:
     if act == "list":
         return environments.table(client.environments(tenant), tenant)
     if act == "create":
+        if "image" in call.given:
+            return environments.created(
+                client.create_environment(tenant, names[0], image=call.given["image"])
+            )
         requirements = environments.requirements_in(Path(call.given["file"]).expanduser())
         return environments.created(client.create_environment(tenant, names[0], requirements))
     if act == "show":

@@ -284,9 +284,12 @@ class Client(ServiceConnection):
         """Return an environment with its requirements, its lock and the last lines of its making."""
         return object_of(self.request("GET", _environments(tenant, name)))
 
-    def create_environment(self, tenant: str, name: str, requirements: str) -> Json:
-        """Have an environment made of requirements; a repeated delivery of this one call makes one."""
-        wanted = {"name": name, "requirements": requirements}
+    def create_environment(
+        self, tenant: str, name: str, requirements: str | None = None, *, image: str | None = None
+    ) -> Json:
+        """Have an environment made of requirements, or of an image; a repeated delivery of this one call makes one."""
+        of = {"requirements": requirements, "image": image}
+        wanted = {"name": name, **{what: said for what, said in of.items() if said is not None}}
         return object_of(self.request("POST", _environments(tenant), wanted, delivery_key()))
 
     def delete_environment(self, tenant: str, name: str) -> Json:

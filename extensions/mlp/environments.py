@@ -64,14 +64,15 @@ def table(found: Sequence[Json], tenant: str) -> Table:
         [
             str(each.get("name", "")),
             state(each).partition("\n")[0],
-            str(len(each.get("packages") or {})),
-            file_size(each.get("size")),
+            str(each.get("image") or len(each.get("packages") or {})),
+            "-" if each.get("image") else file_size(each.get("size")),
             str(each.get("user", "")),
             clock_time(each.get("created_at")),
         ]
         for each in found
     ]
-    columns = (say("name"), say("state"), say("packages"), say("size"), say("made by"), say("made"))
+    packages = say("image") if any(each.get("image") for each in found) else say("packages")
+    columns = (say("name"), say("state"), packages, say("size"), say("made by"), say("made"))
     command = words.command("env create NAME -f requirements.txt")
     empty = say("Team {tenant} has no environments. Make one: {command}", tenant=tenant, command=command)
     return Table(columns, rows, list(found), empty=empty)
@@ -80,8 +81,18 @@ def table(found: Sequence[Json], tenant: str) -> Table:
 def created(made: Json) -> Sentences:
     """Write that an environment was taken in."""
     name = str(made.get("name"))
+    if made.get("image"):
+        command = words.command(f"submit train.py --env-name {name}")
+        return Sentences([say("{name} is there. Use it: {command}", name=name, command=command)], made)
     line = say("{name} is being made. See: {command}", name=name, command=words.command(f"env show {name}"))
     return Sentences([line], made)
+
+
+def _made(about: Mapping[str, Any]) -> str:
+    user, time = str(about.get("user")), clock_time(about.get("created_at"))
+    if about.get("image"):
+        return say("By {user}, {time}", user=user, time=time)
+    return say("By {user}, {time}, {size}", user=user, time=time, size=file_size(about.get("size")))
 
 
 def shown(found: Json) -> Sentences:
@@ -90,13 +101,11 @@ def shown(found: Json) -> Sentences:
     name, packages = str(about.get("name")), about.get("packages") or {}
     lines = [
         say("{what}: {why}", what=name, why=state(about)),
-        say(
-            "By {user}, {time}, {size}",
-            user=str(about.get("user")),
-            time=clock_time(about.get("created_at")),
-            size=file_size(about.get("size")),
-        ),
+        _made(about),
     ]
+    use = words.command(f"submit train.py --env-name {name}")
+    if about.get("image"):
+        lines += [say("Image: {image}", image=about["image"]), say("Use it: {command}", command=use)]
     if about.get("shared_with"):
         lines.append(say("The same files as: {names}", names=", ".join(about["shared_with"])))
     if about.get("jobs"):
@@ -104,7 +113,6 @@ def shown(found: Json) -> Sentences:
     if packages:
         lines.append(says("1 package:", "{n} packages:", len(packages)))
         lines += [f"  {package}=={version}" for package, version in packages.items()]
-        use = words.command(f"submit train.py --env-name {name}")
         if about.get("state") == "ready":
             lines.append(say("Use it: {command}", command=use))
     if about.get("state") == "creating" and found.get("log"):

@@ -143,6 +143,13 @@ REQUIREMENTS = Option(
     "requirements.txt",
     "-f",
 )
+IMAGE = Option(
+    "image",
+    lambda: say("the image that it is, where jobs are pods of Kubernetes (create)"),
+    word(500),
+    None,
+    "REGISTRY/NAME:TAG",
+)
 OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this team (ls)"))
 NOTICE_EVENTS = Option(
     "events",

@@ -27,6 +27,7 @@ from mlp.verboptions import (
     EXPIRES,
     FOLLOW,
     GRACE,
+    IMAGE,
     JSON,
     LASTS,
     LEVEL,
@@ -125,7 +126,7 @@ VERBS: tuple[Verb, ...] = (
         "env",
         lambda: say("list, create, show and delete environments of packages"),
         "env",
-        (REQUIREMENTS, OF_ENVIRONMENTS),
+        (REQUIREMENTS, IMAGE, OF_ENVIRONMENTS),
     ),
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
     Verb(
@@ -216,7 +217,9 @@ TAKES: dict[str, Callable[[], str]] = {
         "[ls [NAME[:PATH]]] | push FROM [NAME[:PATH]] | pull NAME[:PATH] [TO] | add s3://BUCKET/PREFIX NAME | sync NAME | "
         "rm NAME[:PATH]..."
     ),
-    "env": lambda: say("[list] | create NAME -f requirements.txt | show NAME | delete NAME..."),
+    "env": lambda: say(
+        "[list] | create NAME -f requirements.txt | create NAME --image IMAGE | show NAME | delete NAME..."
+    ),
     "app": lambda: say(
         "[ls] | show NAME|USER/NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
         "access NAME WHO | keys NAME [create|revoke KEY] | rm NAME..."
@@ -438,7 +441,7 @@ def _data_call(call: ParsedLine) -> bool:
 def _env_call(call: ParsedLine) -> bool:
     """Tell whether the words after `env` are one of its acts."""
     act, names = call.names[0] if call.names else "list", len(call.names) - 1
-    if ("file" in call.given) != (act == "create"):
+    if len({"file", "image"} & set(call.given)) != (act == "create"):
         return False
     return {"list": names < 1, "create": names == 1, "show": names == 1, "delete": names >= 1}.get(act, False)
 

@@ -22,11 +22,25 @@ Requirements = Annotated[
 ]
 
 
+EnvironmentImage = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=500,
+        description="an image of containers: REGISTRY/NAME:TAG, or REGISTRY/NAME@sha256:DIGEST, which never means another one",
+    ),
+]
+
+
 class EnvironmentCreate(Request, kw_only=True):
-    """An environment to make: its name, and its requirements as a requirements.txt has them."""
+    """An environment to make: its name, and one of two.
+
+    `requirements`, as a requirements.txt has them, where jobs run on the hub's machine; an `image` where they run in containers.
+    """
 
     name: EnvironmentName
-    requirements: Requirements
+    requirements: Requirements | None = None
+    image: EnvironmentImage | None = None
 
 
 class EnvironmentInfo(Response):
@@ -35,6 +49,9 @@ class EnvironmentInfo(Response):
     `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
     that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
     charged once. `jobs` have not ended and use it. `message` says why it is in error.
+
+    One of an `image` is ready at once, has no packages that are known here and no size; its `lock` is the digest that it was named with,
+    empty where it was named by a tag.
     """
 
     name: str
@@ -48,6 +65,7 @@ class EnvironmentInfo(Response):
     jobs: list[str]
     message: Text
     created_at: datetime
+    image: str | None
 
 
 class EnvironmentDetail(Response):

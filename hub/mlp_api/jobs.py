@@ -56,7 +56,7 @@ EnvironmentName = Annotated[
     Meta(
         pattern=JOB_NAME_PATTERN,
         max_length=50,
-        description="an environment of the job's tenant, whose packages its Python has besides the platform's",
+        description="an environment of the job's tenant: packages that its Python has besides the platform's, or the image of its pods",
     ),
 ]
 DataNames = Annotated[
@@ -219,7 +219,8 @@ class Job(Response):
     `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
     null for what was submitted here.
 
-    `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
+    `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of, or the digest
+    that its image was named with.
     """
 
     name: str

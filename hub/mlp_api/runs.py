@@ -112,7 +112,8 @@ class RunDetail(Response):
     """All that is kept of a run.
 
     `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
-    NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock.
+    NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock, or
+    the digest that its image was named with; `env_image` is that image.
     """
 
     run: ListedRun
@@ -128,6 +129,7 @@ class RunDetail(Response):
     environment: str | None
     env_name: str | None
     env_lock: str | None
+    env_image: str | None
     data: list[RunData]
 
 

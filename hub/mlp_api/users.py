@@ -253,7 +253,7 @@ class Session(Response):
     """Who is asking; what a page needs before anything else.
 
     `warnings` are for platform admins: what is set less safe than it could be. `language` is the chosen one, empty where
-    none was.
+    none was. `images`: jobs run in containers here, so that environments are images.
     """
 
     username: str
@@ -265,6 +265,7 @@ class Session(Response):
     keeping: Keeping
     warnings: list[str]
     language: str = ""
+    images: bool = False
 
 
 class ServiceCreate(Request):

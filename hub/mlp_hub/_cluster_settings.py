@@ -42,6 +42,12 @@ class ClusterSettings:
         "Names of the Secrets, in the tenants' namespaces, by which nodes fetch images.",
         kind="list",
     )
+    kubernetes_environment_images: tuple[str, ...] = setting(
+        (),
+        "Images that members of teams may make environments of, besides those that approved runtimes of the team name: names, or what "
+        "they lie below, such as `registry.example.org/ml`; `*`: all. Not asked for where `runtime_review` is off.",
+        kind="list",
+    )
     kubernetes_prewarmed: int = setting(
         3,
         "Images, at most, that all nodes are to have before somebody waits for them: that of notebooks, and those that jobs of "

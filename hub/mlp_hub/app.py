@@ -315,6 +315,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         runtime_review=settings.runtime_review,
+        environment_images=settings.kubernetes_environment_images,
         broker=broker_of(settings),
         charge_files=settings.charge_files,
         secrets_key=_secrets_key(settings),

@@ -1,5 +1,7 @@
 """Environments of tenants: packages that jobs and notebooks have beside the platform's own, made once from a lock with hashes.
 
+Where jobs run in containers, an environment is an image, which has all packages itself: nothing is made, and nothing of it is stored here.
+
 A requirement is a package by its name, at most with extras, versions and a marker. Whatever else installers take in such a file (options,
 addresses, paths, repositories) would have the hub fetch from where its administrator did not say, or run code to build it: refused.
 """
@@ -15,6 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.image import digest_in
 from mlp_hub.domain.machine import Machine
 from mlp_language.message import NOTHING, Message, msg
 
@@ -59,7 +62,10 @@ HOLDING_ENVIRONMENTS = frozenset({E.CREATING, E.READY, E.DELETING})
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment. `lock` is empty until it is resolved; `files` is then the uid of what is stored, which others of its lock share."""
+    """An environment. `lock` is empty until it is resolved; `files` is then the uid of what is stored, which others of its lock share.
+
+    One of an `image` has no requirements, no lock and no files.
+    """
 
     uid: str
     tenant: str
@@ -72,6 +78,7 @@ class Environment:
     files: str = ""
     log: str = ""  # the last that was written while it was made
     message: Message = NOTHING
+    image: str | None = None
 
     @property
     def folded(self) -> str:
@@ -80,18 +87,21 @@ class Environment:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its lock; empty while there is none."""
+        """The SHA-256 of its lock, or that its image is named with; empty while there is none."""
+        if self.image is not None:
+            return digest_in(self.image)
         return digest_of(self.lock) if self.lock else ""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentUse:
-    """An environment that a job runs in: that very one (`uid`), by the lock that it was made of, and the directory of its files."""
+    """An environment that a job runs in: that very one (`uid`), by the lock that it was made of, and the directory of its files or its image."""
 
     name: str
     uid: str = ""
     lock: str = ""
     directory: str = ""
+    image: str | None = None
 
 
 def check_environment_move(environment: Environment, new: EnvironmentPhase) -> None:

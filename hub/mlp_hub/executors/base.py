@@ -130,7 +130,7 @@ class LaunchSpec:
     grace_s: float = 30.0
     network: str = "none"
     file_max: int = 0  # bytes that one file may have; 0: any number
-    image: str | None = None  # None: the environment that the executor has for jobs
+    image: str | None = None  # None: that of its runtime, or the environment that the executor has for jobs
     mounts: tuple[Mount, ...] = ()
     data: tuple[DataMount, ...] = ()
     brought: Brought | None = None  # what is to run in place of the program
@@ -246,7 +246,7 @@ class Executor(Protocol):
 
     @property
     def environments(self) -> EnvironmentMaker | None:
-        """What makes environments of packages; None where jobs have images instead."""
+        """What makes environments of packages; None where nothing does, as where jobs have images instead."""
         ...
 
     @property

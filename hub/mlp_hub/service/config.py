@@ -107,6 +107,7 @@ class RunPolicy:
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound, of tenants that say nothing
     runtime_review: bool = True  # tenants' runtimes wait for a platform admin's word
+    environment_images: tuple[str, ...] = ()  # of which members make environments all the same
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
     api_url: str = ""  # what jobs are given as MLP_API_URL
     data_url: str = ""  # and as MLP_DATA_URL, where files of datasets are not beside that

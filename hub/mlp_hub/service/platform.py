@@ -286,6 +286,7 @@ class Platform:
             EnvironmentWorker(stored, clock=clock, first_uid=policy.first_uid, floor=policy.disk.floor),
             self._networks,
             clock,
+            allowed=None if not policy.runtime_review else policy.environment_images,
         )
         self.secrets = SecretService(db, clock, policy.secrets_key)
         self.notices = NoticeService(

@@ -73,9 +73,14 @@ def dumps(value: object) -> str:
 
 
 def image_of(spec: str) -> str | None:
-    """Return the image that the runtime of a stored specification names."""
-    runtime = _spec.decode(spec).own_runtime
-    return None if runtime is None else runtime.image
+    """Return the image of a stored specification that its runtime names.
+
+    None where its environment goes before that: what is fetched beforehand runs in the hub's namespace, and a member names that image.
+    """
+    found = _spec.decode(spec)
+    if found.own_runtime is None or (found.environment is not None and found.environment.image is not None):
+        return None
+    return found.own_runtime.image
 
 
 def loads(text: str) -> Any:

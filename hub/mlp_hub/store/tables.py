@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0038"
+REVISION = "0039"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -511,6 +511,7 @@ environment = Table(  # `files`: the uid of what is stored of its lock; several 
     Column("log", Text, nullable=False),
     Column("message", Text, nullable=False),
     Column("made_at", Double, nullable=False),
+    Column("image", String(500)),  # of containers; null: it is of packages
     UniqueConstraint("tenant", "folded"),
     Index(None, "phase"),
     Index(None, "files"),

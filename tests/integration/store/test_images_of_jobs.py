@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlp_hub.domain.environment import EnvironmentUse
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import Runtime
@@ -37,6 +38,13 @@ def test_a_program_that_speaks_of_images_names_none(db: Database) -> None:
     stored(db, job(1, code='{"image":"evil:1"}'), job(2, own=False, args=('"image":"evil:1"',)))
     with db.reading() as tx:
         assert not tx.jobs.images(0.0, 10)
+
+
+def test_of_a_job_whose_environment_is_an_image_none_is_told(db: Database) -> None:
+    use = EnvironmentUse("tools", "u", image="evil:1")
+    stored(db, job(1, "a:1", environment=use), job(2, "a:1", environment=EnvironmentUse("tools", "v")))
+    with db.reading() as tx:
+        assert dict(tx.jobs.images(0.0, 10)) == {"a:1": 1}
 
 
 def test_only_the_newest_since_then_count(db: Database) -> None:

@@ -50,3 +50,46 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     expect(main).to_contain_text("Used by digits")
     expect(main).to_contain_text("%mlp submit train.py --env-name vision")
     assert_accessible(page)
+
+
+def test_where_jobs_run_in_containers_one_is_an_image(pages: Pages, front: FrontService) -> None:
+    front.data.environments.of_images()
+    front.data.session["images"] = True
+    page = pages.panel("environments")
+    region = page.get_by_role("region", name="Environments of default")
+    expect(region).to_contain_text("registry.example.org/ml/speech:1")
+    expect(region.get_by_role("columnheader", name="Size")).to_have_count(0)
+    page.get_by_role("button", name="Create an environment").press("Enter")
+    page.keyboard.type("text")
+    expect(page.get_by_label("Requirements")).to_have_count(0)
+    page.get_by_label("Image", exact=True).fill("not an image")
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(page.get_by_label("Image", exact=True)).to_be_focused()
+    expect(region.get_by_role("alert").first).to_contain_text("registry.example.org/team/train:1")
+    page.get_by_label("Image", exact=True).fill("evil.example/train:1")
+    refusal = {
+        "msg": "image evil.example/train:1 is none of which teams make environments here",
+        "reason": "Forbidden",
+    }
+    front.data.forced["POST /tenants/default/environments"] = (403, refusal)
+    page.get_by_role("button", name="Create", exact=True).click()
+    expect(region.get_by_role("alert")).to_contain_text("is none of which teams make environments here")
+    expect(page.get_by_label("Image", exact=True)).to_be_focused()
+    assert_accessible(page)
+    shot(page, "panel-create-environment-of-an-image", full=True)
+    fits(page)
+    front.data.forced.clear()
+    page.get_by_label("Image", exact=True).fill("registry.example.org/ml/text:1")
+    page.get_by_role("button", name="Create", exact=True).click()
+    row = region.get_by_role("row").filter(has_text="registry.example.org/ml/text:1")
+    expect(row).to_contain_text("ready")
+    page.get_by_role("button", name="Delete environment text").click()
+    expect(page.get_by_role("dialog")).to_contain_text("The image stays in its registry.")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+    page.get_by_role("link", name="vision").click()
+    main = page.locator("main")
+    expect(main).to_contain_text("registry.example.org/ml/vision@sha256:")
+    expect(main).not_to_contain_text("Requirements")
+    assert_accessible(page)
+    fits(page)

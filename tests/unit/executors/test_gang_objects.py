@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,20 @@ CASES: Mapping[str, tuple[LaunchSpec, frozenset[Kind]]] = {
 
 def described(spec: LaunchSpec, served: frozenset[Kind], root: Path, **more: Any) -> Gang:
     return describe(spec, at(root, **more), Ways(served), "digits-a-1")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_jobs_own_image_is_that_of_all_its_pods_whatever_its_runtime_names(
+    case: str, tmp_path: Path
+) -> None:
+    spec, kinds = CASES[case]
+    of_runtime = replace(spec, runtime=replace(spec.runtime, image="images.example/runtime:1"))
+    for given, image in (
+        (of_runtime, "runtime:1"),
+        (replace(of_runtime, image="images.example/env:1"), "env:1"),
+    ):
+        pods = pods_in(described(given, kinds, tmp_path).main[1])
+        assert {c["image"] for pod in pods for c in pod["spec"]["containers"]} == {f"images.example/{image}"}
 
 
 def test_a_rank_without_gpus_gets_none_by_its_images_variable(tmp_path: Path) -> None:

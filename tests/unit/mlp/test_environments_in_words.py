@@ -19,6 +19,10 @@ READY: Json = {
     "created_at": "2026-11-24T10:00:00Z", "shared_with": ["same"], "jobs": ["digits"], "message": "",
 }  # fmt: skip
 
+OF_IMAGE: Json = {
+    **READY, "image": "registry.example.org/ml/train:1", "packages": {}, "size": 0, "shared_with": [], "lock": "",
+}  # fmt: skip
+
 
 class Stand:
     """A client that takes note."""
@@ -30,8 +34,10 @@ class Stand:
         return [{"tenant": {"name": name}} for name in self.tenants]
 
     def __getattr__(self, name: str) -> Any:
-        def asked(*given: str) -> Any:
-            self.asked.append((name, *given))
+        def asked(*given: str, **named: str) -> Any:
+            self.asked.append((name, *given, *named.items()))
+            if "image" in named:
+                return {**OF_IMAGE, "name": given[1]}
             return [READY] if name == "environments" else {"environment": READY, "log": "", **READY}
 
         return asked
@@ -52,6 +58,8 @@ def said(stand: Stand, *words: str) -> str:
         ["delete"],
         ["list", "a"],
         ["list", "-f", "x"],
+        ["list", "--image", "python"],
+        ["create", "a", "-f", "x", "--image", "python"],
         ["make", "a"],
     ],
 )
@@ -77,6 +85,26 @@ def test_of_one_team_nobody_has_to_say_which(tmp_path: Path) -> None:
         ("delete_environment", "red", "a"),
         ("delete_environment", "red", "b"),
     ]
+
+
+def test_one_of_an_image_is_there_at_once_and_its_image_is_shown() -> None:
+    stand = Stand("red")
+    told = said(stand, "create", "vision", "--image", "registry.example.org/ml/train:1")
+    assert told == "vision is there. Use it: mlp submit train.py --env-name vision"
+    assert stand.asked == [
+        ("create_environment", "red", "vision", ("image", "registry.example.org/ml/train:1"))
+    ]
+    listed = str(environments.table([OF_IMAGE], "red"))
+    assert "registry.example.org/ml/train:1" in listed
+    assert "image" in listed.splitlines()[0]
+    shown = str(environments.shown({"environment": OF_IMAGE, "log": ""})).splitlines()
+    assert shown[2:] == [
+        "Image: registry.example.org/ml/train:1",
+        "Use it: mlp submit train.py --env-name tools",
+        "Used by: digits",
+    ]
+    with pytest.raises(UsageError, match="at most 500 characters"):
+        said(stand, "create", "vision", "--image", "a" * 501)
 
 
 def test_of_several_teams_one_has_to_be_said() -> None:

@@ -2,30 +2,35 @@
 import { t } from "./language";
 import type { EnvironmentCreate, EnvironmentInfo } from "./wire";
 
-export type EnvironmentField = "name" | "requirements";
-export const ENVIRONMENT_FIELDS: readonly EnvironmentField[] = ["name", "requirements"];
+export type EnvironmentField = "name" | "requirements" | "image";
+export const ENVIRONMENT_FIELDS: readonly EnvironmentField[] = ["name", "requirements", "image"];
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}$/;
+/** Roughly how an image is named; the service says it exactly. */
+const IMAGE = /^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,499}$/;
 
 export interface ReadEnvironment {
   asked: EnvironmentCreate | null;
   faults: Partial<Record<EnvironmentField, string>>;
 }
 
-/** Read the form; `names` are those that there are. */
-export function readEnvironment(texts: Record<EnvironmentField, string>, names: string[]): ReadEnvironment {
+/** Read the form; `names` are those that there are, `images` whether one is an image here. */
+export function readEnvironment(texts: Record<EnvironmentField, string>, names: string[], images = false): ReadEnvironment {
   const name = texts.name.trim();
   const faults: ReadEnvironment["faults"] = {};
   const same = names.find((one) => one.toLowerCase() === name.toLowerCase());
   if (!NAME.test(name)) faults.name = t("Letters, digits, -, _ and ., at most 50");
   else if (same) faults.name = t("There is {name} already", { name: same });
-  if (!texts.requirements.trim()) faults.requirements = t("Name a package at least");
-  return { asked: Object.keys(faults).length ? null : { name, requirements: texts.requirements }, faults };
+  const image = texts.image.trim();
+  if (images && !IMAGE.test(image)) faults.image = t("An image, as in registry.example.org/team/train:1");
+  if (!images && !texts.requirements.trim()) faults.requirements = t("Name a package at least");
+  const of = images ? { image } : { requirements: texts.requirements };
+  return { asked: Object.keys(faults).length ? null : { name, ...of }, faults };
 }
 
 /** Which field a refusal speaks of. */
 export const environmentFieldOf = (msg: string): EnvironmentField | null =>
-  /\brequirements\b|需求/.test(msg) ? "requirements" : /^environment\b|^环境/.test(msg) ? "name" : null;
+  /^image\b|^镜像/.test(msg) ? "image" : /\brequirements\b|需求/.test(msg) ? "requirements" : /^environment\b|^环境/.test(msg) ? "name" : null;
 
 export function environmentState(of: Pick<EnvironmentInfo, "state" | "lock">): { kind: string; words: string } {
   return {

@@ -28,7 +28,7 @@ export function EnvironmentsPage(): JSX.Element {
   const [tenant, setTenant] = useState(session.tenants[0] ?? "");
   return (
     <>
-      <PageHead title={t("Environments")} sub={t("Packages that jobs and notebooks of a team have besides the platform's")}>
+      <PageHead title={t("Environments")} sub={session.images ? t("Images that a team's jobs run in, in place of the platform's") : t("Packages that jobs and notebooks of a team have besides the platform's")}>
         {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((name) => [name, name])} /> : null}
       </PageHead>
       {tenant ? <Environments key={tenant} tenant={tenant} /> : null}
@@ -50,8 +50,12 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
   const columns: Column<EnvironmentInfo>[] = [
     { title: t("Name"), kind: "name", cell: (e) => <Link to={href("environments", tenant, e.name)}>{e.name}</Link> },
     { title: t("State"), kind: "tight", cell: (e) => <State of={e} /> },
-    { title: t("Packages"), kind: "grow", cell: (e) => <span class="mlp-clip" title={e.message || packagesTold(e.packages, 100)}>{e.message ? e.message.split("\n")[0] : packagesTold(e.packages)}</span> },
-    { title: t("Size"), kind: "num", cell: (e) => bytes(e.size) },
+    {
+      title: session.images ? t("Image") : t("Packages"),
+      kind: "grow",
+      cell: (e) => <span class="mlp-clip" title={e.message || e.image || packagesTold(e.packages, 100)}>{e.message ? e.message.split("\n")[0] : e.image || packagesTold(e.packages)}</span>,
+    },
+    ...(session.images ? [] : [{ title: t("Size"), kind: "num", cell: (e: EnvironmentInfo) => bytes(e.size) } as const]),
     { title: t("Made by"), kind: "low", cell: (e) => e.user },
     { title: t("Made"), kind: "num", cell: (e) => clock(e.created_at, now) },
     {
@@ -70,7 +74,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
   return (
     <OwnList
       title={t("Environments of {tenant}", { tenant })}
-      about={t("Made once, the same for everybody in the team; charged to its storage")}
+      about={session.images ? t("The same image for everybody in the team; takes none of its storage") : t("Made once, the same for everybody in the team; charged to its storage")}
       load={environments}
       words={{ loading: t("Loading environments"), none: t("This team has no environments yet"), caption: t("Environments of {tenant}", { tenant }) }}
       add={{ label: t("Create an environment"), open: () => setAdding(true) }}
@@ -81,7 +85,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
             names={items.map((e) => e.name)}
             done={(made) => {
               setAdding(false);
-              say(t("Environment {name} is being made", { name: made.name }));
+              say(made.image ? t("Environment {name} is there", { name: made.name }) : t("Environment {name} is being made", { name: made.name }));
               void environments.reload();
             }}
             cancel={() => setAdding(false)}
@@ -96,7 +100,9 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
           title: t("Delete environment {name}?", { name: removing.name }),
           text: removing.jobs.length
             ? t("Jobs use it that have not ended: {jobs}. Until they have, it stays.", { jobs: removing.jobs.join(t(", ")) })
-            : t("No job can have it any more. Notebooks that run on it may fail."),
+            : removing.image
+              ? t("No job can have it any more. The image stays in its registry.")
+              : t("No job can have it any more. Notebooks that run on it may fail."),
           yes: t("Delete"),
           onYes: () => void run(() => client.delete(paths.environment(tenant, removing.name)), t("Environment {name} is being deleted", { name: removing.name })),
           onNo: () => {
@@ -117,10 +123,10 @@ function EnvironmentForm({ tenant, names, done, cancel }: {
   done: (made: EnvironmentInfo) => void;
   cancel: () => void;
 }): JSX.Element {
-  const { client } = useHub();
+  const { client, session } = useHub();
   const form = useForm({
-    begin: () => ({ name: "", requirements: "" }),
-    read: (texts) => readEnvironment(texts, names),
+    begin: () => ({ name: "", requirements: "", image: "" }),
+    read: (texts) => readEnvironment(texts, names, session.images),
     send: async (read) => done(await client.post<EnvironmentInfo>(paths.environments(tenant), read.asked)),
     order: ENVIRONMENT_FIELDS,
     fieldOf: environmentFieldOf,
@@ -128,7 +134,11 @@ function EnvironmentForm({ tenant, names, done, cancel }: {
   return (
     <OwnForm form={form} label={t("Create an environment for {tenant}", { tenant })} yes={t("Create")} doing={t("Creating")} cancel={cancel}>
       <Field {...form.given("name")} label={t("Name")} hint={t("As in --env-name NAME")} autofocus />
-      <Lines {...form.given("requirements")} label={t("Requirements")} hint={t("Packages, one a line, as in pandas>=2.2; paste a requirements.txt")} />
+      {session.images ? (
+        <Field {...form.given("image")} label={t("Image")} hint={t("With its registry, and a tag or a digest: registry.example.org/team/train:1")} />
+      ) : (
+        <Lines {...form.given("requirements")} label={t("Requirements")} hint={t("Packages, one a line, as in pandas>=2.2; paste a requirements.txt")} />
+      )}
     </OwnForm>
   );
 }
@@ -153,7 +163,7 @@ export function EnvironmentPage({ tenant, name }: { tenant: string; name: string
       {e.shared_with.length ? <p>{t("The same files as {names}; charged once", { names: e.shared_with.join(t(", ")) })}</p> : null}
       {e.jobs.length ? <p>{t("Used by {names}", { names: e.jobs.join(t(", ")) })}</p> : null}
       <section class="mlp-card" aria-label={t("What it was made of")}>
-        <Text title={t("Requirements")} text={requirements} />
+        {e.image ? <Text title={t("Image")} text={e.image} /> : <Text title={t("Requirements")} text={requirements} />}
         {log ? <Text title={t("How it was made")} text={log} /> : null}
         {lock ? <Text title={t("Lock")} text={lock} closed /> : null}
       </section>

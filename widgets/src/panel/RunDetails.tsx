@@ -49,7 +49,7 @@ export function RunDetails({ user, name }: { user: string; name: string }): JSX.
     [t("Arguments"), found.args.join(" ")],
     [t("Commit"), found.run.commit ? `${found.run.commit.slice(0, 12)}${found.run.dirty ? t(" and changes") : ""}` : ""],
     [t("Datasets"), found.data.map((d) => `${d.user}/${d.name} (${[bytes(d.size), ...(d.digest ? [dataWords(d)] : [])].join(t(", "))})`).join(", ")],
-    [t("Environment of the team"), found.env_name ? `${found.env_name} (${t("lock")} ${(found.env_lock ?? "").slice(0, 12)})` : ""],
+    [t("Environment of the team"), found.env_name ? `${found.env_name} (${found.env_image ?? `${t("lock")} ${(found.env_lock ?? "").slice(0, 12)}`})` : ""],
     [t("Tags"), found.run.tags.join(" ")],
     [t("Note"), found.run.note],
   ];

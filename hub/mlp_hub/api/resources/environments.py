@@ -11,13 +11,16 @@ from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 
 
 async def create(call: Call) -> EnvironmentInfo:
-    """Have an environment made of requirements; it is durable when the answer comes, and made after that.
+    """Have an environment made of requirements, or of an image; it is durable when the answer comes, and made after that.
 
-    It is resolved to a lock with hashes, then installed, both in sandboxes: `state` goes from `creating` to `ready`, or to `error` with a
-    `message` why.
+    Requirements are resolved to a lock with hashes, then installed, both in sandboxes: `state` goes from `creating` to `ready`, or to
+    `error` with a `message` why. Of an image nothing is made. Which of the two this hub takes, `images` of the session tells.
     """
     return await call.platform.environments.create(
-        call.params["tenant"], call.body, actor=call.principal.name
+        call.params["tenant"],
+        call.body,
+        actor=call.principal.name,
+        admin=call.principal.is_platform_admin,
     )
 
 

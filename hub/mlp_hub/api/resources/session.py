@@ -63,6 +63,7 @@ async def session(call: Call) -> Session:
         keeping=_keeping(call.platform.policy.keep),
         warnings=list(call.service.config.warnings) if principal.is_platform_admin else [],
         language=await call.platform.users.language_of(principal.name),
+        images=call.platform.environments.images,
     )
 
 

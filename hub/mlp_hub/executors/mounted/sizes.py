@@ -16,7 +16,7 @@ from mlp_language.message import Message, msg
 ENTRY = 4096
 """Safety: bytes that an entry counts at least: a name and an inode are no more free than data."""
 FREE_ENTRIES = 100
-"""Contract: entries of something that is stored of which only the bytes count; each further one counts `ENTRY` as well."""
+"""Given: entries of something that is stored of which only the bytes count; each further one counts `ENTRY` as well."""
 SPARE = 2 * ENTRY
 """Safety: bytes that the disk keeps for a plain file beyond its length without anybody's doing: the rest of a block, and attributes."""
 SPARE_PART = 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from mlp_api import environments as api
@@ -15,11 +15,13 @@ from mlp_hub.domain.environment import (
     packages_of,
 )
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.image import check_image, is_below
+from mlp_hub.domain.runtime import RuntimeState
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.environments.worker import EnvironmentWorker
-from mlp_hub.service.storage.environments import check_unused, not_here
+from mlp_hub.service.storage.environments import check_unused, no_images, not_here
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.networks import Networks
@@ -31,12 +33,17 @@ from mlp_language.message import msg
 P = EnvironmentPhase
 MOST = 100
 """Safety: environments of one tenant."""
+MOST_ALLOWED = 10
+"""Tuning: images that a refusal names as allowed."""
 MOST_JOBS = 20
 """Tuning: jobs that use an environment and are named with it."""
 
 
 class EnvironmentService:
-    """Use cases of environments. Whether who asks is of the tenant is for the caller to say."""
+    """Use cases of environments. Whether who asks is of the tenant is for the caller to say.
+
+    `allowed`: images that members make environments of without an administrator, besides those of their approved runtimes; None: all.
+    """
 
     def __init__(
         self,
@@ -45,26 +52,27 @@ class EnvironmentService:
         worker: EnvironmentWorker,
         networks: Networks,
         clock: Callable[[], float],
+        *,
+        allowed: Collection[str] | None = (),
     ) -> None:
         self._db, self._executor, self._worker, self._networks = db, executor, worker, networks
-        self._clock = clock
+        self._clock, self._allowed = clock, allowed
         self._uids = UidMaker()
         self.start = worker.start
 
-    async def create(self, tenant: str, asked: api.EnvironmentCreate, *, actor: str) -> api.EnvironmentInfo:
-        """Take one in; durable when this returns, and made after that. Raises `Refused` for what could never be made."""
-        if self._executor.environments is None:
-            raise not_here()
-        requirements = checked_requirements(asked.requirements)
-        if await self._networks.of(tenant) == "none":
-            raise Refused(
-                Reason.WRONG_STATE,
-                msg(
-                    "team {tenant} has no network, and packages are fetched over one; an administrator of the hub can give it network "
-                    "outbound",
-                    tenant=tenant,
-                ),
-            )
+    @property
+    def images(self) -> bool:
+        """Whether jobs run in containers, so that environments are images."""
+        return self._executor.images
+
+    async def create(
+        self, tenant: str, asked: api.EnvironmentCreate, *, actor: str, admin: bool = False
+    ) -> api.EnvironmentInfo:
+        """Take one in; durable when this returns, and made after that. Raises `Refused` for what could never be made.
+
+        `admin`: who asks administers the hub, and may make one of any image.
+        """
+        requirements = await self._checked(tenant, asked)
         now = self._clock()
         uid = self._uids.make(now)
 
@@ -79,15 +87,65 @@ class EnvironmentService:
                     Reason.INVALID,
                     msg("the team has {n} environments; delete one that nobody needs", n=MOST),
                 )
+            if asked.image is not None and not admin:
+                self._check_allowed(tx, tenant, asked.image)
             tx.users.ensure(actor, now)
-            made = Environment(uid, tenant, asked.name, actor, P.CREATING, requirements, now)
+            phase = P.CREATING if asked.image is None else P.READY  # nothing is made of an image
+            made = Environment(uid, tenant, asked.name, actor, phase, requirements, now, image=asked.image)
             tx.environments.put(made)
-            tx.audit.add(now, actor, "environment.create", asked.name, tenant=tenant)
+            detail = None if asked.image is None else {"image": asked.image}
+            tx.audit.add(now, actor, "environment.create", asked.name, tenant=tenant, detail=detail)
             return self._info(tx, made)
 
         made = await self._db.write(work)
         self._worker.look_at(uid)
         return made
+
+    async def _checked(self, tenant: str, asked: api.EnvironmentCreate) -> str:
+        """Return the requirements, none where it is of an image; raise `Refused` where they, or it, can be nothing here."""
+        if asked.image is not None and asked.requirements is None:
+            if not self.images:
+                raise no_images()
+            check_image(asked.image)
+            return ""
+        if asked.requirements is None or asked.image is not None:
+            raise Refused(
+                Reason.INVALID,
+                msg("an environment is made of requirements or of an image: name one of the two"),
+            )
+        if self._executor.environments is None:
+            raise not_here()
+        requirements = checked_requirements(asked.requirements)
+        if await self._networks.of(tenant) == "none":
+            raise Refused(
+                Reason.WRONG_STATE,
+                msg(
+                    "team {tenant} has no network, and packages are fetched over one; an administrator of the hub can give it network "
+                    "outbound",
+                    tenant=tenant,
+                ),
+            )
+        return requirements
+
+    def _check_allowed(self, tx: Tx, tenant: str, image: str) -> None:
+        if self._allowed is None or is_below(image, self._allowed):
+            return
+        usable = {
+            one.runtime.image
+            for one in tx.runtimes.of_tenant(tenant)
+            if one.runtime.state is RuntimeState.APPROVED
+        }
+        if image not in usable:
+            allowed = sorted({*self._allowed, *filter(None, usable)})[:MOST_ALLOWED]
+            raise Refused(
+                Reason.FORBIDDEN,
+                msg(
+                    "image {image} is none of which teams make environments here; those are {allowed}: ask an administrator of the "
+                    "hub, who can make it for you or allow the image",
+                    image=image,
+                    allowed=", ".join(allowed) or msg("none yet"),
+                ),
+            )
 
     async def list(self, tenant: str) -> Sequence[api.EnvironmentInfo]:
         """Return all of a tenant, the oldest first."""
@@ -130,7 +188,10 @@ class EnvironmentService:
             check_unused(tx, found)
             check_environment_move(found, P.DELETING)
             deleting = replace(found, phase=P.DELETING)
-            tx.environments.put(deleting)
+            if found.image is None:
+                tx.environments.put(deleting)
+            else:  # it has no files that would go after this
+                tx.environments.remove(found.uid)
             tx.audit.add(now, actor, "environment.delete", found.name, tenant=tenant)
             return found.uid, self._info(tx, deleting)
 
@@ -155,6 +216,7 @@ class EnvironmentService:
             jobs=[job.title for job in using[:MOST_JOBS]],
             message=Text(found.message),
             created_at=when(found.made_at),
+            image=found.image,
         )
 
 

@@ -192,6 +192,17 @@ async def check_same(  # noqa: PLR0917 - each is compared
                 lock=job.spec.environment.lock[:12],
             ),
         )
+    then_in, now_in = job.spec.environment, spec.environment
+    if then_in is not None and now_in is not None and then_in.image != now_in.image:
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "environment {name} was of image {image} when {job} ran; run again without exactly",
+                name=then_in.name,
+                job=job.title,
+                image=then_in.image or "-",
+            ),
+        )
     if said is None or said.environment is None or before is None or said.environment == before:
         return
     raise Refused(

@@ -297,9 +297,10 @@ class Submissions:
     async def _with_environment(self, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
         if spec.environment is None:
             return spec, {}
-        if self._executor.environments is None:
+        images = self._executor.images
+        if self._executor.environments is None and not images:
             raise environments.not_here()
-        return await self._board.db.read(lambda tx: environments.found_now(tx, spec))
+        return await self._board.db.read(lambda tx: environments.found_now(tx, spec, images=images))
 
     async def _places_of(self, user: str) -> Places:
         """Return the user's tenants and which of them is meant when none is named."""

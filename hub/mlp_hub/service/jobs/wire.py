@@ -146,7 +146,7 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         put_first=job.steered.place is not None,
         version=job.version,
         source=None if spec.brought is None else spec.brought.title,
-        env_lock=None if spec.environment is None else spec.environment.lock,
+        env_lock=None if spec.environment is None else spec.environment.lock or None,
     )
 
 

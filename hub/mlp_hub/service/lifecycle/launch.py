@@ -75,8 +75,9 @@ def launch_spec(
         ),
         brought=spec.brought,
         listens=spec.replica is not None,
+        image=None if spec.environment is None else spec.environment.image,
         environment=None
-        if spec.environment is None
+        if spec.environment is None or spec.environment.image is not None
         else StoredPlace(StoredKind.ENVIRONMENT.value, spec.tenant, spec.environment.directory, spec.tenant),
         model=None if spec.replica is None else spec.replica.model or None,
     )

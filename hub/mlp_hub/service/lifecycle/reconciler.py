@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import MessageError, MLPError, OutOfReach
 from mlp_hub.domain.job import ALIVE, FINAL, HOLDING, Failure, Job, Phase, Target, with_progress
+from mlp_hub.domain.run import UsedDataset
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation, Superseded
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle import next_action as d
@@ -303,10 +305,17 @@ class Reconciler:
 
     async def _note_data(self, job: Job) -> None:
         """Note what the datasets of a run are before its first start, once; where that cannot be told it starts all the same."""
-        known = (await self._board.db.read(lambda tx: tx.runs.origin(job.uid))).data
-        if job.restarts or not known or all(used.digest for used in known):
+
+        def read(tx: Tx) -> tuple[tuple[UsedDataset, ...], set[str]]:
+            used = tx.runs.origin(job.uid).data
+            # of what is read through only parts are here, now these and now those
+            found = {each.uid: tx.datasets.get(SYSTEM, each.uid) for each in used}
+            return used, {uid for uid, dataset in found.items() if dataset and dataset.is_read_through}
+
+        known, through = await self._board.db.read(read)
+        if job.restarts or all(used.digest or used.uid in through for used in known):
             return
-        found = await with_digests(self._executor.workspace, job.spec.tenant, known)
+        found = await with_digests(self._executor.workspace, job.spec.tenant, known, but=through)
         if found != known:
             await self._board.commit(lambda tx, _: tx.runs.put_data(job.uid, found))
 

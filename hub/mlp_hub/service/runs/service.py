@@ -161,7 +161,8 @@ class RunService:
                 env=dict(spec.env),
                 environment=tx.runs.text(origin.environment),
                 env_name=None if spec.environment is None else spec.environment.name,
-                env_lock=None if spec.environment is None else spec.environment.lock,
+                env_lock=None if spec.environment is None else spec.environment.lock or None,
+                env_image=None if spec.environment is None else spec.environment.image,
                 data=[
                     runs_api.RunData(
                         user=use.user,

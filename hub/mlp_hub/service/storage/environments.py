@@ -29,20 +29,36 @@ def not_here() -> Refused:
     return Refused(
         Reason.INVALID,
         msg(
-            "jobs of this hub run in containers, which bring their packages in an image: choose a runtime that names one (--runtime), or "
-            "have your team's administrator register one"
+            "jobs of this hub run in containers, which bring their packages in an image: make the environment of one that has them "
+            "(--image REGISTRY/NAME:TAG)"
         ),
     )
 
 
-def found_now(tx: Tx, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
-    """Return a job that is asked for with the environment that its name means now, and the packages of that; raise `Refused`."""
+def no_images() -> Refused:
+    """Return the refusal of a hub that starts no containers."""
+    return Refused(
+        Reason.INVALID,
+        msg(
+            "image: nothing here starts containers; leave it out, and name the packages that the environment is to have "
+            "(-f requirements.txt)"
+        ),
+    )
+
+
+def found_now(tx: Tx, spec: JobSpec, *, images: bool) -> tuple[JobSpec, Mapping[str, str]]:
+    """Return a job that is asked for with the environment that its name means now, and the packages of that; raise `Refused`.
+
+    `images`: whether ranks run in containers, which an environment of packages is nothing for.
+    """
     if spec.environment is None:
         return spec, {}
     found = _ready(tx, spec.tenant, spec.environment.name)
+    if (found.image is not None) is not images:
+        raise not_here() if images else no_images()
     files = tx.stored.get(found.files)
     directory = "" if files is None else files.name
-    use = EnvironmentUse(found.name, found.uid, found.digest, directory)
+    use = EnvironmentUse(found.name, found.uid, found.digest, directory, found.image)
     return replace(spec, environment=use), packages_of(found.lock)
 
 

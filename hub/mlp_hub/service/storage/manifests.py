@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.errors import MLPError
@@ -12,10 +12,12 @@ from mlp_hub.executors.workspace import StoredPlace, Workspace
 
 
 async def with_digests(
-    workspace: Workspace, tenant: str, data: Sequence[UsedDataset]
+    workspace: Workspace, tenant: str, data: Sequence[UsedDataset], *, but: Collection[str]
 ) -> tuple[UsedDataset, ...]:
-    """Return datasets with what their files are now; one that cannot be looked at stays as it is known."""
-    return tuple([await with_digest(workspace, tenant, used) for used in data])
+    """Return datasets, but for those of some uids, with what their files are now; one that cannot be looked at stays as it is known."""
+    return tuple(
+        [used if used.uid in but else await with_digest(workspace, tenant, used) for used in data]
+    )
 
 
 async def with_digest(workspace: Workspace, tenant: str, used: UsedDataset) -> UsedDataset:

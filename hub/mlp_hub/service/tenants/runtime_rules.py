@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import NoReturn
 
 from mlp_api import runtimes as api
 from mlp_hub.domain import template
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.image import check_image
 from mlp_hub.domain.runtime import BUILT_IN, PS, RankRole, Runtime
 from mlp_hub.service.support.units import maybe_when
 from mlp_hub.store.records import StoredRuntime
@@ -15,11 +15,6 @@ from mlp_language.message import Message, msg
 
 _OWN = "MLP_"
 _START = "{start_rank}"
-_NAME = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
-_IMAGE = re.compile(
-    rf"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?{_NAME}(?:/{_NAME})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:[0-9a-f]{{64}})?"
-)
-"""Given: how a container's image is named; with another name a pod would be refused, or wait for ever."""
 
 
 def runtime_from(tenant: str, name: str, asked: api.RuntimeUpdate, *, images: bool = False) -> Runtime:
@@ -70,13 +65,7 @@ def _check_image(image: str, *, images: bool) -> None:
                 "image: nothing here starts containers; leave it out, programs run in the jobs' own environment"
             )
         )
-    if not _IMAGE.fullmatch(image):
-        _refuse(
-            msg(
-                "image {image} is no name of an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, the name in small letters",
-                image=repr(image[:60]),
-            )
-        )
+    check_image(image)
 
 
 def _check_roles(roles: tuple[RankRole, ...], ends_with: str | None) -> None:

@@ -59,6 +59,7 @@ class Environments(Repo):
                 "log": environment.log,
                 "message": codec.message_text(environment.message),
                 "made_at": environment.made_at,
+                "image": environment.image,
             },
         )
 
@@ -83,4 +84,5 @@ def _of(row: Row[Any]) -> Environment:
         files=row.files,
         log=row.log,
         message=codec.message_of(row.message),
+        image=row.image,
     )

@@ -249,7 +249,7 @@ class Jobs(Repo):
         return [codec.ended_of(row) for row in self._rows(uids[:limit], *columns)], len(uids) > limit
 
     def images(self, since: float, most: int) -> Counter[str]:
-        """Count, by image, those of the newest `most` jobs submitted since then whose runtime names one."""
+        """Count, by image, those of the newest `most` jobs submitted since then that run in one which their runtime names."""
         newest = select(t.c.uid).where(t.c.submitted_at >= since).order_by(t.c.uid.desc()).limit(most)
         named = select(t.c.spec).where(
             t.c.uid.in_(select(newest.subquery().c.uid)), t.c.spec.contains('"image":"', autoescape=True)

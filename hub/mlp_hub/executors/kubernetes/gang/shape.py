@@ -77,8 +77,8 @@ class Outline:
 
     @property
     def image(self) -> str:
-        """Image of its pods."""
-        return self.spec.runtime.image or self.spec.image or self.at.image
+        """Image of its pods: what is said for this job goes before what its runtime says for all of its jobs."""
+        return self.spec.image or self.spec.runtime.image or self.at.image
 
     @property
     def deadline_s(self) -> int | None:

@@ -1,0 +1,45 @@
+"""Names of containers' images: which text is one, what tells one apart from all others, and whether it lies below another name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import msg
+
+_NAME = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"((?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]+)?/)?{_NAME}(?:/{_NAME})*)(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?(?:@sha256:([0-9a-f]{{64}}))?"
+)
+"""Given: how a container's image is named; with another name a pod would be refused, or wait for ever."""
+ANY = "*"
+"""Contract: what allows all images."""
+
+
+def check_image(image: str) -> None:
+    """Raise `Refused` for what is no name of an image."""
+    if not _IMAGE.fullmatch(image):
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "image {image} is no name of an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, the name in small letters",
+                image=repr(image[:60]),
+            ),
+        )
+
+
+def digest_in(image: str) -> str:
+    """Return the SHA-256 that an image is named with; empty where its name may mean another one tomorrow."""
+    found = _IMAGE.fullmatch(image)
+    return (found[2] or "") if found else ""
+
+
+def is_below(image: str, allowed: Iterable[str]) -> bool:
+    """Tell whether an image is one of those that are allowed, or lies below one, by whole parts of its name."""
+    found = _IMAGE.fullmatch(image)
+    return found is not None and any(
+        each == ANY or each in (image, found[1]) or found[1].startswith(each.rstrip("/") + "/")
+        for each in allowed
+        if each
+    )

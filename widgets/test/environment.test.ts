@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { environmentFieldOf, readEnvironment } from "../src/core/environment";
+
+const TYPED = { name: " vision ", requirements: "numpy\n", image: " registry.example.org/ml/train:1 " };
+
+test("an environment is asked for by its packages, or by its image where jobs run in containers", () => {
+  assert.deepEqual(readEnvironment(TYPED, []), { asked: { name: "vision", requirements: "numpy\n" }, faults: {} });
+  assert.deepEqual(readEnvironment(TYPED, [], true), { asked: { name: "vision", image: "registry.example.org/ml/train:1" }, faults: {} });
+});
+
+test("what is missing or no image is said at its field, and names that differ in case only are one", () => {
+  assert.deepEqual(Object.keys(readEnvironment({ name: "", requirements: " ", image: "" }, []).faults), ["name", "requirements"]);
+  for (const image of ["", "a b", "--privileged", "a\nb", "pythön", "a".repeat(501)]) {
+    const { asked, faults } = readEnvironment({ ...TYPED, image }, ["VISION"], true);
+    assert.deepEqual([asked, Object.keys(faults)], [null, ["name", "image"]], image);
+  }
+});
+
+test("a refusal goes to the field that it speaks of", () => {
+  assert.equal(environmentFieldOf("image 'x y' is no name of an image"), "image");
+  assert.equal(environmentFieldOf("image: nothing here starts containers"), "image");
+  assert.equal(environmentFieldOf("line 1 of the requirements is -e ."), "requirements");
+  assert.equal(environmentFieldOf("environment vision is there already"), "name");
+});
