@@ -67,7 +67,7 @@ export interface Fault {
  * Who is asking; what a page needs before anything else.
  *
  * `warnings` are for platform admins: what is set less safe than it could be. `language` is the chosen one, empty where
- * none was.
+ * none was. `images`: jobs run in containers here, so that environments are images.
  */
 export interface Session {
   username: string;
@@ -79,6 +79,7 @@ export interface Session {
   keeping: Keeping;
   warnings: string[];
   language: string;
+  images: boolean;
 }
 /**
  * How long the hub keeps a user's jobs that have ended; null: without a limit.
@@ -1068,7 +1069,8 @@ export interface Provenance {
  * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
  * null for what was submitted here.
  *
- * `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of.
+ * `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of, or the digest
+ * that its image was named with.
  */
 export interface Job {
   name: string;
@@ -1558,7 +1560,8 @@ export interface Curve {
  * All that is kept of a run.
  *
  * `program` is its text, of a script as it was when it was submitted, null where that was not kept. `environment` are lines
- * NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock.
+ * NAME==VERSION as its client told them. `env_name` is the environment that its Python was of, `env_lock` the SHA-256 of that one's lock, or
+ * the digest that its image was named with; `env_image` is that image.
  */
 export interface RunDetail {
   run: ListedRun;
@@ -1576,6 +1579,7 @@ export interface RunDetail {
   environment: string | null;
   env_name: string | null;
   env_lock: string | null;
+  env_image: string | null;
   data: RunData[];
 }
 /**
@@ -1944,6 +1948,9 @@ export interface QueueHint {
  * `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
  * that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
  * charged once. `jobs` have not ended and use it. `message` says why it is in error.
+ *
+ * One of an `image` is ready at once, has no packages that are known here and no size; its `lock` is the digest that it was named with,
+ * empty where it was named by a tag.
  */
 export interface EnvironmentInfo {
   name: string;
@@ -1959,19 +1966,20 @@ export interface EnvironmentInfo {
   jobs: string[];
   message: string;
   created_at: string;
+  image: string | null;
 }
 /**
- * An environment to make: its name, and its requirements as a requirements.txt has them.
+ * An environment to make: its name, and one of two.
+ *
+ * `requirements`, as a requirements.txt has them, where jobs run on the hub's machine; an `image` where they run in containers.
  */
 export interface EnvironmentCreate {
   /**
-   * an environment of the job's tenant, whose packages its Python has besides the platform's
+   * an environment of the job's tenant: packages that its Python has besides the platform's, or the image of its pods
    */
   name: string;
-  /**
-   * packages, one a line, with versions where they matter: pandas>=2.2; no options, addresses or paths
-   */
-  requirements: string;
+  requirements?: string | null;
+  image?: string | null;
 }
 /**
  * An environment with the requirements it was asked for with, its whole lock, and the last that was written while it was made.

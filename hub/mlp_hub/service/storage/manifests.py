@@ -15,9 +15,7 @@ async def with_digests(
     workspace: Workspace, tenant: str, data: Sequence[UsedDataset], *, but: Collection[str]
 ) -> tuple[UsedDataset, ...]:
     """Return datasets, but for those of some uids, with what their files are now; one that cannot be looked at stays as it is known."""
-    return tuple(
-        [used if used.uid in but else await with_digest(workspace, tenant, used) for used in data]
-    )
+    return tuple([used if used.uid in but else await with_digest(workspace, tenant, used) for used in data])
 
 
 async def with_digest(workspace: Workspace, tenant: str, used: UsedDataset) -> UsedDataset:
