@@ -106,10 +106,10 @@ OF_DATASET = Option(
     "tenants",
 )
 ENDPOINT = Option(
-    "endpoint", lambda: say("where the object store is (add)"), None, None, "URL",
+    "endpoint", lambda: say("where the object store is (add)"), word(300), None, "URL",
     shown_default=lambda: say("Amazon's"),
 )  # fmt: skip
-REGION = Option("region", lambda: say("the region of the object store (add)"), None, None, "NAME")
+REGION = Option("region", lambda: say("the region of the object store (add)"), word(40), None, "NAME")
 MODE = Option(
     "mode", lambda: say("copy has the platform copy all of it; read-through nothing but what jobs need (add)"), _mode, "copy", "MODE",
     choices=" ".join(MODES),
@@ -159,7 +159,7 @@ NOTICE_EVENTS = Option(
     "A,B",
     shown_default=lambda: ",".join(notifyoptions.USUAL),
 )
-ZONE = Option("timezone", lambda: say("where you live, as Europe/Berlin (quiet)"), None, None, "ZONE")
+ZONE = Option("timezone", lambda: say("where you live, as Europe/Berlin (quiet)"), word(64), None, "ZONE")
 STAGES = ("none", "staging", "production", "archived")
 SERVICE = Option(
     "service",

@@ -221,3 +221,27 @@ def test_sample_notebooks_hold_lines_that_parse_and_programs_that_compile_and_no
                 parse(first.removeprefix("%mlp ").split(), MAGIC)
             else:
                 compile(text, str(path), "exec")
+
+
+def test_an_object_store_that_is_not_amazons_is_named_in_one_line():
+    words = [
+        "data",
+        "add",
+        "s3://bucket/prefix",
+        "pets",
+        "--endpoint",
+        "https://minio.example:9000",
+        "--region",
+        "eu-1",
+        "--mode",
+        "read-through",
+    ]
+    for surface in (MAGIC, COMMAND):
+        given = parse(words, surface).given
+        assert (given["endpoint"], given["region"]) == ("https://minio.example:9000", "eu-1")
+
+
+def test_an_option_that_says_what_stands_behind_it_takes_a_value():
+    for verb in VERBS:
+        for option in options_of(verb, COMMAND):
+            assert (option.parse is None) == (not option.metavar), (verb.name, option.name)
