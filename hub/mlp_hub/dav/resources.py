@@ -296,6 +296,8 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
         with entry_room(self.tree, self.provider.service):
             try:
                 self.tree.make_folder((*self.parts, name))
+            except FileExistsError as error:  # another request made it meanwhile (RFC 4918, 9.3.1)
+                raise DAVError(HTTP_METHOD_NOT_ALLOWED, msg("it is there already")) from error
             except OSError as error:
                 raise disk_error(error) from error
 

@@ -42,6 +42,7 @@ def test_a_session_tells_a_page_who_is_there(rig: ApiRig) -> None:
         "keeping": {"job_days": None, "jobs": None, "job_mib": None},
         "warnings": [],
         "language": "",
+        "images": False,
     }
     assert rig.ask("GET", "/session", token=rig.root_user).json["admin"] is True
 
