@@ -116,9 +116,7 @@ def form(
     return "".join(parts)
 
 
-def _environments(
-    account: Account, last: str, tenant: str, say: Callable[[Message], str]
-) -> Iterator[str]:
+def _environments(account: Account, last: str, tenant: str, say: Callable[[Message], str]) -> Iterator[str]:
     """Return the field for the environment: each name once, with the teams that have it where there are several to choose from."""
     found: dict[str, list[str]] = {}
     kernels = False

@@ -98,8 +98,8 @@ def hopeless(pod: Pod, environment: str = "") -> Message:
     why = pod.said or pod.waiting
     if pod.waiting in _NO_IMAGE and environment:
         return msg(
-            "The image {image} of environment {name} cannot be had: {why}. Start the server with another environment; one of an image that "
-            "the cluster's nodes can pull takes its place",
+            "The image {image} of environment {name} cannot be had: {why}. Start the server with another environment, or "
+            "delete this one and create it again, of an image that the cluster's nodes can pull",
             image=pod.image,
             name=environment,
             why=_short(why),
@@ -210,8 +210,7 @@ def why_no_environment(pod: Pod, environment: str, ram_mib: int, tail: str) -> M
         why = msg("it ended with status {code}", code=pod.exit.code)
     return msg(
         "The image {image} of environment {name} starts no notebook server: {why}. Such an image has Python 3.11 or later, JupyterHub and "
-        "JupyterLab, as one has that is made from the hub's notebook image. Jobs can have this environment all the same; start the server "
-        "with another one",
+        "JupyterLab: make it from the hub's notebook image. Until then start the server with another environment; jobs can have this one",
         image=pod.image,
         name=environment,
         why=why,

@@ -55,7 +55,9 @@ class Steps:
 class Factory:
     """Makes environments of the packages in one directory, for `directories` where that is not `root` too."""
 
-    def __init__(self, root: Path, directories: Directories | None = None, place: StoredPlace = PLACE) -> None:
+    def __init__(
+        self, root: Path, directories: Directories | None = None, place: StoredPlace = PLACE
+    ) -> None:
         self.root, self.wheels, self.place = root, root / "wheels", place
         self.wheels.mkdir(mode=0o755, parents=True)
         root.chmod(0o755)

@@ -81,5 +81,7 @@ def test_an_image_that_starts_no_server_is_told_with_what_it_lacks(
     said = unescape(text_of(person.get(f"/hub/spawn-pending/{user}")))
     assert says in said
     if environment in IMAGES:
-        assert f"The image {IMAGES[environment]} of environment {environment} starts no notebook server" in said
+        assert (
+            f"The image {IMAGES[environment]} of environment {environment} starts no notebook server" in said
+        )
         assert "Such an image has Python 3.11 or later, JupyterHub and JupyterLab" in said

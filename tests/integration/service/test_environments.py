@@ -199,7 +199,9 @@ def test_one_that_a_server_was_started_with_is_not_deleted_before_that_has_ended
         assert (await detail(rig, "other")).environment.servers == []
         refused = await refusal(delete(rig))
         assert refused.reason is Reason.CONFLICT
-        assert "environment tools is used by ann's notebook, which was started with it" in str(refused.message)
+        assert "environment tools is used by ann's notebook, which was started with it" in str(
+            refused.message
+        )
         await delete(rig, "other")
         await gone(rig, "other")
         await server_ended(rig)

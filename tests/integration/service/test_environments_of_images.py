@@ -139,7 +139,13 @@ def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) 
         ((found,),) = (await rig.platform.environments.for_servers(["default"])).values()
         assert (found.name, found.image, found.kernel) == ("vision", TRAIN, None)
         asked = ResourceRequestTry(
-            id="ann/", applier="sp", request_type="request", cpu=0.1, ram=100, user="ann", environment=found.uid
+            id="ann/",
+            applier="sp",
+            request_type="request",
+            cpu=0.1,
+            ram=100,
+            user="ann",
+            environment=found.uid,
         )
         await rig.platform.ledger.try_(asked)
         await rig.platform.ledger.confirm(ResourceRequestKey(id="ann/", applier="sp"))

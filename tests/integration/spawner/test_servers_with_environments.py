@@ -47,7 +47,8 @@ def made(stack: HubStack) -> Iterator[HubStack]:
 def specs(stack: HubStack, user: str, token: str) -> dict:
     with httpx.Client(transport=LocalNames(), timeout=PATIENCE_S) as client:
         answer = client.get(
-            f"{stack.notebooks(user)}/user/{user}/api/kernelspecs", headers={"Authorization": f"token {token}"}
+            f"{stack.notebooks(user)}/user/{user}/api/kernelspecs",
+            headers={"Authorization": f"token {token}"},
         )
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -79,7 +80,9 @@ def test_new_notebooks_begin_with_its_packages_and_the_server_stays_the_platform
         kernel.close()
         plain = Kernel(made.notebooks("ann"), "ann", token, "python3")
         assert "ModuleNotFoundError" in plain.run("import small")
-        assert "/mlp/env" not in plain.run("import os; print(open(f'/proc/{os.getppid()}/cmdline').read().split(chr(0))[0])")
+        assert "/mlp/env" not in plain.run(
+            "import os; print(open(f'/proc/{os.getppid()}/cmdline').read().split(chr(0))[0])"
+        )
         plain.close()
         person = Browser(made)
         person.login("ann")
@@ -114,7 +117,10 @@ def test_the_form_has_it_and_keeps_the_choice_until_it_is_gone(made: HubStack) -
     made.tell_service(environments={"red": []})
     try:
         page = person.get("/hub/spawn/cyd")
-        assert "Environment tools, which your last server had, is not there for team red any more." in text_of(page)
+        assert (
+            "Environment tools, which your last server had, is not there for team red any more."
+            in text_of(page)
+        )
         assert '<option value="" selected>' in page.text
         person.spawn("cyd", tenant="red", environment="", **fields)
         wait_for(ready)
@@ -126,17 +132,33 @@ def test_the_form_has_it_and_keeps_the_choice_until_it_is_gone(made: HubStack) -
 
 
 @pytest.mark.parametrize(
-    "given", ["theirs", "made-up", "../tools", "/mlp/env/tools", "mlp-env-tools", "u1", ["tools"], {"name": "tools"}, 1, True]
+    "given",
+    [
+        "theirs",
+        "made-up",
+        "../tools",
+        "/mlp/env/tools",
+        "mlp-env-tools",
+        "u1",
+        ["tools"],
+        {"name": "tools"},
+        1,
+        True,
+    ],
 )
 def test_nobody_gets_another_teams_nor_what_is_none(made: HubStack, given: object) -> None:
     assert "team red has no environment " in refused(made, "ann", environment=given)
 
 
 def test_who_is_not_of_the_team_gets_none_of_it(made: HubStack) -> None:
-    assert "team blue has no environment 'tools' that is ready; it has: theirs" in refused(made, "bea", environment="tools")
+    assert "team blue has no environment 'tools' that is ready; it has: theirs" in refused(
+        made, "bea", environment="tools"
+    )
     assert "you are not in a team 'red'" in refused(made, "bea", environment="tools", tenant="red")
 
 
 @pytest.mark.parametrize("name", ["image", "kernel"])
 def test_image_and_kernel_are_nobodys_to_choose(made: HubStack, name: str) -> None:
-    assert f"'{name}' is no option of a notebook server" in refused(made, "ann", environment="tools", **{name: "evil"})
+    assert f"'{name}' is no option of a notebook server" in refused(
+        made, "ann", environment="tools", **{name: "evil"}
+    )

@@ -56,7 +56,9 @@ def test_whatever_else_is_named_is_refused_with_those_that_there_are(given: obje
 
 def test_another_teams_is_refused_as_a_made_up_one_is() -> None:
     for name in ("Speech", "never-made"):
-        with pytest.raises(OptionsError, match=f"team blue has no environment '{name}' that is ready; it has: vision"):
+        with pytest.raises(
+            OptionsError, match=f"team blue has no environment '{name}' that is ready; it has: vision"
+        ):
             chosen(tenant="blue", environment=name)
     with pytest.raises(OptionsError, match="nor any other; leave it out for the platform's"):
         chosen(tenant="teal", environment="vision")
@@ -109,7 +111,9 @@ def test_a_last_choice_that_is_gone_is_told_and_the_platforms_takes_its_place() 
     assert "&lt;b&gt;" in form(DEFAULTS, none, {"environment": "<b>"})
 
 
-@pytest.mark.parametrize("stored", [{}, {"environment": 1}, {"environment": ["vision"]}, {"environment": None}])
+@pytest.mark.parametrize(
+    "stored", [{}, {"environment": 1}, {"environment": ["vision"]}, {"environment": None}]
+)
 def test_what_is_no_name_is_none(stored: dict[str, Any]) -> None:
     assert environment_in(stored) == ""
     assert "mlp-environment-gone" not in form(DEFAULTS, MINE, stored)
@@ -143,7 +147,9 @@ def test_a_pod_has_the_image_of_its_environment_with_all_else_as_it_is() -> None
 
 def ended(code: int, tail: str = "", **more: Any) -> str:
     """Say why a server in the image of environment vision ended while it started."""
-    status = {"containerStatuses": [{"name": "notebook", "state": {"terminated": {"exitCode": code, **more}}}]}
+    status = {
+        "containerStatuses": [{"name": "notebook", "state": {"terminated": {"exitCode": code, **more}}}]
+    }
     spec = {"containers": [{"name": "notebook", "image": IMAGE}]}
     pod = pod_states.pod_of({"metadata": {"uid": "u"}, "spec": spec, "status": status})
     return plain(pod_states.why_no_environment(pod, "vision", 2048, tail))
@@ -154,8 +160,8 @@ def test_an_image_that_lacks_something_is_told_with_what_and_the_way_out() -> No
     assert said.startswith(
         f"The image {IMAGE} of environment vision starts no notebook server: it lacks jupyterhub and jupyterlab."
     )
-    assert "made from the hub's notebook image" in said
-    assert "start the server with another one" in said
+    assert "make it from the hub's notebook image" in said
+    assert "start the server with another environment" in said
     assert "it lacks jupyterlab." in ended(launcher.LACKS, message="jupyterlab <b>")
 
 
@@ -196,5 +202,9 @@ def test_launcher_and_hub_agree_on_what_an_image_needs() -> None:
 
 def test_the_launcher_ends_at_once_where_its_python_has_no_server(tmp_path: Path) -> None:
     text = Path(launcher.__file__).read_text().replace("/dev/termination-log", str(tmp_path / "word"))
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", text], capture_output=True, text=True, check=False)
-    assert (done.returncode, (tmp_path / "word").read_text()) == (launcher.LACKS, "jupyterhub jupyterlab"), json.dumps(done.stderr)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", text], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, (tmp_path / "word").read_text()) == (launcher.LACKS, "jupyterhub jupyterlab"), (
+        json.dumps(done.stderr)
+    )

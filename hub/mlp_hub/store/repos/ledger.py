@@ -160,9 +160,7 @@ class Requests(Repo):
     def in_environment(self, environment: str, tenant: str, now: float) -> list[ResourceRequest]:
         """Return the requests of a tenant's notebook servers that have this environment at `now`, or wait to have it, the oldest first."""
         waits = and_(t.c.phase == _PENDING, t.c.expires_at > now)
-        query = select(t).where(
-            t.c.tenant == tenant, t.c.environment == environment, or_(_holds(now), waits)
-        )
+        query = select(t).where(t.c.tenant == tenant, t.c.environment == environment, or_(_holds(now), waits))
         return [codec.request_of(row) for row in self._c.execute(query.order_by(t.c.created_at, t.c.id))]
 
     def on_nodes(self, now: float) -> list[ResourceRequest]:
