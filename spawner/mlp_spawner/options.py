@@ -11,7 +11,7 @@ from typing import Any
 from mlp_language.message import NOTHING, Message, msg, msgs
 from mlp_language.render import ENGLISH, Reader, render
 from mlp_spawner.errors import OptionsError
-from mlp_spawner.service import Account, Environment, Room
+from mlp_spawner.service import Account, Room, ServerEnvironment
 
 CPU_MIN = 0.1  # cores
 RAM_MIN = 100  # MiB
@@ -21,7 +21,7 @@ GPU_MAX = 64
 FIELDS = ("tenant", "cpu", "ram", "environment")
 GPU_FIELDS = ("gpu", "gpu_kind")
 """Given: what may be chosen besides where servers can have GPUs."""
-NO_ENVIRONMENTS: Mapping[str, Sequence[Environment]] = {}
+NO_ENVIRONMENTS: Mapping[str, Sequence[ServerEnvironment]] = {}
 """Given: none to choose from."""
 
 
@@ -42,7 +42,7 @@ class Choice:
     ram: int
     gpu: int = 0
     gpu_kind: str = ""
-    environment: Environment | None = None
+    environment: ServerEnvironment | None = None
 
 
 def fields_of(*, gpus: bool) -> tuple[str, ...]:
@@ -297,7 +297,7 @@ def choose(
     default_tenant: str,
     *,
     gpus: bool = False,
-    environments: Mapping[str, Sequence[Environment]] = NO_ENVIRONMENTS,
+    environments: Mapping[str, Sequence[ServerEnvironment]] = NO_ENVIRONMENTS,
 ) -> Choice:
     """Check the options, from whichever way they came, and fill in what was left out.
 
@@ -345,7 +345,7 @@ def choose(
     return Choice(tenant, float(cpu), ram, gpu, kind if gpu else "", environment)
 
 
-def _environment(given: Any, tenant: str, there: Sequence[Environment]) -> Environment | None:
+def _environment(given: Any, tenant: str, there: Sequence[ServerEnvironment]) -> ServerEnvironment | None:
     """Return the environment of a tenant that was chosen, None where that is the platform's."""
     if given is None or given == "":
         return None

@@ -26,7 +26,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _room_of(told: Mapping[str, Any]) -> Room:
-    environments = tuple(Environment(**each) for each in told["environments"])
+    environments = tuple(ServerEnvironment(**each) for each in told["environments"])
     return Room(**{**told, "environments": environments})
 
 
@@ -35,7 +35,7 @@ def _preferences(user: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class ServerEnvironment:
     """An environment of a tenant that is ready: the `image` of pods, else the `kernel` that new notebooks begin with."""
 
     uid: str
@@ -67,7 +67,7 @@ class Room:
     back_from: Sequence[str] = ()
     network: str | None = None
     job_network: str = "none"
-    environments: Sequence[Environment] = ()
+    environments: Sequence[ServerEnvironment] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from mlp_spawner.errors import OptionsError
 from mlp_spawner.grant import Grant
 from mlp_spawner.options import Choice, Defaults, choose, environment_in, form, from_form
 from mlp_spawner.paths import Paths
-from mlp_spawner.service import Account, Environment, Room
+from mlp_spawner.service import Account, Room, ServerEnvironment
 from server_pods import made
 
 DEFAULTS = Defaults(0.2, 1024)
-VISION = Environment("u1", "vision", kernel="mlp-env-vision")
-SPEECH = Environment("u2", "Speech", kernel="mlp-env-speech")
-OTHERS = Environment("u3", "vision", kernel="mlp-env-vision")
+VISION = ServerEnvironment("u1", "vision", kernel="mlp-env-vision")
+SPEECH = ServerEnvironment("u2", "Speech", kernel="mlp-env-speech")
+OTHERS = ServerEnvironment("u3", "vision", kernel="mlp-env-vision")
 THERE = {"red": (SPEECH, VISION), "blue": (OTHERS,), "teal": ()}
 MINE = Account(1, ("red", "blue", "teal"), "red", {t: Room(environments=e) for t, e in THERE.items()})
 IMAGE = "registry.example.org/ml/vision:1"
@@ -92,7 +92,9 @@ def test_who_is_in_one_team_reads_no_teams_and_without_any_environment_no_field(
     assert '<option value="vision">vision</option>' in form(DEFAULTS, one, {})
     none = Account(1, ("red",), "red", {"red": Room()})
     assert 'name="environment"' not in form(DEFAULTS, none, {})
-    images = Account(1, ("red",), "red", {"red": Room(environments=(Environment("u", "v", image=IMAGE),))})
+    images = Account(
+        1, ("red",), "red", {"red": Room(environments=(ServerEnvironment("u", "v", image=IMAGE),))}
+    )
     assert "The image that the server runs in." in form(DEFAULTS, images, {})
     assert IMAGE not in form(DEFAULTS, images, {})
 

@@ -101,7 +101,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
           text: removing.jobs.length
             ? t("Jobs use it that have not ended: {jobs}. Until they have, it stays.", { jobs: removing.jobs.join(t(", ")) })
             : removing.servers.length && !removing.image
-              ? t("Notebook servers run that were started with it: {servers}. Until they have ended, it stays.", { servers: removing.servers.join(t(", ")) })
+              ? t("Running notebook servers were started with it: {servers}. Until they have ended, it stays.", { servers: removing.servers.join(t(", ")) })
               : removing.image
                 ? t("No job or notebook server can have it any more. Servers that run keep it; the image stays in its registry.")
                 : t("No job or notebook server can have it any more. Notebooks that run on it may fail."),

@@ -22,7 +22,6 @@ LOGO = "logo-svg.svg"
 """Given: the name by which Jupyter knows the picture of a kernel."""
 _PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64">
 <path d="M32 5 56 18v28L32 59 8 46V18Z" fill="#3b73b9"/><path d="M32 5 56 18 32 32 8 18Z" fill="#6c9bd4"/><path d="M32 32v27L8 46V18Z" fill="#2f5f9e"/>
-<text x="44" y="48" font-family="sans-serif" font-size="18" font-weight="bold" text-anchor="middle" fill="#fff">Py</text>
 </svg>
 """
 """A box: what a launcher shows of an environment, beside the platform's Python with its logo."""
