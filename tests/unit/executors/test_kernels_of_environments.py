@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import stat
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
@@ -31,7 +30,7 @@ def test_a_kernel_is_offered_by_its_name_in_small_letters_and_withdrawn(tmp_path
         0o755,
     ]
     picture = file.with_name("logo-svg.svg")
-    assert ET.fromstring(picture.read_text()).tag == "{http://www.w3.org/2000/svg}svg"
+    assert picture.read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg"')
     assert stat.S_IMODE(picture.stat().st_mode) == 0o644
     for _ in range(2):
         kernels.withdraw(tmp_path, "Tools")
