@@ -206,6 +206,10 @@ def test_from_a_dataset_by_mpi_and_a_model_to_an_app_and_back_to_nothing(kube: K
         ann("data", "push", "points", "line")
         hub.ok("PUT", "/users/ann/secrets/lab", "ann", {"keys": KEYS})
         ann("data", "add", "s3://lab/names", "names", "--mode", "read-through", "--secret", "lab", "--endpoint", store.url)  # fmt: skip
+        wait_for(
+            lambda: hub.ok("GET", "/users/ann/datasets/names", "ann")["state"] == "ready",
+            message="for the source to be looked at",
+        )
         code = (ann.home / "train.py").read_text()
         data = ["line", "ann/names/deep"]
         hub.submit(

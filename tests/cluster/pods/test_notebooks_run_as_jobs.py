@@ -23,6 +23,8 @@ CELLS = (
 def test_a_notebook_of_the_home_runs_in_a_pod_and_is_swept(kube: Kube, tmp_path: Path) -> None:
     with InACluster(kube).hub(tmp_path / "home") as hub:
         hub.add_user("ann", "default")
+        hub.submit("ann", "first", "print('a home is made')", cpu=0.2, ram=256)
+        hub.wait_phase("ann", "first", "finished")
         home = hub.homes / "ann"
         owner = home.stat()
         (home / "own.ipynb").write_text(notebook(*CELLS))
