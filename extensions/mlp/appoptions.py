@@ -11,9 +11,9 @@ from mlp import words
 from mlp.errors import UsageError
 from mlp.language import say
 from mlp.options import BY_NAME, Option, duration, name
+from mlp.verboptions import TAIL
 
 Json = dict[str, Any]
-ACTS = ("ls", "show", "deploy", "logs", "scale", "keys", "access", "rm")
 ACCESS = ("private", "tenant", "hub")
 APP_NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 MOST_REPLICAS = 100
@@ -70,12 +70,6 @@ def _access(text: object) -> str:
     return str(text)
 
 
-def _count(text: object) -> int:
-    if not str(text).isdecimal():
-        raise ValueError(say("is no whole number"))
-    return int(str(text))
-
-
 _EACH = {
     "cpu": lambda: say("cores per replica"),
     "gpu": lambda: say("devices per replica"),
@@ -99,8 +93,11 @@ DEPLOY: tuple[Option, ...] = (
     BY_NAME["env"],
     Option("replace", lambda: say("change the app of this name; the new one answers before the old one goes"), None, False),
 )  # fmt: skip
-TAIL = Option("tail", lambda: say("only the last lines (logs)"), _count, None, "N")
-OPTIONS = (*DEPLOY, TAIL)
+LAST_LINES = replace(TAIL, help=lambda: say("only the last lines (logs)"))
+PREVIOUS = Option(
+    "previous", lambda: say("the last lines of the replica that failed last, whichever that was (logs)"), None, False
+)  # fmt: skip
+OPTIONS = (*DEPLOY, LAST_LINES, PREVIOUS)
 _OF_LS = {"tenant"}
 _OF_SCALE = {"idle", "concurrency"}
 
@@ -112,7 +109,7 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
         "ls": _OF_LS,
         "show": set(),
         "deploy": {o.name for o in DEPLOY},
-        "logs": {"tail"},
+        "logs": {"tail", "previous"},
         "scale": _OF_SCALE,
         "keys": set(),
         "access": set(),
@@ -129,7 +126,7 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
         "ls": count < 1,
         "show": count == 1,
         "deploy": count == 1 or (count < 1 and {"command", "name"} <= given.keys()),
-        "logs": count in {1, 2},
+        "logs": count == 1 or (count == 2 and "previous" not in given),
         "scale": count == 2,
         "keys": count == 1 or (count == 3 and names[2] in {"create", "revoke"}),
         "access": count == 2 and names[2] in ACCESS,

@@ -19,31 +19,54 @@ Json = dict[str, Any]
 
 
 def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
-    """List, show, deploy, scale or remove apps, say who may open one, or show what one wrote."""
+    """Do one of its acts, and return what is shown."""
     what, *rest = names or ["ls"]
-    if what in {"ls", "logs"}:
-        return _listed(client, rest, given)
-    if what == "deploy":
-        return deployed(client.deploy(wanted(rest[0] if rest else "", given)))
-    if what == "scale":
-        try:
-            count = replicas(rest[1])
-        except ValueError as error:
-            raise UsageError(say("{what}: {why}", what=rest[1], why=str(error))) from None
-        return shown(client.scale_app(rest[0], count, given.get("idle"), given.get("concurrency")))
-    if what in {"show", "access"}:
-        return _show(client, *rest)
-    if what == "keys":
-        return _keys(client, *rest)
-    return each(rest, lambda one: ([say("{name} is being deleted", name=one)], client.remove_app(one)))
+    acts: dict[str, Callable[[], Any]] = {
+        "ls": lambda: _all(client, given.get("tenant")),
+        "show": lambda: _show(client, *rest),
+        "deploy": lambda: deployed(client.deploy(wanted(rest[0] if rest else "", given))),
+        "logs": lambda: _log(client, *rest, tail=given.get("tail"), previous=bool(given.get("previous"))),
+        "scale": lambda: _scale(client, *rest, given=given),
+        "access": lambda: _show(client, *rest),
+        "keys": lambda: _keys(client, *rest),
+        "rm": lambda: each(
+            rest, lambda one: ([say("{name} is being deleted", name=one)], client.remove_app(one))
+        ),
+    }
+    return acts[what]()
 
 
-def _listed(client: Client, rest: Sequence[str], given: Mapping[str, Any]) -> Any:
-    if not rest:
-        return _all(client, given.get("tenant"))
-    replica = _replica(rest[1:])
-    empty = say("replica {n} of {name} has written nothing", n=replica, name=rest[0])
-    return Log(client.app_log(rest[0], replica, given.get("tail")), with_rank=False, empty=empty)
+def _scale(client: Client, name: str, number: str, *, given: Mapping[str, Any]) -> Sentences:
+    try:
+        count = replicas(number)
+    except ValueError as error:
+        raise UsageError(say("{what}: {why}", what=number, why=str(error))) from None
+    return shown(client.scale_app(name, count, given.get("idle"), given.get("concurrency")))
+
+
+def _log(client: Client, name: str, number: str = "0", *, tail: int | None, previous: bool) -> Log:
+    """Return what a replica that is there wrote, or the end of what the one wrote that failed last."""
+    if previous:
+        kept = _kept(client, name)
+        lines = [{"text": text} for text in (kept if tail is None else kept[-tail:])]
+        return Log(
+            lines,
+            with_rank=False,
+            empty=say("no lines of a replica of {name} that failed are kept", name=name),
+        )
+    if not number.isdecimal():
+        raise UsageError(say("{what}: is no whole number", what=number))
+    found = client.app_log(name, int(number), tail)
+    empty = say("replica {n} of {name} has written nothing", n=int(number), name=name)
+    if not found and _kept(client, name):
+        command = words.command(f"apps logs {name} --previous")
+        empty += "\n" + say("Of the one that failed: {command}", command=command)
+    return Log(found, with_rank=False, empty=empty)
+
+
+def _kept(client: Client, name: str) -> list[str]:
+    """Return the last lines of the replica that failed last: of those that ended nothing else is there any more."""
+    return str(client.app(name).get("tail") or "").splitlines()
 
 
 def _all(client: Client, tenant: str | None) -> Table:
@@ -91,12 +114,6 @@ def _keys(client: Client, name: str, act: str = "", key: str = "") -> Any:
         list(found),
         empty=say("{name} has no keys. Make one: {command}", name=name, command=command),
     )
-
-
-def _replica(rest: Sequence[str]) -> int:
-    if rest and not rest[0].isdecimal():
-        raise UsageError(say("{what}: is no whole number", what=rest[0]))
-    return int(rest[0]) if rest else 0
 
 
 def state(app: Mapping[str, Any]) -> str:

@@ -9,20 +9,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from mlp.appoptions import ACTS as APP_ACTS
 from mlp.client import Client
 from mlp.errors import UsageError
 from mlp.options import Option
 from mlp.terms import RUNTIMES
-from mlp.verbs import MAGIC, find, languages, options_of, verbs_of
+from mlp.verbs import ACTS, MAGIC, find, languages, options_of, verbs_of
 
-ACTS = ("ls", "show", "register", "stage", "get", "rm")
-SWEEP_ACTS = ("ls", "show", "trials", "cancel", "extend", "rm")
 PROGRAMS = (".py", ".ipynb", ".sh")
 MOST_FILES = 10_000
 """Safety: entries of a directory that are looked at for one tab key."""
-ENV_ACTS = ("list", "create", "show", "delete")
-DATA_ACTS = ("ls", "pull", "push", "rm")
 Lookup = Callable[[str], Iterable[str]]
 SCRIPTS = {
     "bash": """_mlp() {
@@ -89,25 +84,17 @@ def _scripts(current: str) -> list[str]:
 
 
 def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
+    if takes in ACTS and not before:
+        return ACTS[takes]
     if takes == "data":
-        if not before:
-            return DATA_ACTS
-        # what is pushed, and where to is pulled, are files here: a shell knows them
-        named = {"ls": 1, "pull": 1, "push": 2}.get(before[0])
+        # what is pushed or added, and where to is pulled, is no dataset: files here a shell knows by itself
+        named = {"ls": 1, "pull": 1, "push": 2, "add": 2, "sync": 1}.get(before[0])
         return lookup("datasets") if named in {None, len(before)} else ()
-    if takes in {"job", "jobs", "several", "files", "file"}:
+    if takes in {"job", "jobs", "several", "files", "file", "runs"}:
         return lookup("jobs")
     if takes in {"sweep", "sweeps"}:
-        return lookup("sweeps") if before or takes == "sweep" else SWEEP_ACTS
-    if takes == "runs":
-        return lookup("jobs") if before else ("show", "note", "tag", "untag")
-    return {
-        "shell": tuple(SCRIPTS),
-        "model": ACTS,
-        "env": ENV_ACTS,
-        "app": APP_ACTS,
-        "language": languages(),
-    }.get(takes, ())
+        return lookup("sweeps")
+    return {"shell": tuple(SCRIPTS), "language": languages()}.get(takes, ())
 
 
 def _flags(options: Sequence[Option], words: Sequence[str], current: str, lookup: Lookup) -> list[str]:

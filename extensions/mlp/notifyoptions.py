@@ -7,8 +7,8 @@ from typing import Any
 
 from mlp.errors import UsageError
 from mlp.language import say
+from mlp.terms import NOTICE_EVENTS
 
-EVENTS = ("started", "finished", "failed", "preempted", "late")
 USUAL = ("finished", "failed")
 
 
@@ -25,8 +25,8 @@ def events(text: object) -> list[str]:
     """Read a list of events. Raises `UsageError`."""
     found = [one for one in str(text).split(",") if one]
     for one in found:
-        if one not in EVENTS:
+        if one not in NOTICE_EVENTS:
             raise UsageError(
-                say("{event} is no event; there are {events}", event=one, events=", ".join(EVENTS))
+                say("{event} is no event; there are {events}", event=one, events=", ".join(NOTICE_EVENTS))
             )
     return found

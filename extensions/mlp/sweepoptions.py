@@ -22,7 +22,6 @@ from mlp.options import (
 )
 
 Json = dict[str, Any]
-ACTS = ("ls", "show", "trials", "cancel", "extend", "rm")
 GOALS, STOPS, SAMPLERS = ("max", "min"), ("none", "asha", "median"), ("tpe", "random")
 MOST_TRIALS = 1000
 

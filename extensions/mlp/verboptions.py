@@ -6,7 +6,7 @@ import difflib
 import re
 from dataclasses import replace
 
-from mlp import announceoptions, notifyoptions
+from mlp import announceoptions, notifyoptions, terms
 from mlp.language import say
 from mlp.options import Option, duration, name, word
 from mlp.words import SCOPE_PREFIX
@@ -153,7 +153,7 @@ IMAGE = Option(
 OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this team (ls)"))
 NOTICE_EVENTS = Option(
     "events",
-    lambda: say("of what it tells: {events} (set)", events=",".join(notifyoptions.EVENTS)),
+    lambda: say("of what it tells: {events} (set)", events=",".join(terms.NOTICE_EVENTS)),
     notifyoptions.events,
     None,
     "A,B",

@@ -221,13 +221,30 @@ TAKES: dict[str, Callable[[], str]] = {
         "[list] | create NAME -f requirements.txt | create NAME --image IMAGE | show NAME | delete NAME..."
     ),
     "app": lambda: say(
-        "[ls] | show NAME|USER/NAME | deploy MODEL | logs NAME [REPLICA] | scale NAME N|MIN:MAX | "
+        "[ls] | show NAME|USER/NAME | deploy MODEL | logs NAME [REPLICA] | logs NAME --previous | scale NAME N|MIN:MAX | "
         "access NAME WHO | keys NAME [create|revoke KEY] | rm NAME..."
     ),
     "language": lambda: f"[{'|'.join(languages())}]",
     "shell": lambda: "bash|zsh|fish",
     "": lambda: "",
 }
+"""How a line goes on after the verb, by what it takes."""
+ACTS: dict[str, tuple[str, ...]] = {
+    "model": ("ls", "show", "register", "stage", "get", "rm"),
+    "runs": ("show", "note", "tag", "untag"),
+    "data": ("ls", "push", "pull", "add", "sync", "rm"),
+    "env": ("list", "create", "show", "delete"),
+    "app": ("ls", "show", "deploy", "logs", "scale", "access", "keys", "rm"),
+    "sweeps": ("ls", "show", "trials", "cancel", "extend", "rm"),
+    "team": (
+        "ls", "join", "unjoin", "ask", "requests", "withdraw", "caps", "cap", "joins", "approve", "decline",
+    ),
+    "secret": ("ls", "set", "rm"),
+    "notify": ("ls", "set", "rm", "test", "quiet"),
+    "announce": ("ls", "rm"),
+    "token": ("list", "create", "revoke", "rotate"),
+}  # fmt: skip
+"""What the first word after the verb may be, of verbs with acts, as `TAKES` shows them: for completion."""
 
 
 def examples(surface: str) -> tuple[str, ...]:
@@ -383,7 +400,7 @@ def _check_names(call: ParsedLine, surface: str) -> None:
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:
-    found = _ACTS.get(call.verb.takes)
+    found = _RIGHT.get(call.verb.takes)
     if found is not None and not found[0](call):
         raise UsageError(found[1](line))
 
@@ -512,7 +529,7 @@ def _asks(right: Callable[[Sequence[str], Mapping[str, Any]], bool]) -> Callable
     return lambda call: right(call.names, call.given)
 
 
-_ACTS: dict[str, tuple[Callable[[ParsedLine], bool], Callable[[str], str]]] = {
+_RIGHT: dict[str, tuple[Callable[[ParsedLine], bool], Callable[[str], str]]] = {
     "model": (_model_call, lambda line: say("what about models? Right: {line}", line=line)),
     "data": (_data_call, lambda line: say("what about datasets? Right: {line}", line=line)),
     "env": (_env_call, lambda line: say("what about environments? Right: {line}", line=line)),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, field
 
 from mlp_api.said import Detail, Text
+from mlp_api.terms import NoticeEvent
 from mlp_api.types import LINE_PATTERN, Name, Request, Response
 
-NoticeEvent = Literal["started", "finished", "failed", "preempted", "late"]
-Events = Annotated[list[NoticeEvent], Meta(max_length=5)]
+Events = Annotated[list[NoticeEvent], Meta(max_length=len(get_args(NoticeEvent)))]
 CLOCK_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)"
 ClockTime = Annotated[str, Meta(pattern=CLOCK_PATTERN, max_length=5)]
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
+from typing import Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -106,8 +107,10 @@ class FalseStore:
         self.url = f"http://{self.host}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def close(self) -> None:
-        """End it."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.hang.set()
         self._server.shutdown()
         self._server.server_close()

@@ -17,6 +17,7 @@ from mlp_api.jobs import JobShape
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import PRIORITIES
+from mlp_hub.domain.notice import NoticeKind
 from mlp_hub.domain.runtime import BUILT_IN
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES
@@ -42,6 +43,7 @@ def for_notebooks() -> str:
             _tuple("RUNTIMES", BUILT_IN),
             _tuple("PRIORITIES", sorted(PRIORITIES, key=PRIORITIES.__getitem__)),
             _tuple("TOPOLOGIES", TOPOLOGIES),
+            _tuple("NOTICE_EVENTS", NoticeKind),
             "",
         )
     )
@@ -60,6 +62,7 @@ def for_wire() -> str:
                     ("PolicyName", POLICIES),
                     ("QueueOrder", ORDERS),
                     ("PlacementRule", PLACEMENTS),
+                    ("NoticeEvent", NoticeKind),
                 )
             ),
             _table("POLICIES: Mapping[PolicyName, str]", _POLICIES, "{}"),
@@ -81,6 +84,8 @@ def for_front() -> str:
         "/** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */"
     )
     lines.append(f"export const LINE_PER_TENANT: readonly string[] = [{_listed(taking_turns)}];\n")
+    lines.append("/** What of a job somebody may be told. */")
+    lines.append(f"export const NOTICE_EVENTS = [{_listed(NoticeKind)}] as const;\n")
     lines.append("/** What a job asks for that says nothing else. */")
     shape = {
         o.name: o.default

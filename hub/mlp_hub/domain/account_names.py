@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from mlp_language.message import msg
+from mlp_language.message import Message, msg
 
 NAME_MAX = 32
 ACCOUNT_PATTERN = r"^[a-z]([a-z0-9._-]{0,30}[a-z0-9])?$"
@@ -19,8 +19,23 @@ NAME_RULE = msg(
 )
 _NAME = re.compile(ACCOUNT_PATTERN)
 
+THE_HUB = "system"
+"""Who acts in the audit log where the hub does something by itself: nobody's name, or theirs would read as its own."""
 # names that belong to the platform in paths, URLs or logs
-SYSTEM_NAMES = frozenset({"root", "nobody", "mlp", "mlp-spawner", "mlp-operator", "jupyterhub", "service"})
+SYSTEM_NAMES = frozenset(
+    {
+        "root",
+        "nobody",
+        "mlp",
+        "mlp-spawner",
+        "mlp-operator",
+        "mlp-data",
+        "mlp-gateway",
+        "jupyterhub",
+        "service",
+        THE_HUB,
+    }
+)
 
 
 def normalize(typed: str) -> str:
@@ -32,3 +47,8 @@ def normalize(typed: str) -> str:
 def is_valid(name: str) -> bool:
     """Whether this is a name as it is stored; Unicode and case variants are not."""
     return _NAME.fullmatch(name) is not None and name not in SYSTEM_NAMES
+
+
+def why_not(name: str) -> Message:
+    """Return why a name cannot be an account's."""
+    return msg("it belongs to the platform; choose another") if name in SYSTEM_NAMES else NAME_RULE

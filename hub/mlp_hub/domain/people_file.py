@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.account_names import NAME_RULE, is_valid, normalize
+from mlp_hub.domain.account_names import is_valid, normalize, why_not
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import NOTHING, Message, msg
 
@@ -93,7 +93,8 @@ def _person(line: int, cells: list[str], columns: list[str]) -> PersonLine:
         )
     if not is_valid(name):
         return replace(
-            found, wrong=msg("{name} cannot be a user name: {rule}", name=repr(name[:SHOWN]), rule=NAME_RULE)
+            found,
+            wrong=msg("{name} cannot be a user name: {rule}", name=repr(name[:SHOWN]), rule=why_not(name)),
         )
     if admin not in _YES | _NO:
         return replace(found, wrong=msg("admin is {admin}; it must be yes or no", admin=repr(admin[:SHOWN])))

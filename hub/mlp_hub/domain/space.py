@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
+from itertools import count
 from typing import NoReturn
 
 from mlp_hub.domain.errors import Reason, Refused
@@ -89,8 +90,17 @@ def point_of(grid: Grid, number: int) -> dict[str, Param]:
 
 @lru_cache(maxsize=64)
 def shuffled(size: int, seed: int) -> tuple[int, ...]:
-    """Return in which order the points of a grid are tried where that is left to chance: the same for the same seed, each point once."""
-    return tuple(random.Random(seed).sample(range(size), min(size, MOST_CHOICES)))  # noqa: S311 - keeps no secret
+    """Return in which order the points of a grid are tried where that is left to chance: the same for the same seed, each point once.
+
+    By digests: what a generator of Python's draws is not the same with each version of it, and a sweep outlives upgrades.
+    """
+    order: dict[int, None] = {}
+    for draw in count():
+        if len(order) >= min(size, MOST_CHOICES):
+            break
+        digest = blake2b(f"{seed}/{draw}".encode(), digest_size=8).digest()
+        order.setdefault(int.from_bytes(digest, "big") % size)
+    return tuple(order)
 
 
 def parse_array(text: str) -> tuple[tuple[int, ...], int | None]:

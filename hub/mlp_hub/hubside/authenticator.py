@@ -14,7 +14,7 @@ from traitlets import Float, Integer, Set, Unicode, default
 
 from mlp_hub.api.connections import address_of, network_of
 from mlp_hub.api.limits import Limiter, Rate
-from mlp_hub.domain.account_names import NAME_RULE, is_valid, normalize
+from mlp_hub.domain.account_names import is_valid, normalize, why_not
 from mlp_hub.domain.service_account import is_service
 from mlp_hub.hubside import records
 from mlp_hub.hubside.hashing import Hasher
@@ -200,7 +200,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
             )
         name = self.normalize_username(typed)
         if not is_valid(name):
-            raise AccountRefused(msg("This user name cannot be used: {rule}.", rule=NAME_RULE))
+            raise AccountRefused(msg("This user name cannot be used: {rule}.", rule=why_not(name)))
         waiting = self.db.query(UserInfo).filter(UserInfo.is_authorized.is_(False)).count()
         if waiting >= self.waiting_max:
             raise AccountRefused(
@@ -225,7 +225,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         """Check a new account and return its hashed password, or raise AccountRefused."""
         if not is_valid(name):
             raise AccountRefused(
-                msg("{name} cannot be a user name: {rule}.", name=repr(name), rule=NAME_RULE)
+                msg("{name} cannot be a user name: {rule}.", name=repr(name), rule=why_not(name))
             )
         if self.user_exists(name):
             raise _taken(name)

@@ -41,9 +41,8 @@ def store() -> Iterator[RealStore]:
 
 @pytest.fixture(scope="module")
 def false() -> Iterator[FalseStore]:
-    found = FalseStore()
-    yield found
-    found.close()
+    with FalseStore() as found:
+        yield found
 
 
 @pytest.fixture(scope="module")

@@ -230,7 +230,7 @@ def test_an_app_of_who_left_its_tenant_ends_with_the_reason_though_jobs_may_fini
         await rig.endpoint(lambda e: bool(e.replicas), "web")
         await tenants.remove_member("red", "ann", actor="rita")
         told = await rig.app(lambda a: a.phase == "waiting" and not a.running, "web")
-        assert "ann is not a member of tenant red any more, and an app has no end of its own" in str(
+        assert "ann is not a member of team red any more, and an app has no end of its own" in str(
             told.message
         )
         await rig.endpoint(lambda e: not e.replicas, "web")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,24 +20,11 @@ from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.datasets.sources import DataSources
-from object_stores import KEYS, FalseStore, RealStore, real_store
+from object_stores import KEYS, FalseStore, RealStore
 from platform_rig import FAST, Rig, play
 from waiting import PATIENCE_S, until
 
 MIB = 2**20
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[RealStore]:
-    with real_store() as found:
-        yield found
-
-
-@pytest.fixture
-def false() -> Iterator[FalseStore]:
-    found = FalseStore()
-    yield found
-    found.close()
 
 
 def policy(*allowed: str) -> Any:
@@ -230,11 +216,10 @@ def test_an_object_that_changes_while_it_is_copied_comes_as_it_is_then(
 def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
     tmp_path: Path, false: FalseStore, endpoint: str
 ) -> None:
-    other = FalseStore()
-    allowed = ()
-    if endpoint == "redirect":
-        false.elsewhere, allowed = f"{other.url}/photos/", (false.host,)
-    try:
+    with FalseStore() as other:
+        allowed = ()
+        if endpoint == "redirect":
+            false.elsewhere, allowed = f"{other.url}/photos/", (false.host,)
 
         async def story(rig: Rig) -> None:
             await add(rig, "s3://photos/", false.url)
@@ -244,8 +229,6 @@ def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
         play(tmp_path, story, policy=policy(*allowed))
         assert other.asked == []
         assert endpoint == "redirect" or false.asked == []
-    finally:
-        other.close()
 
 
 def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Cause
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from object_stores import KEYS, FalseStore, RealStore, real_store
+from object_stores import KEYS, FalseStore, RealStore
 from platform_rig import FAST, Rig, play
 from waiting import PATIENCE_S, until
 
@@ -27,20 +26,13 @@ THROUGH = "read-through"
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[RealStore]:
-    with real_store() as found:
-        found.make("photos")
-        for name in ("cats/one", "cats/deep/two", "catsup", "dogs/three"):
-            found.put("photos", f"pets/{name}", name.encode())
-        found.put("photos", "other/secret", b"of somebody else")
-        yield found
-
-
-@pytest.fixture
-def false() -> Iterator[FalseStore]:
-    found = FalseStore()
-    yield found
-    found.close()
+def store(store: RealStore) -> RealStore:
+    """Give one with photos."""
+    store.make("photos")
+    for name in ("cats/one", "cats/deep/two", "catsup", "dogs/three"):
+        store.put("photos", f"pets/{name}", name.encode())
+    store.put("photos", "other/secret", b"of somebody else")
+    return store
 
 
 def policy(*allowed: str) -> Any:

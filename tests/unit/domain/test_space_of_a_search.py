@@ -71,6 +71,14 @@ def test_a_grid_that_is_shuffled_has_each_point_once_in_an_order_of_its_seed() -
     assert sorted(order) == list(range(12))
     assert order != tuple(range(12))
     assert order == shuffled(12, 0) != shuffled(12, 1)
+    assert shuffled(6, 7) == (
+        5,
+        4,
+        0,
+        2,
+        1,
+        3,
+    )  # of every version of Python: trials are made of it across upgrades
     assert len(set(shuffled(10**12, 0))) == 1000  # as many as are ever tried of one
 
 

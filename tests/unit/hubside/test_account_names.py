@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.domain.account_names import is_valid, normalize
+from mlp_hub.api import scopes
+from mlp_hub.domain.account_names import NAME_RULE, THE_HUB, is_valid, normalize, why_not
 
 
 @pytest.mark.parametrize("name", ["a", "ann", "ann.b", "a-1", "a_b", "z" * 32])
@@ -37,6 +38,18 @@ def test_plain_names_are_valid(name):
 )
 def test_what_is_no_plain_name_is_refused(name):
     assert not is_valid(name)
+
+
+@pytest.mark.parametrize(
+    "name", [THE_HUB, scopes.OPERATOR, scopes.SPAWNER, scopes.DATA, scopes.PROXY, "jupyterhub"]
+)
+def test_nobody_has_a_name_under_which_the_platform_acts(name):
+    assert not is_valid(name)
+    assert str(why_not(name)) == "it belongs to the platform; choose another"
+
+
+def test_whose_name_is_none_is_told_what_one_is():
+    assert why_not("Ann B") is NAME_RULE
 
 
 def test_case_variants_mean_the_same_account():

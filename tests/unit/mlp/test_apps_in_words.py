@@ -9,6 +9,10 @@ import pytest
 from mlp import apps
 from mlp.client import Client
 from mlp.errors import UsageError
+from mlp.verbs import COMMAND, parse
+
+FAILED = {"broken": 'Traceback (most recent call last):\n  File "serve.py"\nValueError: no model\n'}
+"""What is kept of the replica that failed last, by app."""
 
 
 @pytest.fixture
@@ -21,10 +25,11 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     }
 
     def get(_: Client, path: str, /, **query: Any) -> Any:
-        assert path == "/users/ann/apps/hello/logs"
-        return {"lines": []} if query["replica"] else pages[query["since"]]
+        assert path in {"/users/ann/apps/hello/logs", "/users/ann/apps/broken/logs"}
+        return {"lines": []} if query["replica"] or "broken" in path else pages[query["since"]]
 
     monkeypatch.setattr(Client, "get", get)
+    monkeypatch.setattr(Client, "app", lambda _, name: {"name": name, "tail": FAILED.get(name, "")})
     monkeypatch.setattr(Client, "app_path", lambda _, name: f"/users/ann/apps/{name}")
     return Client("http://hub.test/services/mlp/api/v1", "token")
 
@@ -37,6 +42,42 @@ def test_a_replicas_log_is_its_lines(client: Client) -> None:
 
 def test_a_replica_that_wrote_nothing_is_said_to(client: Client) -> None:
     assert str(apps.act(client, ["logs", "hello", "1"], {})) == "replica 1 of hello has written nothing"
+
+
+def test_of_a_replica_that_failed_its_last_lines_are_there(client: Client) -> None:
+    found = apps.act(client, ["logs", "broken"], {"previous": True})
+    assert str(found) == FAILED["broken"].rstrip("\n")
+    assert apps.act(client, ["logs", "broken"], {"previous": True, "tail": 1}) == [
+        {"text": "ValueError: no model"}
+    ]
+
+
+def test_where_its_successor_has_written_nothing_one_is_led_to_the_replica_that_failed(
+    client: Client,
+) -> None:
+    said = str(apps.act(client, ["logs", "broken"], {}))
+    assert (
+        said
+        == "replica 0 of broken has written nothing\nOf the one that failed: mlp apps logs broken --previous"
+    )
+
+
+def test_where_none_failed_there_is_nothing_of_the_previous_one(client: Client) -> None:
+    found = apps.act(client, ["logs", "hello"], {"previous": True})
+    assert (list(found), str(found)) == ([], "no lines of a replica of hello that failed are kept")
+
+
+@pytest.mark.parametrize("words", [["logs", "broken", "1", "--previous"], ["show", "broken", "--previous"]])
+def test_the_previous_log_is_of_no_number_and_of_no_other_act(words: list[str]) -> None:
+    with pytest.raises(
+        UsageError, match=r"what about apps\? Right: .*logs NAME \[REPLICA\] \| logs NAME --previous"
+    ):
+        parse(["apps", *words], COMMAND)
+
+
+def test_no_lines_at_all_are_not_asked_for() -> None:
+    with pytest.raises(UsageError, match="must be at least 1"):
+        parse(["apps", "logs", "hello", "--tail", "0"], COMMAND)
 
 
 def test_a_replica_is_a_number(client: Client) -> None:

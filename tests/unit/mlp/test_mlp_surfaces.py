@@ -14,7 +14,7 @@ from mlp.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.verboptions import STATES
-from mlp.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
+from mlp.verbs import ACTS, COMMAND, MAGIC, TAKES, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain import runtime as service_runtimes
 from mlp_hub.domain.job import Phase, State
@@ -158,7 +158,12 @@ def test_help_says_which_words_an_option_takes():
     )
 
 
-NAMES = {"jobs": ["digits", "digits-2", "nap"], "tenants": ["red"], "runtimes": ["mpi", "tf"]}
+NAMES = {
+    "jobs": ["digits", "digits-2", "nap"],
+    "datasets": ["pets"],
+    "tenants": ["red"],
+    "runtimes": ["mpi", "tf"],
+}
 
 
 @pytest.mark.parametrize(
@@ -176,10 +181,22 @@ NAMES = {"jobs": ["digits", "digits-2", "nap"], "tenants": ["red"], "runtimes": 
         (["submit", "a.py", "--"], "--wo", []),
         (["jobs", "--state"], "fini", ["finished", "finishing"]),
         (["nonsense"], "--", []),
+        (["data"], "", ["add", "ls", "pull", "push", "rm", "sync"]),
+        (["data", "sync"], "", ["pets"]),
+        (["data", "add", "s3://bucket/pets"], "", ["pets"]),
+        (["data", "add"], "", []),
+        (["notify"], "q", ["quiet"]),
+        (["models", "show"], "", []),
     ],
 )
 def test_completion_knows_verbs_options_and_names(words, current, found):
     assert complete(words, current, COMMAND, lambda kind: NAMES[kind]) == found
+
+
+@pytest.mark.parametrize("takes", ACTS)
+def test_acts_are_those_that_help_shows(takes):
+    first = [way.lstrip("[").split()[0].rstrip("]") for way in TAKES[takes]().split(" | ")]
+    assert tuple(dict.fromkeys(word for word in first if word.isalpha() and word.islower())) == ACTS[takes]
 
 
 def test_there_is_a_completion_script_for_each_shell_that_help_names():

@@ -1,11 +1,11 @@
 /** What is told of jobs: words for events, and what of the choice is sent back. */
 import { t } from "./language";
+import { NOTICE_EVENTS } from "./terms";
 import type { Notice, NotificationsSet, Notifications } from "./wire";
 
 export type NoticeEvent = Notice["event"];
-export const EVENTS: NoticeEvent[] = ["started", "finished", "failed", "preempted", "late"];
 
-export const eventWord = (event: NoticeEvent): string =>
+export const noticeWord = (event: NoticeEvent): string =>
   ({ started: t("start"), finished: t("end"), failed: t("failure"), preempted: t("preemption"), late: t("late start") })[event];
 
 /** The same choice as it is, to be changed and sent back: addresses stay where they are. */
@@ -17,7 +17,7 @@ export const asSet = (now: Notifications): Required<NotificationsSet> => ({
 });
 
 export const toggled = (events: NoticeEvent[], event: NoticeEvent, on: boolean): NoticeEvent[] =>
-  EVENTS.filter((one) => (one === event ? on : events.includes(one)));
+  NOTICE_EVENTS.filter((one) => (one === event ? on : events.includes(one)));
 
 /** The number after which notices are new, kept so that two tabs tell each once. */
 export function unseen(found: Notice[], seen: number): Notice[] {

@@ -6,7 +6,8 @@ import { Confirm } from "../components/Dialog";
 import { useLoad } from "../components/hooks";
 import { paths, words } from "../core/api";
 import { t } from "../core/language";
-import { asSet, EVENTS, eventWord, toggled, unseen, type NoticeEvent } from "../core/notices";
+import { asSet, noticeWord, toggled, unseen, type NoticeEvent } from "../core/notices";
+import { NOTICE_EVENTS } from "../core/terms";
 import type { ChannelSet, ChannelTested, Notice, NoticeChannel, Notifications as Chosen, NotificationsSet } from "../core/wire";
 import { useHub } from "./context";
 import { Field } from "./form";
@@ -186,9 +187,9 @@ function Events({ label, chosen, change }: {
   return (
     <fieldset class="mlp-events">
       <legend>{label}</legend>
-      {EVENTS.map((event) => (
+      {NOTICE_EVENTS.map((event) => (
         <label key={event}>
-          <input type="checkbox" checked={chosen.includes(event)} onChange={(e) => change(event, e.currentTarget.checked)} /> {eventWord(event)}
+          <input type="checkbox" checked={chosen.includes(event)} onChange={(e) => change(event, e.currentTarget.checked)} /> {noticeWord(event)}
         </label>
       ))}
     </fieldset>

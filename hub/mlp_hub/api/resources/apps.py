@@ -7,11 +7,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from mlp_api.apps import AppCreate, Application, AppScale, AppState, SharedApp
-from mlp_api.jobs import LogLine
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.paging import ListPage, listed
-from mlp_hub.api.resources.jobs import LogPage, log_text
+from mlp_hub.api.resources.jobs import log_reply, page_of
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import APPS_READ, APPS_WRITE
 
@@ -103,19 +102,7 @@ async def logs(call: Call) -> Reply:
         limit=query.limit,
         tail=query.tail,
     )
-    page = LogPage(
-        rank=chunk.rank,
-        lines=[
-            LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text, partial=x.partial)
-            for x in chunk.lines
-        ],
-        offset=chunk.offset,
-        dropped=chunk.dropped,
-    )
-    if "application/json" in call.accept:
-        return Reply(call.encode(page))
-    headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
-    return Reply(log_text(page), media="text/plain; charset=utf-8", headers=headers)
+    return log_reply(call, page_of(chunk))
 
 
 _APPS = "/users/{user}/apps"

@@ -33,6 +33,7 @@ from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Phase
 from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
+from mlp_hub.executors.base import LogChunk
 from mlp_language.message import msg
 
 FOLLOW_EVERY_S = 0.3
@@ -208,11 +209,7 @@ async def logs(call: Call) -> Reply:
     if query.follow:
         await pin(call)  # a job that does not exist is refused before the stream begins
         return Reply(stream=_follow(call, query), media="text/plain; charset=utf-8")
-    page = await _page(call, query, query.since, query.tail)
-    if "application/json" in call.accept:
-        return Reply(call.encode(page))
-    headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
-    return Reply(log_text(page), media="text/plain; charset=utf-8", headers=headers)
+    return log_reply(call, await _page(call, query, query.since, query.tail))
 
 
 async def pin(call: Call) -> None:
@@ -265,11 +262,24 @@ async def _page(call: Call, query: LogQuery, since: int, tail: int | None) -> Lo
     chunk = await call.platform.jobs.log_chunk(
         call.context, call.user, call.params["job"], query.rank, since=since, limit=query.limit, tail=tail
     )
+    return page_of(chunk)
+
+
+def page_of(chunk: LogChunk) -> LogPage:
+    """Return part of a log as it crosses the wire."""
     lines = [
         LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text, partial=x.partial)
         for x in chunk.lines
     ]
     return LogPage(rank=chunk.rank, lines=lines, offset=chunk.offset, dropped=chunk.dropped)
+
+
+def log_reply(call: Call, page: LogPage) -> Reply:
+    """Give it as text, or as JSON where that is accepted."""
+    if "application/json" in call.accept:
+        return Reply(call.encode(page))
+    headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
+    return Reply(log_text(page), media="text/plain; charset=utf-8", headers=headers)
 
 
 def log_text(page: LogPage) -> bytes:

@@ -76,16 +76,7 @@ class AppService:
         """Take an app in, or what one is to become; durable when this returns, and started after that."""
         if not self._executor.serves:
             _refuse(msg("nothing runs at this hub, whose nodes are simulated, so no app could answer"))
-        least, most = range_of(asked.replicas)
-        if least > most:
-            _refuse(
-                msg(
-                    "replicas {replicas} has a least number above its most; write MIN:MAX, as in {most}:{least}",
-                    replicas=asked.replicas,
-                    most=most,
-                    least=least,
-                )
-            )
+        _range(asked.replicas)
         if asked.priority not in PRIORITIES:
             _refuse(
                 msg(
@@ -193,9 +184,7 @@ class AppService:
         actor: str | None = None,
     ) -> api.Application:
         """Say how many replicas there are to be."""
-        least, most = range_of(asked.replicas)
-        if least > most:
-            _refuse(msg("replicas {replicas} has a least number above its most", replicas=asked.replicas))
+        least, most = _range(asked.replicas)
         now = self._clock()
 
         def work(tx: Tx) -> App:
@@ -306,6 +295,20 @@ class AppService:
             self._forecasts.look_soon()
         rows = [(job, self._admission.waiting(job.uid), self._forecasts.start_of(job)) for job in there]
         return to_wire(app, rows, self._worker.ready(app.uid), self._worker.under_way(app.uid))
+
+
+def _range(replicas: int | str) -> tuple[int, int]:
+    least, most = range_of(replicas)
+    if least > most:
+        _refuse(
+            msg(
+                "replicas {replicas} has a least number above its most; write MIN:MAX, as in {most}:{least}",
+                replicas=replicas,
+                most=most,
+                least=least,
+            )
+        )
+    return least, most
 
 
 def _put_deleting(tx: Tx, app: App) -> App:

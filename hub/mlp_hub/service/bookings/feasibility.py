@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.booking import BookedWindow, Shortfall
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
@@ -23,7 +24,6 @@ from mlp_hub.service.quota.reserved import total_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Arg, Message, Period, TenantRef, msg
 
-ACTOR = "system"
 Key = tuple[str, str]  # tenant and name of a window
 
 
@@ -241,7 +241,7 @@ def review_in(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> list[Message]:
         if is_ is None or was is None or was.left != is_.left:
             action = "booking.whole" if is_ is None else "booking.short"
             detail: dict[str, object] = {"message": str(sentence(after))}
-            tx.audit.add(now, ACTOR, action, after.name, tenant=after.tenant, detail=detail)
+            tx.audit.add(now, THE_HUB, action, after.name, tenant=after.tenant, detail=detail)
     return [sentence(after) for _, after in found]
 
 

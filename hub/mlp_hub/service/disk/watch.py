@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import MLPError, Reason, Refused
 from mlp_hub.domain.job import ALIVE, Cause, Failure, Job
 from mlp_hub.domain.workload import SERVER
@@ -41,7 +42,6 @@ ASKED_S = 1.0
 _HOME, _FLOOR = "home", "floor"
 SLACK = 16 * rules.MIB
 """Safety: bytes by which a home over its bound may still grow, so that its user can still work there to make room."""
-ACTOR = "system"
 PAUSE_S = 0.25
 """Tuning: seconds between two looks at least, however many wait for one: sooner with less, cheaper with more."""
 Stop = Callable[[str, Failure], Awaitable[None]]
@@ -312,7 +312,7 @@ class Disk:
         name = f"{user}'s notebook" + (f" {server}" if server else "")
         ended, noted = await asyncio.gather(
             end(user, server),
-            self._db.write(lambda tx: tx.audit.add(now, ACTOR, "server.stop", name, detail=detail)),
+            self._db.write(lambda tx: tx.audit.add(now, THE_HUB, "server.stop", name, detail=detail)),
             return_exceptions=True,
         )
         for error, what in ((ended, "is not stopped yet"), (noted, "is stopped, which is not written down")):

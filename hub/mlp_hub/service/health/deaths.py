@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
-ACTOR = "system"
 ACTION = "component.end"
 KNOWN = "deaths_known"
 """Key of the row that says up to when all deaths are written down."""
@@ -74,7 +74,9 @@ class Deaths:
         known = float(tx.settings.get(KNOWN) or 0.0)
         for death in found:
             if death.at > known:
-                tx.audit.add(death.at, ACTOR, ACTION, death.component, detail={"message": f"it {death.why}"})
+                tx.audit.add(
+                    death.at, THE_HUB, ACTION, death.component, detail={"message": f"it {death.why}"}
+                )
         newest = max(known, found[-1].at)
         tx.settings.put(KNOWN, newest)
         return newest

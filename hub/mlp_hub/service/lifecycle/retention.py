@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.job import FINAL, Job, Target
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import MIB, KeepPolicy
@@ -26,7 +27,6 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, Quantity, Span, msg
 
 log = logging.getLogger(__name__)
-ACTOR = "system"
 MOST_FOUND = 10_000
 """Tuning: jobs to be measured that are looked up at a time, after a start: size of a lot, for how long others wait behind
 it."""
@@ -245,7 +245,7 @@ class Retention:
                 marked.append(store_aimed(tx, changes, job, aimed, now=now, message=one.why))
                 told.setdefault((job.spec.user, str(one.why)), (one.why, []))[1].append(job.title)
             for (user, _), (why, names) in told.items():
-                tx.audit.add(now, ACTOR, "jobs.expire", user, detail={"why": why}, jobs=names)
+                tx.audit.add(now, THE_HUB, "jobs.expire", user, detail={"why": why}, jobs=names)
             return marked
 
         marked = await self._board.commit(work)

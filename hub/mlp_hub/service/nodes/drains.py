@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api import nodes as api
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.drain import NodeDrain
 from mlp_hub.domain.errors import MLPError, Reason, Refused, not_found
 from mlp_hub.domain.job import HOLDING, Job, Phase, Target
@@ -235,7 +236,7 @@ class Drains:
         node = next(name for name, _ in row.shares if name in nodes)
         detail = {"message": msg("node {node} is taken out of service", node=node)}
         tx.audit.add(
-            self._clock(), "system", "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail
+            self._clock(), THE_HUB, "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail
         )
 
 

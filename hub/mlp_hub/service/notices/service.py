@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
 from zoneinfo import ZoneInfoNotFoundError
 
 from mlp_api import notices as api
 from mlp_api.said import Detail, Text
+from mlp_api.terms import NoticeEvent
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notice import (
     Channel,
@@ -32,8 +32,6 @@ from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Moment, msg
 from mlp_language.render import Reader
-
-EVENTS: tuple[str, ...] = get_args(api.NoticeEvent)
 
 
 class NoticeService:
@@ -222,12 +220,12 @@ class NoticeService:
         return replace(new, sealed=self._secrets.sealed(address.encode(), new.bound))
 
 
-def _events(kinds: tuple[NoticeKind, ...]) -> list[api.NoticeEvent]:
+def _events(kinds: tuple[NoticeKind, ...]) -> list[NoticeEvent]:
     return [one.value for one in kinds]
 
 
-def _kinds(events: list[api.NoticeEvent]) -> tuple[NoticeKind, ...]:
-    return tuple(NoticeKind(one) for one in EVENTS if one in events)
+def _kinds(events: list[NoticeEvent]) -> tuple[NoticeKind, ...]:
+    return tuple(kind for kind in NoticeKind if kind.value in events)
 
 
 def _clock(minutes: int) -> str:

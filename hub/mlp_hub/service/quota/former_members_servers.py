@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.tenant import DEFAULT_TENANT
@@ -18,7 +19,6 @@ from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
 log = logging.getLogger(__name__)
-ACTOR = "system"
 AGAIN_S = 600.0
 """Tuning: seconds until a server that the hub ended, or has no more, is ended again: its place in the ledger may stay."""
 End = Callable[[str, str], Awaitable[None]]
@@ -98,7 +98,7 @@ class FormerMembersServers:
             "message": msg("{user} is not a member of {tenant} any more", user=row.user, tenant=row.tenant)
         }
         tx.audit.add(
-            self._clock(), ACTOR, "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail
+            self._clock(), THE_HUB, "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail
         )
 
 

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.job import Job, Phase
 from mlp_hub.domain.tenant import Lowering, Tenant
 from mlp_hub.scheduler.quota.idle import IdlePolicy, IdleTenant, Lowered, idle_quota, next_idle
@@ -22,7 +23,6 @@ from mlp_hub.store import Database, Tx
 from mlp_language.message import NOTHING, Message
 
 log = logging.getLogger(__name__)
-ACTOR = "system"
 
 
 class IdleQuota:
@@ -166,7 +166,7 @@ class IdleQuota:
             detail: dict[str, object] = {"message": message}
             if new.lowered is not None:
                 detail["share"] = new.lowered.share
-            tx.audit.add(now, ACTOR, action, tenant.name, tenant=tenant.name, detail=detail)
+            tx.audit.add(now, THE_HUB, action, tenant.name, tenant=tenant.name, detail=detail)
         return new
 
 

@@ -56,8 +56,8 @@ def taken_away_message(spec: JobSpec) -> Message:
 def left_message(user: str, tenant: str) -> Message:
     """Say why an app of who left does not run any more."""
     return msg(
-        "{user} is not a member of tenant {tenant} any more, and an app has no end of its own: it runs there no further; "
-        "deploy it in another tenant, or delete it",
+        "{user} is not a member of team {tenant} any more, and an app has no end of its own: it runs there no further; "
+        "deploy it in another team, or delete it",
         user=user,
         tenant=tenant,
     )

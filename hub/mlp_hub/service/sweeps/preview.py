@@ -8,7 +8,7 @@ from statistics import median
 
 from mlp_api import sweeps as api
 from mlp_api.said import Text
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.job import JobSpec, Phase
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.sweep import Budget, SweepSpec, TrialState
 from mlp_hub.domain.tenant_context import TenantContext
@@ -78,7 +78,7 @@ def _lasts(tx: Tx, context: TenantContext, spec: SweepSpec) -> tuple[float | Non
                 "trials of its last run took {s} s, half of them less", s=f"{median(ran):.0f}"
             )
     runs, _ = tx.jobs.page(context, user=job.user, name=job.name, limit=LOOKED_AT)
-    lasted = [run.ran_in_all for run in runs if run.phase.value == "finished"]
+    lasted = [run.ran_in_all for run in runs if run.phase is Phase.FINISHED]
     if lasted:
         return median(lasted), msg("runs of job {name} took {s} s", name=job.name, s=f"{median(lasted):.0f}")
     if job.time_limit is not None:

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from mlp_api import types as api
 from mlp_api.said import Text
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.environment import EnvironmentPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
@@ -34,7 +35,6 @@ from mlp_hub.store.records import UsageSample
 from mlp_language.message import NOTHING, Message, msg, msgs
 
 T = TypeVar("T")
-SYSTEM = "system"
 HISTORY_S = 7 * 86_400.0
 """Tuning: seconds of a tenant's usage that are kept and shown: 7 days; memory, for how far back they are shown."""
 
@@ -114,7 +114,7 @@ class TenantService:
 
         return await self._db.read(work)
 
-    async def create(self, asked: api.TenantCreate, *, actor: str = SYSTEM) -> api.Tenant:
+    async def create(self, asked: api.TenantCreate, *, actor: str = THE_HUB) -> api.Tenant:
         """Make a tenant. Raises `Conflict` for a name that is taken, `Invalid` for values that do not fit together."""
         tenant = wire.tenant_from(asked, asked.name)
         await self.check_isolation(tenant)
@@ -143,7 +143,7 @@ class TenantService:
         if kept is None or kept.kept != tenant.kept:
             await isolation.check_place(self._files, tenant, others)
 
-    async def update(self, name: str, asked: api.TenantUpdate, *, actor: str = SYSTEM) -> api.Tenant:
+    async def update(self, name: str, asked: api.TenantUpdate, *, actor: str = THE_HUB) -> api.Tenant:
         """Make the tenant what is described; what is left out takes its default.
 
         A quota below what is in use stops nothing that runs: new work waits until it fits. Raises `NotFound`,
@@ -194,7 +194,7 @@ class TenantService:
         """Run what changes tenants or their members together with something else; all hear of it."""
         return await self._write(fn)
 
-    async def delete(self, name: str, *, actor: str = SYSTEM) -> api.Tenant:
+    async def delete(self, name: str, *, actor: str = THE_HUB) -> api.Tenant:
         """Remove a tenant that nobody uses. Raises `NotFound`, and `WrongState` with what still uses it."""
 
         def work(tx: Tx) -> api.Tenant:
@@ -269,7 +269,7 @@ class TenantService:
         return await self._db.read(work)
 
     async def set_member(
-        self, tenant: str, user: str, role: str = Role.MEMBER, *, actor: str = SYSTEM
+        self, tenant: str, user: str, role: str = Role.MEMBER, *, actor: str = THE_HUB
     ) -> api.Member:
         """Put a user into a tenant, or give a member another role. Raises `NotFound`, `Invalid`.
 
@@ -302,7 +302,7 @@ class TenantService:
             wire.member_to(member), note=Text(_left_default(user, tenant) if first else NOTHING)
         )
 
-    async def remove_member(self, tenant: str, user: str, *, actor: str = SYSTEM) -> api.Member:
+    async def remove_member(self, tenant: str, user: str, *, actor: str = THE_HUB) -> api.Member:
         """Take a user out of a tenant: jobs that wait are suspended, servers end; what runs goes on, or not, as the tenant says.
 
         Raises `NotFound`, `WrongState`.
@@ -321,7 +321,7 @@ class TenantService:
 
         return await self._write_jobs(work)
 
-    async def forget_user(self, user: str, *, actor: str = SYSTEM) -> None:
+    async def forget_user(self, user: str, *, actor: str = THE_HUB) -> None:
         """Take a user out of all tenants, because they are nobody (any more): a namesake must not get their place."""
 
         def work(tx: Tx, changes: Changes) -> None:
@@ -336,7 +336,9 @@ class TenantService:
         """Return the tenants of a user with their role in each; `default` when they are in none."""
         return await self._db.read(lambda tx: places(tx, user))
 
-    async def sync_groups(self, user: str, groups: Iterable[str], *, actor: str = SYSTEM) -> Sequence[Member]:
+    async def sync_groups(
+        self, user: str, groups: Iterable[str], *, actor: str = THE_HUB
+    ) -> Sequence[Member]:
         """Let memberships follow the user's groups, and return the user's tenants.
 
         What a group gives is for the policy to say; its loss unmakes it, as when an admin does so. Members that an admin put
@@ -365,7 +367,7 @@ class TenantService:
         await self.left_out.tell(user, sync.left_out)
         return await self._write_jobs(work) if sync.changes else now
 
-    async def account_ended(self, user: str, *, actor: str = SYSTEM) -> None:
+    async def account_ended(self, user: str, *, actor: str = THE_HUB) -> None:
         """Deal with somebody whose account was taken away at the login's provider; may be said again and again.
 
         What groups gave them goes; places that somebody gave them by hand stay for when they are back. What waits is put

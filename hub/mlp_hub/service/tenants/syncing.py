@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenant import Member, Tenant
 from mlp_hub.service.tenants import wire
@@ -15,7 +16,6 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message
 
 LOCAL, GROUP = "local", "group"
-ACTOR = "system"
 FEW = 8
 """Tuning: tenants up to which each is looked up by its name; beyond, the names of all are read: one query in the place of many."""
 TOLD = 10_000
@@ -90,7 +90,7 @@ class LeftOut:
 
         def work(tx: Tx) -> None:
             for one in new:
-                tx.audit.add(self._clock(), ACTOR, "group.left_out", user, detail={"message": one})
+                tx.audit.add(self._clock(), THE_HUB, "group.left_out", user, detail={"message": one})
 
         await self._db.write(work)
         if len(self._told) + len(new) > TOLD:

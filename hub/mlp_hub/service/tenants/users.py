@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import told
-from mlp_hub.service.tenants.service import SYSTEM, default_tenant, places
+from mlp_hub.service.tenants.service import default_tenant, places
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -57,7 +58,7 @@ class UserService:
             user = tx.users.ensure(name, self._clock())
             if new:
                 self._note(
-                    tx, SYSTEM, "user.create", name, {"message": "at the first login", **_number(user)}
+                    tx, THE_HUB, "user.create", name, {"message": "at the first login", **_number(user)}
                 )
             return replace(user, default_tenant=default_tenant(tx, name))
 
@@ -102,7 +103,7 @@ class UserService:
 
         return await self._db.read(work)
 
-    async def set_default_tenant(self, name: str, tenant: str, *, actor: str = SYSTEM) -> User:
+    async def set_default_tenant(self, name: str, tenant: str, *, actor: str = THE_HUB) -> User:
         """Choose the tenant of the user's work when none is named. Raises `NotFound`, `Invalid`."""
 
         def work(tx: Tx) -> User:
