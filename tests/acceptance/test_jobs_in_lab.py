@@ -37,6 +37,7 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted
     expect(status).to_have_text("Jobs: 1 running, 0 waiting")
     status.click()
     panel = page.locator("#mlp-hub-jobs")
+    expect(panel).to_be_focused()  # who works without a mouse goes on in it
     row = panel.get_by_role("list", name="My jobs, newest first").get_by_role("button")
     expect(row).to_contain_text("watched")
     expect(panel.get_by_role("region", name="Team default")).to_contain_text("CPU")
