@@ -8,7 +8,7 @@ from typing import Any
 from mlp.errors import UsageError
 from mlp.language import say
 
-EVENTS = ("started", "finished", "failed", "preempted", "late")
+EVENTS = ("started", "finished", "failed", "preempted", "late", "asked", "answered")
 USUAL = ("finished", "failed")
 
 

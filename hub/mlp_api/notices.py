@@ -10,8 +10,8 @@ from msgspec import Meta, field
 from mlp_api.said import Detail, Text
 from mlp_api.types import LINE_PATTERN, Name, Request, Response
 
-NoticeEvent = Literal["started", "finished", "failed", "preempted", "late"]
-Events = Annotated[list[NoticeEvent], Meta(max_length=5)]
+NoticeEvent = Literal["started", "finished", "failed", "preempted", "late", "asked", "answered"]
+Events = Annotated[list[NoticeEvent], Meta(max_length=7)]
 CLOCK_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)"
 ClockTime = Annotated[str, Meta(pattern=CLOCK_PATTERN, max_length=5)]
 
@@ -63,7 +63,7 @@ class Notifications(Response):
 
 
 class Notice(Response):
-    """Something to be told of a job. `id` grows with time; `quiet`: somebody does not want to be told of it now."""
+    """Something to be told of a job, or of a request of `tenant`, where `job` is empty. `id` grows with time; `quiet`: somebody does not want to be told of it now."""
 
     id: int
     event: NoticeEvent

@@ -2368,7 +2368,7 @@ export interface SecretSet {
  * What somebody chose, and what may be chosen: whether this hub sends mail, and which services' addresses it takes.
  */
 export interface Notifications {
-  browser: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  browser: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   quiet: QuietTime | null;
   timezone: string;
   channels: NoticeChannel[];
@@ -2392,7 +2392,7 @@ export interface NoticeChannel {
   name: string;
   kind: "mail" | "service" | "webhook";
   shown: string;
-  events: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  events: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   told_at: string | null;
   trouble: string | null;
 }
@@ -2401,9 +2401,9 @@ export interface NoticeChannel {
  */
 export interface NotificationsSet {
   /**
-   * @maxItems 5
+   * @maxItems 7
    */
-  browser?: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  browser?: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   quiet?: QuietTime | null;
   timezone?: string;
   /**
@@ -2420,9 +2420,9 @@ export interface ChannelSet {
    */
   name: string;
   /**
-   * @maxItems 5
+   * @maxItems 7
    */
-  events: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  events: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   address?: string | null;
 }
 /**
@@ -2442,11 +2442,11 @@ export interface ChannelTested {
   trouble: string | null;
 }
 /**
- * Something to be told of a job. `id` grows with time; `quiet`: somebody does not want to be told of it now.
+ * Something to be told of a job, or of a request of `tenant`, where `job` is empty. `id` grows with time; `quiet`: somebody does not want to be told of it now.
  */
 export interface Notice {
   id: number;
-  event: "failed" | "finished" | "late" | "preempted" | "started";
+  event: "answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started";
   job: string;
   run: number;
   tenant: string;
