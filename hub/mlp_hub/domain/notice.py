@@ -26,7 +26,7 @@ class NoticeKind(StrEnum):
     ANSWERED = "answered"  # what they asked for is decided
 
 
-class About(StrEnum):
+class AskedFor(StrEnum):
     """What a request is for; stored in the place of a job's name."""
 
     PLACE = "place"  # in a team

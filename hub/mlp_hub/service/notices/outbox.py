@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from mlp_hub.domain.job import Job
-from mlp_hub.domain.notice import About, Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
+from mlp_hub.domain.notice import AskedFor, Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
 from mlp_hub.service.state.moves import Move
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message
@@ -71,7 +71,7 @@ class Outbox:
         return sorted(user for user, kinds in self._wants.items() if kind in kinds)
 
     def asked(
-        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, About], tenant: str, text: Message
+        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
     ) -> set[str]:
         """Store what is told of a request to those of these who want it; return to whom."""
         now, (kind, about) = self._clock(), what

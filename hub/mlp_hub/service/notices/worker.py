@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlp_hub.domain.notice import OF_REQUESTS, TITLES, About, Channel, Notice, NoticeChoice, NoticeKind
+from mlp_hub.domain.notice import OF_REQUESTS, TITLES, AskedFor, Channel, Notice, NoticeChoice, NoticeKind
 from mlp_hub.service.config import NoticePolicy
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.notices.outbox import quiet_for, zone_of
@@ -125,16 +125,16 @@ def _link(notice: Notice, pages: str) -> str:
     if not pages or not notice.id:
         return ""
     if notice.kind in OF_REQUESTS:
-        where = _PAGES_OF_REQUESTS[notice.kind, About(notice.name)]
+        where = _PAGES_OF_REQUESTS[notice.kind, AskedFor(notice.name)]
         return f"{pages}{where}".replace("TEAM", notice.tenant)
     return f"{pages}jobs/{notice.user}/{notice.name}@{notice.run}"
 
 
 _PAGES_OF_REQUESTS = {
-    (NoticeKind.ASKED, About.PLACE): "tenants/TEAM",
-    (NoticeKind.ASKED, About.QUOTA): "admin/requests",
-    (NoticeKind.ANSWERED, About.PLACE): "me",
-    (NoticeKind.ANSWERED, About.QUOTA): "tenants/TEAM",
+    (NoticeKind.ASKED, AskedFor.PLACE): "tenants/TEAM",
+    (NoticeKind.ASKED, AskedFor.QUOTA): "admin/requests",
+    (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
+    (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
 }
 """Where one goes on from a notice of a request, below the panel."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from mlp_api import teams as api
 from mlp_hub.domain.asking import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.notice import About, NoticeKind
+from mlp_hub.domain.notice import AskedFor, NoticeKind
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
 from mlp_hub.service.support.uids import UidMaker
@@ -83,7 +83,7 @@ class QuotaRequests:
                 reason=asked.reason,
             )
             who.clear()
-            who.update(self.tells.asked(tx, of, (NoticeKind.ASKED, About.QUOTA), tenant, text))
+            who.update(self.tells.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text))
             return new
 
         found = await self._db.write(work)
@@ -136,7 +136,9 @@ class QuotaRequests:
             text = msg("{who} accepted what you asked for {tenant}. {word}", **args)
         else:
             text = msg("{who} declined what you asked for {tenant}. {word}", **args)
-        return self.tells.asked(tx, [decided.user], (NoticeKind.ANSWERED, About.QUOTA), decided.tenant, text)
+        return self.tells.asked(
+            tx, [decided.user], (NoticeKind.ANSWERED, AskedFor.QUOTA), decided.tenant, text
+        )
 
     def _decide(
         self, tx: Tx, tenant: str, uid: str, phase: AskPhase, *, actor: str, word: str = ""

@@ -12,7 +12,7 @@ from mlp_api import teams as api
 from mlp_api.types import Member as ApiMember
 from mlp_hub.domain.asking import AskedPlace
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.notice import About, NoticeKind
+from mlp_hub.domain.notice import AskedFor, NoticeKind
 from mlp_hub.domain.service_account import is_service
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Role, Tenant
 from mlp_hub.service.support.units import when
@@ -109,7 +109,7 @@ class Joining:
                 if asked.note
                 else msg("{user} asks for a place in {tenant}.", user=user, tenant=tenant)
             )
-            told.update(self.tells.asked(tx, admins, (NoticeKind.ASKED, About.PLACE), tenant, text))
+            told.update(self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text))
             return new
 
         found = await self._db.write(work)
@@ -135,7 +135,7 @@ class Joining:
             gone = self._gone(tx, tenant, user, actor, "join.decline")
             text = msg("{who} declined your request for a place in {tenant}.", who=actor, tenant=tenant)
             told.clear()
-            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, About.PLACE), tenant, text))
+            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text))
             return gone
 
         found = await self._db.write(work)
@@ -150,7 +150,7 @@ class Joining:
             self._gone(tx, tenant, user, actor, "join.approve")
             text = msg("{who} took you in: you are a member of {tenant} now.", who=actor, tenant=tenant)
             told.clear()
-            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, About.PLACE), tenant, text))
+            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text))
             return self._tenants.put_member(tx, tenant, user, actor)
 
         found = await self._tenants.in_transaction(work)

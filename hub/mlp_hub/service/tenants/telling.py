@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from mlp_hub.domain.notice import About, NoticeKind
+from mlp_hub.domain.notice import AskedFor, NoticeKind
 from mlp_hub.store import Tx
 from mlp_language.message import Message
 
@@ -14,7 +14,7 @@ class TellsPeople(Protocol):
     """Stores what is told in the transaction of what it tells of, returns to whom, and hears when that is durable."""
 
     def asked(
-        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, About], tenant: str, text: Message
+        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
     ) -> set[str]: ...
     def told(self, users: set[str]) -> None: ...
 
@@ -23,7 +23,7 @@ class Nobody:
     """Nobody is told."""
 
     def asked(
-        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, About], tenant: str, text: Message
+        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
     ) -> set[str]:
         """Tell nobody."""
         del tx, users, what, tenant, text
