@@ -23,9 +23,8 @@ from mlp_language.message import msg
 
 async def shown(call: Call) -> Sequence[Announcement]:
     """List what is to be shown to the caller now: to everybody, and to members of their tenants."""
-    if call.principal.kind is CallerKind.USER:
-        return await _for_person(call, call.principal.name)
-    return call.platform.announcements.shown(())
+    person = call.principal.name if call.principal.kind is CallerKind.USER else ""
+    return await _for_person(call, person)
 
 
 async def on_the_hubs_pages(call: Call) -> Sequence[Announcement]:
@@ -37,7 +36,7 @@ async def on_the_hubs_pages(call: Call) -> Sequence[Announcement]:
 
 async def _for_person(call: Call, user: str) -> Sequence[Announcement]:
     service, tenants = call.platform.announcements, set[str]()
-    if service.tells_tenants:
+    if user and service.tells_tenants:
         tenants = {place.tenant for place in await call.platform.tenants.of_user(user)}
     return service.shown(tenants)
 
