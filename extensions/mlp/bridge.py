@@ -49,7 +49,7 @@ HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "GET",
         re.compile(
-            rf"session|runtimes|tenants/{_NAME}/queue|users/{_NAME}/(?:quota|jobs|sweeps)|{_JOB}(?:/[a-z]+|/files/content)?"
+            rf"session|runtimes|announcements|tenants/{_NAME}/queue|users/{_NAME}/(?:quota|jobs|sweeps)|{_JOB}(?:/[a-z]+|/files/content)?"
         ),
     ),
     ("POST", re.compile(rf"users/{_NAME}/jobs")),

@@ -432,31 +432,42 @@ _DIMENSIONS: tuple[tuple[str, Callable[[Any], str]], ...] = (
 )
 
 
+def _holders(holdings: Sequence[Any]) -> tuple[str, str]:
+    """Say who works with a quota, and who only stores something: that holds none of the cores."""
+    held: dict[str, list[str]] = {}
+    stored: dict[str, list[str]] = {}
+    for h in holdings:
+        works = h.get("cpu") or h.get("ram")
+        amounts = [say("{amount} cpu", amount=amount(h.get("cpu"))), memory(h.get("ram"))] if works else []
+        amounts += [say("{amount} gpu", amount=amount(h["gpu"]))] if h.get("gpu") else []
+        amounts += [file_size(h.get("rom"))] if h.get("rom") or not amounts else []
+        thing = say("{what} ({where})", what=str(h.get("holder")), where=say(", ").join(amounts))
+        of = held if works or h.get("gpu") else stored
+        of.setdefault(str(h.get("user", "")), []).append(thing)
+    return _by_user(held), _by_user(stored)
+
+
+def _by_user(things: Mapping[str, Sequence[str]]) -> str:
+    return say("; ").join(
+        say("{what}: {why}", what=user, why=say(", ").join(each)) for user, each in things.items()
+    )
+
+
 def quota(found: Any) -> Table:
     """List what each tenant has, what is used of it, lent and free, what it has of others, and who uses it."""
     usages = found if isinstance(found, list) else found.get("tenants", found.get("items", [found]))
     rows: list[tuple[str, str, dict[str, str], str]] = []
     for usage in usages:
         tenant = usage.get("tenant", usage)
-        held: dict[str, list[str]] = {}
-        for h in usage.get("holdings") or ():
-            works = h.get("cpu") or h.get("ram")
-            amounts = (
-                [say("{amount} cpu", amount=amount(h.get("cpu"))), memory(h.get("ram"))] if works else []
-            )
-            amounts += [say("{amount} gpu", amount=amount(h["gpu"]))] if h.get("gpu") else []
-            amounts += [file_size(h.get("rom"))] if h.get("rom") or not amounts else []
-            thing = say("{what} ({where})", what=str(h.get("holder")), where=say(", ").join(amounts))
-            held.setdefault(str(h.get("user", "")), []).append(thing)
-        users = say("; ").join(
-            say("{what}: {why}", what=user, why=say(", ").join(things)) for user, things in held.items()
-        )
-        for number, (kind, write) in enumerate(_DIMENSIONS):
+        users, stores = _holders(usage.get("holdings") or ())
+        name, holders = tenant.get("name", ""), {"cpu": users, "rom": stores}
+        for kind, write in _DIMENSIONS:
             if kind in ("gpu", "rom") and not tenant.get(kind) and not tenant.get(f"{kind}_inuse"):
                 continue
-            shown = [tenant.get("name", ""), users] if number == 0 else ["", ""]
             title = say("storage") if kind == "rom" else kind
-            rows.append((shown[0], title, _standing(tenant, kind, write), shown[1]))
+            rows.append(
+                (name if kind == "cpu" else "", title, _standing(tenant, kind, write), holders.get(kind, ""))
+            )
     shared = [part for part in _SHARING if any(row[2][part] for row in rows)]
     parts = [p for p in _PARTS if p not in _SHARING or p in shared]
     whole = say("quota = used + lent + free") if "lent" in shared else say("quota = used + free")

@@ -63,7 +63,7 @@ class Notifications(Response):
 
 
 class Notice(Response):
-    """Something to be told of a job. `id` grows with time; `quiet`: somebody does not want to be told of it now."""
+    """Something to be told of a job, or of a request of `tenant`, where `job` is empty. `id` grows with time; `quiet`: somebody does not want to be told of it now."""
 
     id: int
     event: NoticeEvent

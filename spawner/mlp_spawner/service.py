@@ -158,6 +158,16 @@ class ServiceClient:
         except (ServiceRefused, ServiceUnreachable, LookupError, TypeError, ValueError):
             return None  # the page is shown all the same
 
+    async def announced(self, user: str) -> list[dict[str, Any]]:
+        """Ask what administrators tell the user now; nothing where the service does not answer at once."""
+        try:
+            found = await self._once(
+                "GET", f"/users/{quote(user, safe='')}:announced", None, timeout_s=_ASIDE_S
+            )
+            return [{name: str(one[name]) for name in ("id", "level", "text", "tenant")} for one in found]
+        except (ServiceRefused, ServiceUnreachable, LookupError, TypeError, ValueError):
+            return []  # the page is shown all the same
+
     async def standing(self, user: str, **told: object) -> None:
         """Say how the user stands at the login's provider: `groups` and `left_out`, or `ended`."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:standing", told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Browser, expect
 
@@ -31,12 +32,16 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted
     for name in ("train.py", "work.ipynb"):
         os.chown(home / name, owner.st_uid, owner.st_gid)
 
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    hub.ok("POST", "/announcements", body={"text": "Maintenance on Sunday.", "until": until})
     hub.submit("lea", "watched", WAITS.format(name="watched"))
     hub.wait_phase("lea", "watched", "running")
     status = page.locator(".mlp-lab-status button")
     expect(status).to_have_text("Jobs: 1 running, 0 waiting")
     status.click()
     panel = page.locator("#mlp-hub-jobs")
+    expect(panel).to_be_focused()  # who works without a mouse goes on in it
+    expect(panel.get_by_role("region", name="Announced now")).to_contain_text("Maintenance on Sunday.")
     row = panel.get_by_role("list", name="My jobs, newest first").get_by_role("button")
     expect(row).to_contain_text("watched")
     expect(panel.get_by_role("region", name="Team default")).to_contain_text("CPU")

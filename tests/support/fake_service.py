@@ -47,6 +47,7 @@ class State:
         """By tenant: what its servers may be started with."""
         self.numbers: dict[str, int] = {}
         self.languages: dict[str, str] = {}
+        self.announced: dict[str, list[dict]] = {}
         self.addresses: dict[str, dict[str, list]] = {}
         """By user, then by token: from where it was used last, and since when."""
         self.stopped_for: dict[str, str] = {}
@@ -98,6 +99,12 @@ class Stopped(Base):
         if self.from_spawner():
             why = self.state.stopped_for.get(user, "")
             self.write({"why": why})
+
+
+class Announced(Base):
+    def get(self, user: str) -> None:
+        if self.from_spawner():
+            self.write(json.dumps(self.state.announced.get(user, [])))
 
 
 class Preferences(Base):
@@ -267,6 +274,7 @@ async def main() -> None:
         [
             (prefix + r"/api/v1/users/([^/]+):spawn", Spawn),
             (prefix + r"/api/v1/users/([^/]+):stopped", Stopped),
+            (prefix + r"/api/v1/users/([^/]+):announced", Announced),
             (prefix + r"/api/v1/users/([^/]+)/preferences", Preferences),
             (prefix + r"/api/v1/users/([^/]+):token_made", TokenMade),
             (prefix + r"/api/v1/users/([^/]+):token_ended", TokenEnded),

@@ -407,6 +407,8 @@ class Data:
             case _, ["tenants", _, "runs", *rest], _:
                 return self.runs.answer(method, ["users", "ann", "runs", *rest], verb, body, query or {})
             case _, ["tenants", name, ("quota_requests" | "joins" | "caps"), *_], _:
+                if verb == "approve" and parts[2] == "joins":
+                    self.members[name][parts[3]] = self._member(name, parts[3], "member")
                 return self.teams.of_tenant(method, name, parts[2:], verb, body)
             case "PUT", ["users", user, "jobs", name], "update":
                 self.teams.bodies.append((f"update {user}/{name}", body))

@@ -36,7 +36,7 @@ test("of a change only what changed is told, from what to what", () => {
   const after = { cpu: 0.5, rom: 1024 ** 3, weight: 1, borrowing_limit: { cpu: 2, ram: 512 }, cohort: "main", reserved: { cpu: 1, ram: 1024 } };
   assert.equal(
     detailWords(entry({ before, after }), NOW),
-    "cpu 3 -> 0.5 · ram 4 GiB -> no limit · borrowing limit cpu 1 -> 2 · parent org -> none · gpu kinds a100 2 -> none · rom no limit -> 1 GiB · cohort none -> main · reserved none -> cpu 1, ram 1 GiB",
+    "cpu 3 -> 0.5 · ram 4 GiB -> no limit · borrowing limit cpu 1 -> 2 · parent org -> none · gpu kinds a100 2 -> none · storage no limit -> 1 GiB · cohort none -> main · reserved none -> cpu 1, ram 1 GiB",
   );
   assert.equal(detailWords(entry({ before: { cpu: 1 }, after: { cpu: 1 } }), NOW), "");
 });

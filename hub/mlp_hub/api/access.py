@@ -68,6 +68,7 @@ DECIDES = {
     "PUT /users/{user}:standing": ("spawner",),
     "GET /users:working": ("spawner",),
     "GET /users/{user}:token_uses": ("spawner",),
+    "GET /users/{user}:announced": ("spawner",),
     "GET /session": ("user", "other", "tenant admin", "service account", "notebook", "platform admin"),
     "GET /offer": ("user", "other", "tenant admin", "service account", "notebook", "platform admin"),
 }

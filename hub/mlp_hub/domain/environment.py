@@ -137,6 +137,11 @@ def directory_of(name: str, files: str) -> str:
     return f"{fold(name)}-{files[:_KEY]}"
 
 
+def name_in(directory: str) -> str:
+    """Return the name of the environment that a directory of files is called by."""
+    return directory.rpartition("-")[0] or directory
+
+
 def checked_requirements(text: str) -> str:
     """Return requirements one a line, without comments; raise `Refused` naming the line that is none."""
     if len(text.encode()) > MOST_TEXT:

@@ -1,4 +1,4 @@
-"""Notices: what people want to be told of their jobs, where to, and when they want to be left alone."""
+"""Notices: what people want to be told of their jobs and of requests, where to, and when they want to be left alone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,22 @@ DAY_MIN = 24 * 60
 
 
 class NoticeKind(StrEnum):
-    """What of a job somebody is told."""
+    """What somebody is told: of a job, or of a request."""
 
     STARTED = "started"  # its ranks run, also after it was preempted
     FINISHED = "finished"  # it ended well, or was cancelled
     FAILED = "failed"
     PREEMPTED = "preempted"  # it gives way to another and will wait again
     LATE = "late"  # the start that was expected first is reached, and it still waits
+    ASKED = "asked"  # somebody asks for what they decide on
+    ANSWERED = "answered"  # what they asked for is decided
+
+
+class AskedFor(StrEnum):
+    """What a request is for; stored in the place of a job's name."""
+
+    PLACE = "place"  # in a team
+    QUOTA = "quota"
 
 
 class ChannelKind(StrEnum):
@@ -38,8 +47,12 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.FAILED: msg("{job} has failed"),
     NoticeKind.PREEMPTED: msg("{job} gives way to another job"),
     NoticeKind.LATE: msg("{job} still waits"),
+    NoticeKind.ASKED: msg("A request waits for you, of team {tenant}"),
+    NoticeKind.ANSWERED: msg("Your request is answered, of team {tenant}"),
 }
-"""Headline of each; {job} is its title."""
+"""Headline of each; {job} is its title, {tenant} whose request it is."""
+OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED})
+"""What is told of requests: these have no job."""
 
 _OF_PHASE = {
     Phase.RUNNING: NoticeKind.STARTED,
@@ -105,7 +118,7 @@ class NoticeChoice:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is told of a job. `id` grows with time."""
+    """What is told of a job, or of a request: that has no `uid`, and `name` says what it is for. `id` grows with time."""
 
     id: int
     user: str
@@ -119,8 +132,8 @@ class Notice:
 
     @property
     def job(self) -> str:
-        """How the job is named: its run is said from the second on."""
-        return names.title(self.name, self.run)
+        """How the job is named: its run is said from the second on; empty where it is of none."""
+        return "" if self.kind in OF_REQUESTS else names.title(self.name, self.run)
 
 
 def wanted(choice: NoticeChoice, channels: Sequence[Channel]) -> frozenset[NoticeKind]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from mlp_hub.domain.environment import name_in
 from mlp_language.message import Message, msg
 
 
@@ -65,6 +66,12 @@ class StoredItem:
     def exact(self) -> bool:
         """Whether what is charged is what its files take."""
         return self.charged == self.used
+
+
+def title(kind: StoredKind, name: str, user: str) -> Message:
+    """Name something stored for people; the files of an environment by the environment, not by their directory."""
+    shown = name_in(name) if kind is StoredKind.ENVIRONMENT else name
+    return replace(TITLES[kind], args={"name": shown, "user": user})
 
 
 def home_uid(user: str) -> str:

@@ -1,7 +1,8 @@
-"""Where people choose the language of the hub's pages, and how each page comes to know it."""
+"""Where people choose the language of the hub's pages, and how each page comes to know it, and what is announced to who reads it."""
 
 from __future__ import annotations
 
+import asyncio
 from functools import wraps
 from typing import Any
 
@@ -57,7 +58,12 @@ def install(settings: Settings) -> None:
     async def knowing(self: Any) -> None:
         await prepare(self)
         if not isinstance(self, APIHandler | LanguagePage) and _person(self):
-            setattr(self, SETTING, await LanguagePage.service.language_of(self.current_user.name))
+            name = self.current_user.name
+            tag, told = await asyncio.gather(
+                LanguagePage.service.language_of(name), LanguagePage.service.announced(name)
+            )
+            setattr(self, SETTING, tag)
+            self.mlp_announced = told
 
     BaseHandler.prepare = knowing
     plain = BaseHandler.template_namespace.fget
@@ -72,6 +78,7 @@ def install(settings: Settings) -> None:
             "languages": LANGUAGES,
             "language_page": f"{self.hub.base_url}{PAGE}",
             "this_page": here,
+            "announced": getattr(self, "mlp_announced", []),
         }
 
     setattr(BaseHandler, "template_namespace", property(with_language))  # noqa: B010 - untyped

@@ -19,7 +19,7 @@ from mlp_hub.hubside.language import said
 from mlp_language.message import msg
 
 _FIELD_MAX = 1024
-_WRONG = msg("The present password is not right.")
+_WRONG = msg("The current password is not right.")
 _RESET = msg("The password is set. All that was logged in with the old one is logged out.")
 _NOT_THE_SAME = msg("The two passwords are not the same.")
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
+from ipaddress import ip_address
 from typing import Any
 
 from jupyterhub.handlers.pages import TokenPageHandler
@@ -97,11 +98,19 @@ def _row(token: Any, use: tuple[str, float] | None, now: float) -> Row:
         token.note or "",
         _short(token.scopes),
         _ago(used or None, now),
-        address,
+        _from(address),
         _ago(_seconds(token.created), now, msg("not known")),
         msg("never") if ends is None else msg("in {span}", span=Span(max(0.0, ends - now))),
         ends is not None and ends - now < SOON_S,
     )
+
+
+def _from(address: str) -> str:
+    """Return an address as it is shown: who comes by the machine's own socket, as a notebook does, has none."""
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return ""
 
 
 def _application(client: Mapping[str, Any], now: float) -> Row:

@@ -292,6 +292,7 @@ class Platform:
         self.notices = NoticeService(
             self.queue, self.board, self.forecasts, self.secrets, clock=clock, policy=policy.notices
         )
+        self.quota_requests.tells = self.joining.tells = self.notices.outbox
         sources = DataSources(self.secrets, policy.data_endpoints)
         self.datasets = DatasetService(
             db,

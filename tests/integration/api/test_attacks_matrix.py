@@ -278,7 +278,7 @@ def test_who_does_not_stand_so_to_the_object_stays_out(rig: ApiRig, route: Route
 
 OWN_ONLY = {"GET /users/{user}/token", "DELETE /users/{user}/token"}
 """Not for a platform admin either: nobody becomes somebody else."""
-HUBS_ONLY = {"GET /users:working", "GET /users/{user}:token_uses"}
+HUBS_ONLY = {"GET /users:working", "GET /users/{user}:token_uses", "GET /users/{user}:announced"}
 """Nor these, which the hub asks with its own token."""
 
 

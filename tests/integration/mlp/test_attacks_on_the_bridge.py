@@ -213,6 +213,7 @@ def test_a_request_passes_with_the_servers_token_and_nothing_of_the_browsers(
     ("method", "path"),
     [
         ("GET", "/session"),
+        ("GET", "/announcements"),
         ("GET", JOB),
         ("GET", f"{JOB}/why"),
         ("GET", f"{JOB}/decisions"),
@@ -248,6 +249,8 @@ def test_what_the_monitor_asks_for_passes_as_it_is_written(
         ("GET", "/tenants/../queue"),
         ("POST", "/tenants/red/queue"),
         ("POST", "/runtimes"),
+        ("POST", "/announcements"),
+        ("DELETE", "/announcements/3"),
         ("POST", "/users/ann/tokens"),
         ("POST", "/users/ann/models"),
         ("POST", "/users/ann/jobs/digits:cancel"),

@@ -476,3 +476,25 @@ def test_a_source_that_is_nearly_right_is_told_what_would_be(src: str, right: st
             await register(rig, src)
 
     story(tmp_path, told)
+
+
+def test_what_a_program_wrote_beside_itself_is_said_to_lie_in_the_home(tmp_path: Path) -> None:
+    async def told(rig: Rig) -> None:
+        await job(rig)
+        home = Path(rig.directories.home("ann"))
+
+        def write() -> None:
+            (home / "ckpt/deep").mkdir(parents=True, exist_ok=True)
+            (home / "ckpt/deep/model.safetensors").write_bytes(WEIGHTS)
+
+        await asyncio.to_thread(write)
+        with pytest.raises(Refused, match=r"not to /workspace/ckpt/deep\. Right: home/ckpt/deep"):
+            await register(rig, "jobs/digits/ckpt/deep")
+        await register(rig, "home/ckpt/deep")
+        assert (await at_rest(rig)).state == "ready"
+        with pytest.raises(
+            Refused, match="digits@1 has no ckpt/none: that is /workspace/ckpt/none in its program"
+        ):
+            await register(rig, "jobs/digits/ckpt/none")
+
+    story(tmp_path, told)

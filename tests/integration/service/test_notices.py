@@ -18,8 +18,11 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from mlp_api.notices import ChannelSet, NotificationsSet, QuietTime
+from mlp_api.teams import JoinAsk, QuotaAsk
+from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.notice import NoticeKind
+from mlp_hub.domain.tenant import Role
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from platform_rig import FAST, Rig
 from ports import free_port
@@ -191,7 +194,7 @@ async def test_failure_and_preemption_come_by_mail_with_their_cause(tmp_path):
             await until(lambda: len(inbox.mails) == 2)
             preempted, failed = (found for _, found in inbox.mails)
             assert preempted["Subject"] == "cheap gives way to another job"
-            assert "it waits in the queue again" in preempted.get_content()
+            assert "Stopped for job urgent of bob: its priority is higher." in preempted.get_content()
             assert failed["Subject"] == "broken has failed"
             assert "3" in failed.get_content()
     finally:
@@ -340,3 +343,36 @@ async def test_who_left_is_told_nothing(tmp_path, receiver):
         await rig.submit("digits", sim={"DURATION": 0})
         await rig.until("digits", "finished")
         assert rig.db.read_now(lambda tx: tx.notices.newest("ann")) == 0
+
+
+@played
+async def test_who_decides_is_told_of_requests_and_who_asked_of_the_answers(tmp_path, receiver):
+    async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
+        p = rig.platform
+        await p.tenants.create(TenantCreate(name="red", cpu=2.0, joining="asked"), actor="root")
+        await p.tenants.set_member("red", "ann", Role.ADMIN, actor="root")
+        for who in ("ann", "bob", "root"):
+            await p.notices.put(who, wants(receiver.url, "asked", "answered"), who)
+        await p.joining.ask("bob", JoinAsk(tenant="red", note="for the paper"))
+        await until(lambda: len(receiver.got) == 1)
+        await p.joining.approve("red", "bob", actor="ann")
+        await until(lambda: len(receiver.got) == 2)
+        asked = QuotaAsk(cpu=4.0, reason="it is May")
+        assert p.notices.outbox.wanting(NoticeKind.ASKED) == ["ann", "bob", "root"]
+        request = await p.quota_requests.ask("red", asked, actor="ann", of=["root"])
+        await until(lambda: len(receiver.got) == 3)
+        await p.quota_requests.accept("red", request.id, "gladly", actor="root")
+        await until(lambda: len(receiver.got) == 4)
+        told = [
+            (one["user"], one["event"], one["job"], one["text"])
+            for post in receiver.got
+            for one in post["notices"]
+        ]
+        assert told == [
+            ("ann", "asked", "", "bob asks for a place in red: for the paper"),
+            ("bob", "answered", "", "ann took you in: you are a member of red now."),
+            ("root", "asked", "", "ann asks for more quota of red: it is May"),
+            ("ann", "answered", "", "root accepted what you asked for red. gladly"),
+        ]
+        titles = [post["notices"][0]["title"] for post in receiver.got]
+        assert titles[:2] == ["A request waits for you, of team red", "Your request is answered, of team red"]

@@ -90,3 +90,35 @@ def look(stack: HubStack, page: Page, name: str, mark: str) -> list[str]:
     expect(page.locator(mark).first).to_be_attached()
     expect(page.locator("main")).to_have_count(1)
     return violations_light_and_dark(page)
+
+
+def test_what_is_announced_stands_on_the_hubs_own_pages_until_it_is_put_away(
+    stack: HubStack, browser: Browser
+) -> None:
+    user = "amy"
+    stack.add(user)
+    told = {"level": "warning", "tenant": "", "text": "The hub is <b>down</b> on Sunday."}
+    stack.tell_service(
+        announced={user: [{"id": 7, **told}, {"id": 8, "level": "info", "tenant": "red", "text": "Cake."}]}
+    )
+    context = new_context(browser, width=420)
+    page = context.new_page()
+    page.goto(f"{stack.url}/hub/login")
+    expect(page.locator("#mlp-announced")).to_have_count(0)
+    page.locator("#username_input").fill(user)
+    page.locator("#password_input").fill(PASSWORD)
+    page.locator("#login_submit").click()
+    page.wait_for_url("**/services/mlp/**")
+    found = look(stack, page, "home", "#mlp-announced")
+    told_here = page.get_by_role("region", name="Announcements")
+    expect(told_here).to_contain_text("The hub is <b>down</b> on Sunday.")  # as text
+    expect(told_here).to_contain_text("Cake. · to team red")
+    assert page.evaluate("document.documentElement.scrollWidth") == 420
+    told_here.get_by_role("button", name="Put away: The hub").click()
+    expect(told_here).not_to_contain_text("Sunday")
+    page.goto(f"{stack.url}/hub/token")
+    expect(told_here).to_contain_text("Cake.")
+    expect(told_here).not_to_contain_text("Sunday")
+    assert page.evaluate("localStorage.getItem('mlp-announcements-away')") == "[7]"  # as the panel keeps it
+    context.close()
+    assert not found, "\n".join(found)

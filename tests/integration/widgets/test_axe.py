@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from axe import assert_accessible, assert_accessible_light_and_dark
+from front_admin import an_announcement
 from front_pages import PAGES, Pages, story
 from front_service import FrontService
 from mlp_hub.web import docs
@@ -19,6 +20,20 @@ def test_a_page_of_the_panel_has_no_violation(pages: Pages, front: FrontService,
     path, text = PAGES[name]
     page = pages.panel(path)
     expect(page.locator("main")).to_contain_text(text)
+    expect(page.locator(".mlp-loading")).to_have_count(0)
+    assert_accessible_light_and_dark(page)
+
+
+@pytest.mark.parametrize("name", ["overview", "tenant"])
+def test_a_page_on_which_something_is_announced_has_no_violation(
+    pages: Pages, front: FrontService, name: str
+) -> None:
+    front.data.admin.announcements += [
+        an_announcement(1, "Maintenance on Sunday."),
+        an_announcement(2, "The disk is full.", level="critical", tenant="red"),
+    ]
+    page = pages.panel(PAGES[name][0])
+    expect(page.get_by_role("region", name="Announced now")).to_contain_text("Maintenance on Sunday.")
     expect(page.locator(".mlp-loading")).to_have_count(0)
     assert_accessible_light_and_dark(page)
 

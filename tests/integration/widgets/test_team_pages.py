@@ -64,6 +64,9 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     joins = page.get_by_role("region", name="Who asks to join")
     joins.get_by_role("button", name="Take in carol").click()
     expect(joins).to_contain_text("Nobody asks now.")
+    expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text(
+        "carol"
+    )  # without a reload
     quota = page.get_by_role("region", name="More quota")
     quota.get_by_role("button", name="Take back").click()
     quota.get_by_role("button", name="Ask for more").click()

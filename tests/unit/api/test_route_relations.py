@@ -44,6 +44,7 @@ FOR_THE_PLATFORM = {
     "PUT /users/{user}:token_made": "said by the hub",
     "PUT /users/{user}:token_ended": "same",
     "GET /users/{user}:token_uses": "asked by the hub",
+    "GET /users/{user}:announced": "same",
     "PUT /users/{user}:standing": "said by the hub",
     "PUT /users/{user}:password": "the owner changes it on a page that asks for the present one",
     "PUT /users/{user}:admin": "nobody makes themselves one",
@@ -85,6 +86,7 @@ BY_JOBS = {
 OTHER_SCOPES = {
     "GET /users:working": (scopes.LEDGER_WRITE, "asked by the hub, with the token that it has"),
     "GET /users/{user}:token_uses": (scopes.LEDGER_WRITE, "same"),
+    "GET /users/{user}:announced": (scopes.LEDGER_WRITE, "same"),
     "PUT /login:standing": (scopes.LEDGER_WRITE, "said by it"),
     "GET /users/{user}/token": (scopes.USERS_WRITE, "makes a token"),
     "POST /users/{user}/token": (scopes.USERS_WRITE, "same"),

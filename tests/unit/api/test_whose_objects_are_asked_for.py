@@ -30,6 +30,7 @@ ABOUT_NOBODY = {
     "executor.nodes": "which kinds of gpu the machines have",
     "problems.now": "what does not work, in words for everybody",
     "lease.is_held": "which replica decides",
+    "notices.outbox.wanting": "of those who want to be told of requests the platform's admins are told, whoever asks",
 }
 """Questions about the platform itself."""
 DATABASE = {"standing.working": "asked by the hub alone, about who works at all"}

@@ -353,3 +353,16 @@ def test_a_part_under_way_grows_and_one_of_an_attempt_that_ended_does_not():
 def test_a_picture_of_anybodys_does_not_break_it():
     assert stages.lines([{}, {"stages": 3}, {"stages": [3, {"stage": "x"}]}, way(1)]) == []
     assert picture.text({**snapshot(), "attempts": "x"}) == picture.text(snapshot())
+
+
+def test_who_only_stores_something_stands_in_the_line_of_the_storage():
+    usage = {
+        "tenant": {"name": "red", "cpu": 2.0, "cpu_inuse": 1.0, "ram": 2048, "rom": 2**30, "rom_inuse": 4096},
+        "holdings": [
+            {"holder": "home of ann", "user": "ann", "cpu": 0, "gpu": 0, "ram": 0, "rom": 4096},
+            {"holder": "job digits of bob", "user": "bob", "cpu": 1.0, "gpu": 0, "ram": 512, "rom": 0},
+        ],
+    }
+    cpu, _ram, storage = tables.quota([usage]).rows
+    assert cpu[-1] == "bob: job digits of bob (1 cpu, 512 MiB)"
+    assert storage[-1] == "ann: home of ann (4 KiB)"

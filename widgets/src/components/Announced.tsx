@@ -34,7 +34,7 @@ export function Announced({ client, every = EVERY }: { client: Client; every?: n
     }
   };
   return (
-    <section class="mlp-announced" aria-label={t("Announcements")}>
+    <section class="mlp-announced" aria-label={t("Announced now")}>
       {shown.map((one) => (
         <div key={one.id} class={`mlp-note mlp-note-${KINDS[one.level]}`} role={one.level === "critical" ? "alert" : "status"}>
           {one.level === "info" ? null : <Icon name="warn" />}

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { t } from "../core/language";
+import { around, focusNear } from "./focus";
 import { useId } from "./hooks";
 
 const FOCUSABLE = "button:not([disabled]), [href], input:not([disabled]), select:not([disabled]), textarea, [tabindex='0']";
@@ -16,11 +17,14 @@ export function Dialog({ title, onClose, children }: {
   useLayoutEffect(() => {
     const dialog = box.current;
     const before = document.activeElement;
+    const places = before ? around(before) : [];
     dialog?.showModal();
     (dialog?.querySelector("[data-autofocus]") as HTMLElement | null)?.focus();
     return () => {
       dialog?.close();
-      if (before instanceof HTMLElement && before.isConnected) before.focus();
+      // what it was opened by may have gone meanwhile, as the row of a job that ended, or be of no use just now
+      if (before instanceof HTMLElement && before !== document.body) before.focus();
+      if (before !== document.body && document.activeElement !== before) focusNear(places);
     };
   }, []);
   // Tab goes round inside: without this a browser's own bars would be next

@@ -39,7 +39,7 @@ export function readAsk(texts: Record<AskField, string>): { asked: (Partial<Reco
 }
 
 /** Which field a refusal speaks of. */
-export const askFieldOf = (msg: string): AskField | null => ([...AMOUNTS, "reason"] as AskField[]).find((of) => new RegExp(`\\b${of}\\b`).test(msg)) ?? null;
+export const askFieldOf = (msg: string): AskField | null => ([...AMOUNTS, "reason"] as AskField[]).find((of) => new RegExp(`\\b(${of}${of === "rom" ? "|storage" : ""})\\b`).test(msg)) ?? null;
 
 /** "CPU 8 cores, memory 16 GiB". */
 export const amountWords = (of: QuotaRequest): string =>

@@ -19,7 +19,7 @@ const ROLES: Record<string, () => string> = { member: () => t("Member"), admin: 
 export const roleWord = (role: string): string => lookup(ROLES, role);
 
 const FIELDS: Record<string, () => string> = {
-  name: () => t("name"), weight: () => t("weight"), cohort: () => t("cohort"), parent: () => t("parent"), borrowing_limit: () => t("borrowing limit"),
+  name: () => t("name"), rom: () => t("storage"), weight: () => t("weight"), cohort: () => t("cohort"), parent: () => t("parent"), borrowing_limit: () => t("borrowing limit"),
   lending_limit: () => t("lending limit"), reserved: () => t("reserved"), queue_order: () => t("queue order"), isolation: () => t("isolation"), data_root: () => t("root of its own"),
   network: () => t("network"), leavers: () => t("jobs of leavers"), datasets: () => t("datasets that jobs may read"), description: () => t("description"), gpu_kinds: () => t("gpu kinds"), role: () => t("role"), amount: () => t("amount"),
   start: () => t("start"), end: () => t("end"), why: () => t("why"), jobs: () => t("jobs"), more: () => t("more"), default: () => t("default"),

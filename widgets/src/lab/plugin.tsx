@@ -4,6 +4,7 @@
  */
 import { render, type JSX } from "preact";
 import { languageOfNotebook, serverClient, show } from "../cell";
+import { keepFocus } from "../components/focus";
 import { spoken, useLanguage } from "../components/language";
 import { learn } from "../core/catalogues";
 import { t } from "../core/language";
@@ -143,8 +144,13 @@ function activate(app: Application, parts: Parts, folder: string): void {
       this.addClass("mlp-lab-side");
       this.title.icon = icon;
       this.title.caption = t("Jobs");
+      this.node.tabIndex = -1;
     }
     // Lumino calls these
+    onActivateRequest(): void {
+      // whoever called it by a key goes on in it, also from the palette, which gives the focus back to where it was
+      setTimeout(() => this.node.focus({ preventScroll: true }));
+    }
     onAfterShow(): void {
       if (!lab) watch.start();
       draw(true);
@@ -155,6 +161,7 @@ function activate(app: Application, parts: Parts, folder: string): void {
     }
   }
   const panel = new Side();
+  keepFocus(panel.node);
   app.shell.add(panel, "left", { rank: RANK });
   parts.restorer?.add(panel, PANEL_ID);
 
@@ -162,6 +169,7 @@ function activate(app: Application, parts: Parts, folder: string): void {
   const shown = new WeakMap<LuminoWidget, { user: string; name: string }>();
   class Tab extends lumino.Widget {
     private readonly end: () => void;
+    private readonly rest: () => void;
     constructor(user: string, name: string) {
       super();
       this.id = `mlp-hub-job-${user}-${name}`;
@@ -171,6 +179,7 @@ function activate(app: Application, parts: Parts, folder: string): void {
       this.title.icon = icon;
       this.title.closable = true;
       this.node.tabIndex = -1;
+      this.rest = keepFocus(this.node);
       this.end = show(this.node, user, name, null, folder, (action, job) => {
         void watch.hurry();
         if (action === "resubmit") open(job.user, reference(job));
@@ -182,6 +191,7 @@ function activate(app: Application, parts: Parts, folder: string): void {
     }
     override dispose(): void {
       this.end();
+      this.rest();
       super.dispose();
     }
   }

@@ -35,10 +35,10 @@ function Bars({ usage, now }: { usage: Usage; now: number }): JSX.Element {
   const wrong = bars.reduce((sum, bar) => sum + bar.errors, 0);
   const words = t("In the last hour {requests}, {errors}", { requests: n("1 request", "{n} requests", total), errors: n("1 of them failed", "{n} of them failed", wrong) });
   return (
-    <figure class="mlp-chart">
+    <figure class="mlp-chart mlp-usage">
       <figcaption>
         <span class="mlp-chart-name">{words}</span>
-        <span class="mlp-chart-value">{n("at most 1 a minute", "at most {n} a minute", most)}</span>
+        <span class="mlp-chart-value">{n("busiest minute: 1 request", "busiest minute: {n} requests", most)}</span>
       </figcaption>
       <svg viewBox={`0 0 ${MINUTES * 4} ${HIGH}`} width="100%" height={HIGH} preserveAspectRatio="none" role="img" aria-label={words}>
         {bars.map((bar, at) => {

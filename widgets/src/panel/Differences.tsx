@@ -24,10 +24,10 @@ function Rows({ caption, runs, rows, same }: { caption: string; runs: string[]; 
       <h2 class="mlp-h-section">{caption}</h2>
       {rows.length === 0 ? <p class="mlp-dim">{same}</p> : (
         <div class="mlp-table-box mlp-differences" tabIndex={0} role="region" aria-label={caption}>
-          <table class="mlp-table" style={{ minWidth: `${NAME + EACH * runs.length}px` }}>
+          <table class="mlp-table" style={{ "--mlp-wide": `${NAME + EACH * runs.length}px` }}>
             <caption class="mlp-hidden">{caption}</caption>
             <thead><tr><th scope="col"><span class="mlp-hidden">{t("What")}</span></th>{runs.map((r) => <th key={r} scope="col" class="mlp-col-num">{r}</th>)}</tr></thead>
-            <tbody>{rows.map(([name, values]) => <tr key={name}><th scope="row">{name}</th>{values.map((v, i) => <td key={runs[i]} class="mlp-col-num">{text(v)}</td>)}</tr>)}</tbody>
+            <tbody>{rows.map(([name, values]) => <tr key={name}><th scope="row">{name}</th>{values.map((v, i) => <td key={runs[i]} class="mlp-col-num" data-title={runs[i]}>{text(v)}</td>)}</tr>)}</tbody>
           </table>
         </div>
       )}

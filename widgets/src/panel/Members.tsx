@@ -40,9 +40,10 @@ export function joined(made: Member): string {
   return made.note ? t("{user} added to {tenant}: {note}", said) : t("{user} added to {tenant}", said);
 }
 
-export function Members({ tenant }: { tenant: string }): JSX.Element {
+/** `taken`: how many were taken in elsewhere on the page. */
+export function Members({ tenant, taken = 0 }: { tenant: string; taken?: number }): JSX.Element {
   const { client } = useHub();
-  const members = useLoad(`members ${tenant}`, () => client.all<Member>(paths.members(tenant)));
+  const members = useLoad(`members ${tenant} ${taken}`, () => client.all<Member>(paths.members(tenant)));
   const [removing, setRemoving] = useState<string | null>(null);
   const items = members.data?.items ?? [];
   const { run, busy, error, clear } = useRun(async () => {
@@ -86,7 +87,7 @@ export function Members({ tenant }: { tenant: string }): JSX.Element {
       {members.error ? <ErrorBox error={members.error} retry={() => void members.reload()} /> : null}
       {!members.data && !members.error ? <Loading what={t("Loading members")} lines={3} /> : null}
       {members.data && !items.length ? <Empty title={t("No members yet")} /> : null}
-      {items.length ? <Table caption={t("Members of {tenant}", { tenant })} columns={columns} rows={items} rowKey={(m) => m.user} /> : null}
+      {items.length ? <Table stack caption={t("Members of {tenant}", { tenant })} columns={columns} rows={items} rowKey={(m) => m.user} /> : null}
       {error && !removing ? <ErrorBox error={error} /> : null}
       <AddMember tenant={tenant} known={items.map((m) => m.user)} added={() => void members.reload()} />
       {removing ? (

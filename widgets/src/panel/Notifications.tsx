@@ -38,7 +38,7 @@ export function Notifications(): JSX.Element {
     <section class="mlp-card" aria-label={t("Notifications")}>
       <div class="mlp-card-head">
         <h2>{t("Notifications")}</h2>
-        <span class="mlp-dim">{t("What you are told of your jobs, and where. Addresses are sealed and not shown again.")}</span>
+        <span class="mlp-dim">{t("What you are told of your jobs and of requests, and where. Addresses are sealed and not shown again.")}</span>
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!now ? (

@@ -182,7 +182,7 @@ export function QueueTables({ rows, tenants, line = "", done }: {
     job,
     ...common,
     { title: t("Priority"), cell: (e) => priorityName(e.priority), kind: "tight" },
-    { title: t("Asks for"), cell: sizeWords, kind: "low" },
+    { title: t("Asks for"), cell: sizeWords, kind: "tight low" },
     { title: t("Why it waits"), cell: (e) => <Waits e={e} />, kind: "grow" },
     { title: t("Expected"), cell: (e) => expected(e, now), kind: "num" },
     { title: t("Waiting"), cell: (e) => waited(e, now), kind: "num low" },

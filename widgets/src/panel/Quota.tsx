@@ -16,6 +16,9 @@ import { n, t } from "../core/language";
 
 const APPLIER: Record<string, () => string> = { dm: () => t("data"), jm: () => t("job"), am: () => t("app"), mm: () => t("model"), sp: () => t("notebook"), st: () => t("storage") };
 
+/** Whether it is only kept, and nothing works there. */
+const stores = (h: Holding): boolean => h.applier === "st";
+
 /** Who holds it: a job or a replica of an app by its name, with the page where it is. */
 function Holder({ of: h, links }: { of: Holding; links: boolean }): JSX.Element {
   if (h.app && links) return <Link to={href("app", h.user, h.app)}>{replicaName(h.app, h.replica)}</Link>;
@@ -33,9 +36,9 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
     },
     { title: t("Kind"), kind: "tight", cell: (h) => (h.app ? t("app") : (APPLIER[h.applier]?.() ?? h.applier)) },
     { title: t("User"), cell: (h) => h.user },
-    { title: t("CPU"), kind: "num", cell: (h) => cores(h.cpu) },
-    { title: t("GPU"), kind: "num low", cell: (h) => cores(h.gpu) },
-    { title: t("Memory"), kind: "num", cell: (h) => ram(h.ram) },
+    { title: t("CPU"), kind: "num", cell: (h) => (stores(h) ? "" : cores(h.cpu)) },
+    { title: t("GPU"), kind: "num low", cell: (h) => (stores(h) ? "" : cores(h.gpu)) },
+    { title: t("Memory"), kind: "num", cell: (h) => (stores(h) ? "" : ram(h.ram)) },
     ...(holdings.some((h) => h.rom) ? [{ title: t("Storage"), kind: "num", cell: (h) => (h.rom ? bytes(h.rom) : "") } satisfies Column<Holding>] : []),
     { title: t("Since"), kind: "num low", cell: (h) => ago(h.since, now) },
   ];

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics";
 import { Dialog } from "../components/Dialog";
-import { paths } from "../core/api";
+import { paths, type Client } from "../core/api";
 import { priorityName } from "../core/decisions";
 import { isOpen, isWaiting } from "../core/phase";
 import { reference, title } from "../core/runs";
@@ -21,35 +21,38 @@ const leads = (session: Session, job: Steered): boolean => session.admin || sess
 /** Whether somebody may change anything of it: its owner while it waits, an admin of its team until it ends. */
 export const maySteer = (session: Session, job: Steered): boolean => isOpen(job.phase) && (leads(session, job) || (job.user === session.username && isWaiting(job.phase)));
 
+const updated = (client: Client, job: Steered, body: Record<string, unknown>): Promise<Job> => client.put<Job>(paths.jobAction(job.user, reference(job), "update"), body);
+
 export function Steer({ job, done }: { job: Steered; done: () => Promise<void> }): JSX.Element | null {
-  const { client, session } = useHub();
-  const [open, setOpen] = useState(false);
-  const { run, busy, error, clear } = useRun(async () => {
-    setOpen(false);
-    await done();
-  });
+  const { client, session, show } = useHub();
+  const { run, busy, error, clear } = useRun(done);
   if (!maySteer(session, job)) return null;
   const admin = leads(session, job);
-  const change = (body: Record<string, unknown>, said: string): void => void run(() => client.put<Job>(paths.jobAction(job.user, reference(job), "update"), body), said);
+  const change = (body: Record<string, unknown>, said: string): void => void run(() => updated(client, job, body), said);
   const name = title(job);
   return (
     <span class="mlp-steer">
       <button type="button" class="mlp-button mlp-small" aria-label={t("Change {job}", { job: name })} onClick={() => {
         clear();
-        setOpen(true);
+        show(<Form job={job} raises={admin} done={done} onClose={() => show(null)} />);
       }}>{t("Change …")}</button>
       {admin && isWaiting(job.phase) ? (
         job.put_first
           ? <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Own place: {job}", { job: name })} onClick={() => change({ place: "own" }, t("{job} has its own place in the queue again", { job: name }))}>{t("Own place")}</button>
           : <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Put first: {job}", { job: name })} onClick={() => change({ place: "first" }, t("{job} stands first in the queue of {tenant}", { job: name, tenant: job.tenant }))}>{t("Put first")}</button>
       ) : null}
-      {error && !open ? <ErrorBox error={error} /> : null}
-      {open ? <Form job={job} raises={admin} busy={busy} error={error} onClose={() => setOpen(false)} onDone={(body) => change(body, t("{job} is changed", { job: name }))} /> : null}
+      {error ? <ErrorBox error={error} /> : null}
     </span>
   );
 }
 
-function Form({ job, raises, busy, error, onDone, onClose }: { job: Steered; raises: boolean; busy: boolean; error: unknown; onDone: (body: Record<string, unknown>) => void; onClose: () => void }): JSX.Element {
+/** The job may end while it is filled in: then the service says so, and what was typed stays to be read. */
+function Form({ job, raises, done, onClose }: { job: Steered; raises: boolean; done: () => Promise<void>; onClose: () => void }): JSX.Element {
+  const { client } = useHub();
+  const { run, busy, error } = useRun(async () => {
+    onClose();
+    await done();
+  });
   const [priority, setPriority] = useState(job.priority);
   const [limit, setLimit] = useState("");
   const [fault, setFault] = useState<string | null>(null);
@@ -61,7 +64,7 @@ function Form({ job, raises, busy, error, onDone, onClose }: { job: Steered; rai
     if (given && given !== "none" && seconds === null) return setFault(t("a length of time such as 90s, 30m, 2h or 1h30m, or none"));
     const body = { ...(priority !== job.priority ? { priority } : {}), ...(given ? { time_limit: seconds } : {}) };
     if (!Object.keys(body).length) return onClose();
-    onDone(body);
+    void run(() => updated(client, job, body), t("{job} is changed", { job: title(job) }));
   };
   return (
     <Dialog title={t("Change {job}", { job: title(job) })} onClose={onClose}>

@@ -140,7 +140,7 @@ function CapForm({ tenant, of, known, done, close }: { tenant: string; of: Membe
 }
 
 /** Who asks for a place in the team. */
-export function Joins({ tenant, open }: { tenant: string; open: boolean }): JSX.Element | null {
+export function Joins({ tenant, open, taken }: { tenant: string; open: boolean; taken: () => void }): JSX.Element | null {
   const { client } = useHub();
   const now = useNow(30_000);
   const found = useLoad(`joins ${tenant}`, () => client.list<JoinRequest>(paths.joins(tenant)), EVERY);
@@ -155,7 +155,7 @@ export function Joins({ tenant, open }: { tenant: string; open: boolean }): JSX.
       title: t("Actions"), hideTitle: true, kind: "num",
       cell: (one) => (
         <span class="mlp-row-actions">
-          <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Take in {user}", { user: one.user })} onClick={() => void run(() => client.put(paths.join(tenant, one.user, "approve")), t("{user} is a member of {tenant} now", { user: one.user, tenant }))}>{t("Take in")}</button>
+          <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Take in {user}", { user: one.user })} onClick={() => void run(() => client.put(paths.join(tenant, one.user, "approve")).then(taken), t("{user} is a member of {tenant} now", { user: one.user, tenant }))}>{t("Take in")}</button>
           <button type="button" class="mlp-button mlp-small mlp-quiet-danger" disabled={busy} aria-label={t("Decline {user}", { user: one.user })} onClick={() => void run(() => client.put(paths.join(tenant, one.user, "decline")), t("{user} was declined", { user: one.user }))}>{t("Decline")}</button>
         </span>
       ),

@@ -80,7 +80,7 @@ export function TenantsPage(): JSX.Element {
       {!tenants.data ? (
         tenants.error ? null : <Loading what={t("Loading tenants")} lines={5} />
       ) : items.length ? (
-        <Table caption={t("Tenants and what they use")} columns={columns()} rows={items} rowKey={(of) => of.name} />
+        <Table stack caption={t("Tenants and what they use")} columns={columns()} rows={items} rowKey={(of) => of.name} />
       ) : (
         <Empty title={t("No tenants yet")}>
           <p>{t("A tenant is a team with its quota.")}</p>
@@ -122,6 +122,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
   const [editing, setEditing] = useState(false);
   const [deleting, setDeleting] = useState(false);
   const [saves, setSaves] = useState(0);
+  const [taken, setTaken] = useState(0);
   const manages = session.admin || session.tenant_admin.includes(name);
   // asked for together, or holders and queue would contradict each other for a while
   const state = useLoad(
@@ -199,8 +200,8 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />
           {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} done={state.reload} /> : null}
-          {manages ? <Joins tenant={name} open={tenant.joining === "asked"} /> : null}
-          {manages ? <Members tenant={name} /> : null}
+          {manages ? <Joins tenant={name} open={tenant.joining === "asked"} taken={() => setTaken((count) => count + 1)} /> : null}
+          {manages ? <Members tenant={name} taken={taken} /> : null}
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
           {manages ? <Secrets of={{ tenant: name }} /> : null}
           {manages ? <Caps tenant={name} /> : null}

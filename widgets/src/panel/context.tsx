@@ -1,6 +1,6 @@
 /** What every page needs: the client, who is logged in, and a way to say that something was done. */
 import { createContext, type ComponentChildren, type JSX } from "preact";
-import { useCallback, useContext, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Client } from "../core/api";
 import type { Session } from "../core/wire";
 
@@ -9,6 +9,8 @@ export interface Hub {
   session: Session;
   /** A short line that something was done; goes away by itself. */
   say: (text: string) => void;
+  /** A dialog that stays also when what it was opened from goes away, as the row of a job that ends. */
+  show: (dialog: JSX.Element | null) => void;
 }
 
 const Context = createContext<Hub | null>(null);
@@ -54,10 +56,17 @@ export function HubProvider({ client, session, children }: {
     setToasts((old) => [...old.slice(-2), { id, text }]);
     setTimeout(() => setToasts((old) => old.filter((t) => t.id !== id)), SHOWN_MS);
   }, []);
-  const hub = useMemo(() => ({ client, session, say }), [client, session, say]);
+  const [dialog, show] = useState<JSX.Element | null>(null);
+  useEffect(() => {
+    const gone = (): void => show(null); // it was of another page
+    addEventListener("popstate", gone);
+    return () => removeEventListener("popstate", gone);
+  }, []);
+  const hub = useMemo(() => ({ client, session, say, show }), [client, session, say]);
   return (
     <Context.Provider value={hub}>
       {children}
+      {dialog}
       <div class="mlp-toasts" role="status" aria-live="polite">
         {toasts.map((t) => (
           <div key={t.id} class="mlp-toast">

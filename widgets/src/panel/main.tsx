@@ -1,5 +1,6 @@
 /** Entry of the pages below /services/mlp/. */
 import { render } from "preact";
+import { keepFocus } from "../components/focus";
 import { Client } from "../core/api";
 import { Themes } from "../core/theme";
 import { App } from "./App";
@@ -18,6 +19,7 @@ if (root) {
     fetch: (...args) => fetch(...args),
     origin: location.href,
   });
+  keepFocus(root);
   root.classList.add("mlp", "mlp-page");
   document.documentElement.classList.add("mlp-document");
   // nothing is shown in one language to be replaced by another

@@ -8,15 +8,36 @@ from mlp_api.announcements import Announcement, AnnouncementCreate
 from mlp_hub.api.call import Call
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ, CLUSTER_WRITE, NOTICES_READ, TENANTS_READ, TENANTS_WRITE
+from mlp_hub.api.scopes import (
+    CLUSTER_READ,
+    CLUSTER_WRITE,
+    LEDGER_WRITE,
+    NOTICES_READ,
+    SPAWNER,
+    TENANTS_READ,
+    TENANTS_WRITE,
+)
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import msg
 
 
 async def shown(call: Call) -> Sequence[Announcement]:
     """List what is to be shown to the caller now: to everybody, and to members of their tenants."""
-    service = call.platform.announcements
-    tenants: set[str] = set()
-    if call.principal.kind is CallerKind.USER and service.tells_tenants:
-        tenants = {place.tenant for place in await call.platform.tenants.of_user(call.principal.name)}
+    person = call.principal.name if call.principal.kind is CallerKind.USER else ""
+    return await _for_person(call, person)
+
+
+async def on_the_hubs_pages(call: Call) -> Sequence[Announcement]:
+    """List for the hub's own pages what is to be shown to somebody now."""
+    if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may ask this"))
+    return await _for_person(call, call.user)
+
+
+async def _for_person(call: Call, user: str) -> Sequence[Announcement]:
+    service, tenants = call.platform.announcements, set[str]()
+    if user and service.tells_tenants:
+        tenants = {place.tenant for place in await call.platform.tenants.of_user(user)}
     return service.shown(tenants)
 
 
@@ -60,6 +81,15 @@ P, A = Relation.PLATFORM, Relation.TENANT_ADMIN
 ROUTES = (
     Route(
         "GET", _ALL, shown, "What is announced now", Relation.ANYBODY, NOTICES_READ, reply=list[Announcement]
+    ),
+    Route(
+        "GET",
+        "/users/{user}:announced",
+        on_the_hubs_pages,
+        "What is announced to somebody, for the hub's own pages",
+        P,
+        LEDGER_WRITE,
+        reply=list[Announcement],
     ),
     Route("GET", f"{_ALL}:all", every, "All announcements", P, CLUSTER_READ, reply=list[Announcement]),
     Route(

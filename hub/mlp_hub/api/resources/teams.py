@@ -22,6 +22,7 @@ from mlp_hub.api.resources.audit import TenantAuditQuery, audit_page, span_of
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.notice import NoticeKind
 from mlp_language.message import msg
 
 
@@ -32,7 +33,14 @@ async def list_(call: Call) -> Sequence[QuotaRequest]:
 
 async def ask(call: Call) -> QuotaRequest:
     """Ask the platform's admins for more quota. One request waits for an answer at a time."""
-    return await call.platform.quota_requests.ask(call.params["tenant"], call.body, actor=call.principal.name)
+    wanting = call.platform.notices.outbox.wanting(NoticeKind.ASKED)
+    people = [await call.service.hub.person(name) for name in wanting]
+    return await call.platform.quota_requests.ask(
+        call.params["tenant"],
+        call.body,
+        actor=call.principal.name,
+        of=[one.name for one in people if one is not None and one.admin],
+    )
 
 
 async def withdraw(call: Call) -> QuotaRequest:

@@ -60,6 +60,8 @@ def read_holders(tx: Tx, now: float) -> Holders:
     held = [r for a in APPLIERS if a != APPLIER for r in tx.ledger.held(now, applier=a)]
     for request in held:
         used[request.tenant] = used.get(request.tenant, ZERO) + request.amount
+        if not (request.amount.cpu or request.amount.gpu or request.amount.ram):
+            continue  # storage, as homes hold it, is nothing that a job waits for
         who = holder(request)
         names.setdefault(request.tenant, []).append(who if isinstance(who, JobRef) else str(who))
     for request in (*held, *pending):

@@ -13,7 +13,8 @@ from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.workspace import DirectoryPage, JobRun, OpenFile
+from mlp_hub.executors.places import Home
+from mlp_hub.executors.workspace import DirectoryPage, Extent, JobRun, OpenFile
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.models import source
 from mlp_hub.service.models.wire import mlmodel, to_wire
@@ -66,7 +67,7 @@ class ModelService:
             found = await self._db.read(lambda tx: source.find_job(tx, context, user, job, run))
             run, of_job = found.run, found.spec.tenant
         origin = ModelSource(path, job, run or 0)
-        extent = await self._executor.workspace.extent(source_place(user, origin, of_job), path)
+        extent = await self._extent(user, origin, of_job)
         now = self._clock()
         uid = self._uids.make(now)
 
@@ -103,6 +104,36 @@ class ModelService:
         made = await told(self._db.write(work), self._changed)
         self._worker.look_at(uid)
         return to_wire(made)
+
+    async def _extent(self, user: str, origin: ModelSource, of_job: str) -> Extent:
+        """Add up the files of a source. Programs begin in their owner's home: what they write to a path of no root lies there."""
+        workspace, path = self._executor.workspace, origin.path
+        try:
+            return await workspace.extent(source_place(user, origin, of_job), path)
+        except Refused as refused:
+            if not origin.job or refused.reason is not Reason.NOT_FOUND:
+                raise
+        at_home = f"home/{path}"
+        try:
+            await workspace.extent(Home(user), path)
+        except Refused:
+            raise Refused(
+                Reason.NOT_FOUND,
+                msg(
+                    "{job} has no {path}: that is /workspace/{path} in its program. What a program writes elsewhere is in your home: home/PATH",
+                    job=names.reference(origin.job, origin.run),
+                    path=source.clip(path) or "/",
+                ),
+            ) from None
+        raise Refused(
+            Reason.NOT_FOUND,
+            msg(
+                "{job} has no {path}, your home has: its program wrote there, not to /workspace/{path}. Right: {right}",
+                job=names.reference(origin.job, origin.run),
+                path=source.clip(path),
+                right=source.clip(at_home),
+            ),
+        )
 
     async def found_in(self, context: TenantContext, user: str, reference: str) -> Sequence[api.FoundModel]:
         """Return the models among the files of a run, as they would be registered. Raises NotFound."""

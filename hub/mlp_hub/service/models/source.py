@@ -36,7 +36,7 @@ def parse(user: str, src: str) -> tuple[str, int | None, str]:
     if src.startswith("/mlp/"):
         _, _, kind, owner, *rest = [*src.split("/", 5), "", ""]
         if owner != user:
-            raise not_found("job", _clip(src))  # another's answers as what is not there
+            raise not_found("job", clip(src))  # another's answers as what is not there
         text = "/".join((kind, *filter(None, rest)))
         if kind == "datasets" and rest[0] == ".home":
             text = "/".join(("home", *filter(None, rest[1:])))
@@ -61,13 +61,13 @@ def parse(user: str, src: str) -> tuple[str, int | None, str]:
             Reason.INVALID,
             msg(
                 "src is {src}; did you mean {meant}? Right: {right}",
-                src=_clip(src),
+                src=clip(src),
                 meant=meant,
                 right=_RIGHT,
             ),
         )
     if found is None:
-        raise Refused(Reason.INVALID, msg("src is {src}; right: {right}", src=_clip(src), right=_RIGHT))
+        raise Refused(Reason.INVALID, msg("src is {src}; right: {right}", src=clip(src), right=_RIGHT))
     return found[0], found[1], path
 
 
@@ -75,10 +75,11 @@ def _meant(kind: str, job: str, path: str) -> str:
     """Return what was meant with `job/JOB/PATH`; empty where that cannot be told."""
     if kind != "job" or not _JOB.match(job):
         return ""
-    return _clip(f"jobs/{job}/{path or CHECKPOINTS}")
+    return clip(f"jobs/{job}/{path or CHECKPOINTS}")
 
 
-def _clip(src: str) -> str:
+def clip(src: str) -> str:
+    """Return as much of a source as an answer repeats."""
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in src[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from mlp_hub.domain.job import Job
-from mlp_hub.domain.notice import Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
+from mlp_hub.domain.notice import AskedFor, Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
 from mlp_hub.service.state.moves import Move
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message
@@ -17,9 +17,9 @@ from mlp_language.message import Message
 class Outbox:
     """Who wants what, in memory as it is stored, so that who wants nothing costs nothing; only the service that leads writes it."""
 
-    def __init__(self, stored: Callable[[set[str]], None]) -> None:
+    def __init__(self, stored: Callable[[set[str]], None], clock: Callable[[], float]) -> None:
         self._wants: dict[str, frozenset[NoticeKind]] = {}
-        self._stored = stored
+        self._stored, self._clock = stored, clock
 
     def load(self, tx: Tx) -> None:
         """Read who wants what."""
@@ -57,7 +57,29 @@ class Outbox:
                 for kind in kinds_of((phase,)):
                     resized = kind is NoticeKind.STARTED and job.ran_before > 0
                     if kind in kinds and not resized:
-                        found.append(notice_of(job, kind, now, step.message))
+                        text = (
+                            _for_whom(tx, job.uid, step.message)
+                            if kind is NoticeKind.PREEMPTED
+                            else step.message
+                        )
+                        found.append(notice_of(job, kind, now, text))
+        tx.notices.add(found)
+        return {one.user for one in found}
+
+    def wanting(self, kind: NoticeKind) -> list[str]:
+        """Return who wants to be told of something, in order."""
+        return sorted(user for user, kinds in self._wants.items() if kind in kinds)
+
+    def asked(
+        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
+    ) -> set[str]:
+        """Store what is told of a request to those of these who want it; return to whom."""
+        now, (kind, about) = self._clock(), what
+        found = [
+            Notice(0, user, kind, "", about.value, 1, tenant, now, text)
+            for user in sorted(set(users))
+            if kind in self._wants.get(user, ())
+        ]
         tx.notices.add(found)
         return {one.user for one in found}
 
@@ -84,6 +106,12 @@ def quiet_for(quiet: QuietHours | None, zone: tzinfo, now: float) -> float:
     there = datetime.fromtimestamp(now, zone)
     minute = there.hour * 60 + there.minute + there.second / 60
     return quiet.left(minute) * 60
+
+
+def _for_whom(tx: Tx, uid: str, otherwise: Message) -> Message:
+    """Return why a job gives way: that was written into its timeline when it was decided, before its ranks are asked to end."""
+    steps = [one for _, found in tx.events.of_kinds((uid,), ("preempted",)) for one in found]
+    return steps[-1].message if steps else otherwise
 
 
 def _without(wants: dict[str, frozenset[NoticeKind]], user: str) -> dict[str, frozenset[NoticeKind]]:

@@ -11,6 +11,7 @@ from mlp_api.said import Detail, Text
 from mlp_api.terms import NoticeEvent
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notice import (
+    OF_REQUESTS,
     Channel,
     ChannelKind,
     Notice,
@@ -51,7 +52,7 @@ class NoticeService:
         self._secrets, self._clock, self._policy = secrets, clock, policy
         self._sender = Sender(policy)
         self._worker = NoticeWorker(queue, self._db, secrets, self._sender, clock=clock, policy=policy)
-        self._outbox = Outbox(self._look)
+        self._outbox = self.outbox = Outbox(self._look, clock)
         self._expected: dict[str, float] = {}  # by job that waits, the start that was expected first
         self._testing: set[str] = set()
 
@@ -268,7 +269,7 @@ def _told(one: Notice, *, quiet: bool) -> api.Notice:
     return api.Notice(
         id=one.id,
         event=one.kind.value,
-        job=one.name,
+        job="" if one.kind in OF_REQUESTS else one.name,
         run=one.run,
         tenant=one.tenant,
         at=when(one.at),

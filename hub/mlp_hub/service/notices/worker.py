@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlp_hub.domain.notice import TITLES, Channel, Notice, NoticeChoice
+from mlp_hub.domain.notice import OF_REQUESTS, TITLES, AskedFor, Channel, Notice, NoticeChoice, NoticeKind
 from mlp_hub.service.config import NoticePolicy
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.notices.outbox import quiet_for, zone_of
@@ -116,11 +116,27 @@ def _language(tx: Tx, user: str) -> str:
 def title_of(notice: Notice) -> Message:
     """Return the headline of a notice."""
     known = TITLES[notice.kind]
-    return Message(known.template, {"job": notice.job})
+    return Message(
+        known.template, {"tenant": notice.tenant} if notice.kind in OF_REQUESTS else {"job": notice.job}
+    )
 
 
 def _link(notice: Notice, pages: str) -> str:
-    return f"{pages}jobs/{notice.user}/{notice.name}@{notice.run}" if pages and notice.uid else ""
+    if not pages or not notice.id:
+        return ""
+    if notice.kind in OF_REQUESTS:
+        where = _PAGES_OF_REQUESTS[notice.kind, AskedFor(notice.name)]
+        return f"{pages}{where}".replace("TEAM", notice.tenant)
+    return f"{pages}jobs/{notice.user}/{notice.name}@{notice.run}"
+
+
+_PAGES_OF_REQUESTS = {
+    (NoticeKind.ASKED, AskedFor.PLACE): "tenants/TEAM",
+    (NoticeKind.ASKED, AskedFor.QUOTA): "admin/requests",
+    (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
+    (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
+}
+"""Where one goes on from a notice of a request, below the panel."""
 
 
 def _words(notices: Sequence[Notice], pages: str, reader: Reader) -> tuple[str, str]:
@@ -131,16 +147,16 @@ def _words(notices: Sequence[Notice], pages: str, reader: Reader) -> tuple[str, 
         lines.append("\n".join(about))
     if len(notices) == 1:
         return lines[0].split("\n")[0], "\n\n".join(lines) + "\n"
-    title = msgs("{n} notice of your jobs", "{n} notices of your jobs", n=len(notices))
+    title = msgs("{n} notice of MLP Hub", "{n} notices of MLP Hub", n=len(notices))
     return render(title, reader), "\n\n".join(lines) + "\n"
 
 
 def _data(one: Notice, pages: str, reader: Reader) -> dict[str, Any]:
     return {
         "id": one.id,
-        "event": one.kind.value if one.uid else "test",
+        "event": one.kind.value if one.id else "test",
         "user": one.user,
-        "job": one.name,
+        "job": "" if one.kind in OF_REQUESTS else one.name,
         "run": one.run,
         "tenant": one.tenant,
         "at": one.at,

@@ -7,14 +7,14 @@ Two refusals are told apart: what could never fit (`ExceedsMaxQuota`), and what 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import APPLIERS, OF_JOBS, OF_STORAGE, ResourceRequest, replica_in
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
-from mlp_hub.domain.storage import TITLES, StoredKind
+from mlp_hub.domain.storage import StoredKind, title
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.domain.workload import KINDS, SERVER
 from mlp_hub.scheduler.model.resources import part
@@ -44,7 +44,7 @@ def holder_of(request: ResourceRequest) -> Message:
         return msg("{user}'s notebook", user=user)
     if request.applier == OF_STORAGE:
         kind, _, name = held.partition(" ")
-        return replace(TITLES[StoredKind(kind)], args={"name": name, "user": user})
+        return title(StoredKind(kind), name, user)
     return verbatim(held or f"{APPLIERS.get(request.applier, request.applier)} request {request.id}")
 
 

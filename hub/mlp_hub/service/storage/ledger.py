@@ -19,7 +19,7 @@ from dataclasses import replace
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.storage import TITLES, StoredItem
+from mlp_hub.domain.storage import StoredItem, title
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota import accounting
 from mlp_hub.store.tx import Tx
@@ -51,7 +51,7 @@ class StorageLedger:
                 Reason.CONFLICT,
                 msg(
                     "{thing} is there already; delete it first, or choose another name",
-                    thing=replace(TITLES[item.kind], args={"name": item.name, "user": item.user}),
+                    thing=title(item.kind, item.name, item.user),
                 ),
             )
         self._check(tx, item.tenant, item.charged)

@@ -5,16 +5,19 @@ What is accepted becomes the quota in the transaction that says so, so that neit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api import teams as api
 from mlp_hub.domain.asking import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.notice import AskedFor, NoticeKind
+from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import finite_thousandths, maybe_when, when
 from mlp_hub.service.tenants.service import TenantService
+from mlp_hub.service.tenants.telling import Nobody, TellsPeople
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -31,6 +34,7 @@ class QuotaRequests:
         self._db = db
         self._tenants = tenants
         self._clock = clock
+        self.tells: TellsPeople = Nobody()
         self._uids = UidMaker()  # an id in a path begins with a letter, as all names do
 
     async def of_tenant(self, tenant: str) -> list[api.QuotaRequest]:
@@ -42,10 +46,13 @@ class QuotaRequests:
         """Return those of all tenants that wait for an answer, the oldest first."""
         return [told(one) for one in await self._db.read(lambda tx: tx.asking.open_ones(SHOWN))]
 
-    async def ask(self, tenant: str, asked: api.QuotaAsk, *, actor: str) -> api.QuotaRequest:
-        """Ask for more; one request at a time. Raises `NotFound`, `Conflict`, `Invalid`."""
+    async def ask(
+        self, tenant: str, asked: api.QuotaAsk, *, actor: str, of: Sequence[str] = ()
+    ) -> api.QuotaRequest:
+        """Ask for more; one request at a time; `of` are told, who decide. Raises `NotFound`, `Conflict`, `Invalid`."""
         amounts = _amounts(asked)
         now = self._clock()
+        who: set[str] = set()
         new = AskedQuota(f"r{self._uids.make(now)}", tenant, actor, now, tuple(amounts.items()), asked.reason)
 
         def work(tx: Tx) -> AskedQuota:
@@ -69,9 +76,19 @@ class QuotaRequests:
                 "reason": asked.reason,
             }
             tx.audit.add(now, actor, "quota.ask", tenant, tenant=tenant, detail=detail)
+            text = msg(
+                "{user} asks for more quota of {tenant}: {reason}",
+                user=actor,
+                tenant=tenant,
+                reason=asked.reason,
+            )
+            who.clear()
+            who.update(self.tells.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text))
             return new
 
-        return told(await self._db.write(work))
+        found = await self._db.write(work)
+        self.tells.told(who)
+        return told(found)
 
     async def withdraw(self, tenant: str, uid: str, *, actor: str) -> api.QuotaRequest:
         """Take a request back. Raises `NotFound`, `WrongState`."""
@@ -81,14 +98,21 @@ class QuotaRequests:
 
     async def decline(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
         """Say no, with a word. Raises `NotFound`, `WrongState`."""
-        return told(
-            await self._db.write(
-                lambda tx: self._decide(tx, tenant, uid, AskPhase.DECLINED, actor=actor, word=word)
-            )
-        )
+        who: set[str] = set()
+
+        def work(tx: Tx) -> AskedQuota:
+            decided = self._decide(tx, tenant, uid, AskPhase.DECLINED, actor=actor, word=word)
+            who.clear()
+            who.update(self._answered(tx, decided))
+            return decided
+
+        found = await self._db.write(work)
+        self.tells.told(who)
+        return told(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
         """Give what was asked for; what the tenant has more of by now stays. Raises as a change of the tenant does."""
+        who: set[str] = set()
 
         def work(tx: Tx) -> AskedQuota:
             decided = self._decide(tx, tenant, uid, AskPhase.ACCEPTED, actor=actor, word=word)
@@ -97,9 +121,24 @@ class QuotaRequests:
             more = {d: n for d, n in decided.amounts if _has(found.quota, d) is not None}
             raised = {d: max(n, _has(found.quota, d) or 0) for d, n in more.items()}
             self._tenants.set_quota(tx, tenant, replace(found.quota, **raised), actor)  # type: ignore[arg-type]
+            who.clear()
+            who.update(self._answered(tx, decided))
             return decided
 
-        return told(await self._tenants.in_transaction(work))
+        answered = await self._tenants.in_transaction(work)
+        self.tells.told(who)
+        return told(answered)
+
+    def _answered(self, tx: Tx, decided: AskedQuota) -> set[str]:
+        """Tell who asked what was decided."""
+        args = {"who": decided.decided_by or "", "tenant": decided.tenant, "word": decided.word}
+        if decided.phase is AskPhase.ACCEPTED:
+            text = msg("{who} accepted what you asked for {tenant}. {word}", **args)
+        else:
+            text = msg("{who} declined what you asked for {tenant}. {word}", **args)
+        return self.tells.asked(
+            tx, [decided.user], (NoticeKind.ANSWERED, AskedFor.QUOTA), decided.tenant, text
+        )
 
     def _decide(
         self, tx: Tx, tenant: str, uid: str, phase: AskPhase, *, actor: str, word: str = ""
@@ -187,17 +226,20 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
         if has is None:
             raise Refused(
                 Reason.INVALID,
-                msg("{tenant} has no limit of {dimension}: leave it out", tenant=tenant, dimension=dimension),
+                msg(
+                    "{tenant} has no limit of {dimension}: leave it out",
+                    tenant=tenant,
+                    dimension="storage" if dimension == "rom" else dimension,
+                ),
             )
         if amount <= has:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "{tenant} has {has} {dimension} already, which is no less than {amount}; say what it is to have then, all together",
+                    "{tenant} has {has} already, which is no less than {amount}; say what it is to have then, all together",
                     tenant=tenant,
-                    has=_said({dimension: has})[dimension],
-                    dimension=dimension,
-                    amount=_said({dimension: amount})[dimension],
+                    has=quantity(dimension, has),
+                    amount=quantity(dimension, amount),
                 ),
             )
 

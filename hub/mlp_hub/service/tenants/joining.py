@@ -12,10 +12,12 @@ from mlp_api import teams as api
 from mlp_api.types import Member as ApiMember
 from mlp_hub.domain.asking import AskedPlace
 from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.notice import AskedFor, NoticeKind
 from mlp_hub.domain.service_account import is_service
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Tenant
+from mlp_hub.domain.tenant import DEFAULT_TENANT, Role, Tenant
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import TenantService
+from mlp_hub.service.tenants.telling import Nobody, TellsPeople
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -36,6 +38,7 @@ class Joining:
         self._tenants = tenants
         self._clock = clock
         self._provider = provider
+        self.tells: TellsPeople = Nobody()
 
     async def teams(self, user: str) -> api.Teams:
         """Return the tenants that somebody may ask for a place, and where they have."""
@@ -73,8 +76,10 @@ class Joining:
                 ),
             )
         now, tenant = self._clock(), asked.tenant
+        told: set[str] = set()
 
         def work(tx: Tx) -> AskedPlace:
+            told.clear()
             found = tx.tenants.get(tenant)
             if found is None or not _may_be_asked(found):
                 raise not_found("tenant", tenant)
@@ -98,9 +103,18 @@ class Joining:
                 tenant=tenant,
                 detail={"note": asked.note} if asked.note else None,
             )
+            admins = [one.user for one in tx.members.of_tenant(tenant) if one.role is Role.ADMIN]
+            text = (
+                msg("{user} asks for a place in {tenant}: {note}", user=user, tenant=tenant, note=asked.note)
+                if asked.note
+                else msg("{user} asks for a place in {tenant}.", user=user, tenant=tenant)
+            )
+            told.update(self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text))
             return new
 
-        return _told(await self._db.write(work))
+        found = await self._db.write(work)
+        self.tells.told(told)
+        return _told(found)
 
     async def take_back(self, user: str, tenant: str) -> api.JoinRequest:
         """Ask no more. Raises `NotFound`."""
@@ -115,16 +129,33 @@ class Joining:
 
     async def decline(self, tenant: str, user: str, *, actor: str) -> api.JoinRequest:
         """Say no. Raises `NotFound`."""
-        return _told(await self._db.write(lambda tx: self._gone(tx, tenant, user, actor, "join.decline")))
+        told: set[str] = set()
+
+        def work(tx: Tx) -> AskedPlace:
+            gone = self._gone(tx, tenant, user, actor, "join.decline")
+            text = msg("{who} declined your request for a place in {tenant}.", who=actor, tenant=tenant)
+            told.clear()
+            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text))
+            return gone
+
+        found = await self._db.write(work)
+        self.tells.told(told)
+        return _told(found)
 
     async def approve(self, tenant: str, user: str, *, actor: str) -> ApiMember:
         """Take somebody in who asks. Raises `NotFound`; what became of the place meanwhile stays."""
+        told: set[str] = set()
 
         def work(tx: Tx) -> ApiMember:
             self._gone(tx, tenant, user, actor, "join.approve")
+            text = msg("{who} took you in: you are a member of {tenant} now.", who=actor, tenant=tenant)
+            told.clear()
+            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text))
             return self._tenants.put_member(tx, tenant, user, actor)
 
-        return await self._tenants.in_transaction(work)
+        found = await self._tenants.in_transaction(work)
+        self.tells.told(told)
+        return found
 
     async def forget(self, user: str) -> None:
         """Forget what somebody asked who is nobody any more."""
