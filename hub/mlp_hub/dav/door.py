@@ -46,8 +46,10 @@ MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
 MOST_THROUGH_OF_USER = 8
 """Safety: of these, requests for files of a source: an endpoint that hardly sends keeps each of them."""
-MOST_THROUGH = 24
+MOST_THROUGH = 40
 """Safety: requests for files of sources, of all users together: whatever endpoints do, files that are here find a thread."""
+SHARED_THROUGH = 20
+"""Safety: of these, such as somebody has who has others under way: the rest is for the first one of each, so that a few do not hold all."""
 XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
@@ -255,17 +257,24 @@ class Door:
     def _source_tree(self, access: Access) -> Iterator[Tree]:
         """Open what the source of a dataset has."""
         with self._turn(self._through, access.user, MOST_THROUGH_OF_USER):
-            if sum(self._through.values()) > MOST_THROUGH:
+            if (under_way := self._beyond_through(access.user)) is not None:
                 raise NotServed(
                     429,
                     msg(
                         "{n} requests for files of sources are under way; try again in a moment",
-                        n=MOST_THROUGH,
+                        n=under_way,
                     ),
                     None,
                     ("Retry-After", "1"),
                 )
             yield SourceTree(self._sources, access)
+
+    def _beyond_through(self, user: str) -> int | None:
+        """Return how many requests for files of sources are under way where that of a user, counted already, is one too many."""
+        with self._lock:
+            others = sum(self._through.values()) - 1
+            most = MOST_THROUGH if self._through[user] == 1 else SHARED_THROUGH
+            return others if others >= most else None
 
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
