@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 from wsgidav.dav_error import DAVError
 
 from mlp_hub.dav import source
+from mlp_hub.dav.__main__ import make_door
+from mlp_hub.dav.door import NotServed
 from mlp_hub.dav.service import Access, ServiceAnswer
 from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
 from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
@@ -172,3 +176,26 @@ def test_what_comes_in_time_is_left_alone() -> None:
                 time.sleep(0.03)
         theirs.sendall(b"x")
         assert ours.recv(1) == b"x"
+
+
+def test_attacks_a_few_who_hold_all_they_may_of_sources_leave_a_place_for_each_other(tmp_path: Path) -> None:
+    service: Any = SimpleNamespace()
+    door = make_door(tmp_path / "tree", service)
+
+    def held(user: str) -> bool:
+        """Have one more request of a user's under way; tell whether it has a place."""
+        try:
+            places.enter_context(door._source_tree(Access("u", user, "pets", None)))
+        except NotServed as refused:
+            assert refused.status == 429
+            return False
+        return True
+
+    with contextlib.ExitStack() as places:
+        for hostile in range(4):
+            while held(f"hostile{hostile}"):
+                pass
+        others = [f"user{n}" for n in range(30)]
+        assert sum(held(user) for user in others) >= 15, "four held up all others"
+    with contextlib.ExitStack() as places:
+        assert sum(held("ann") for _ in range(20)) == 8
