@@ -50,5 +50,6 @@ class ChunkedBody(ChunkedRFile):  # type: ignore[misc]  # cheroot says nothing o
 
 def _cut() -> DAVError:
     return DAVError(
-        HTTP_BAD_REQUEST, msg("the body broke off, or its chunks cannot be read; nothing was changed, send all of it")
+        HTTP_BAD_REQUEST,
+        msg("the body broke off, or its chunks cannot be read; nothing was changed, send all of it"),
     )

@@ -150,7 +150,8 @@ class SourceTree(Tree):
             if time.monotonic() > until:
                 break
         raise DAVError(
-            _BAD_GATEWAY, msg("the source goes on listing this directory and comes to no end; list one below it")
+            _BAD_GATEWAY,
+            msg("the source goes on listing this directory and comes to no end; list one below it"),
         )
 
     def read(self, parts: Parts) -> BinaryIO:

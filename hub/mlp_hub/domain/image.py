@@ -42,7 +42,9 @@ def is_below(image: str, allowed: Iterable[str]) -> bool:
     """
     found = _IMAGE.fullmatch(image)
     return found is not None and any(
-        each == ANY or each in (image, found[1]) or (_may_hold(each) and found[1].startswith(each.rstrip("/") + "/"))
+        each == ANY
+        or each in (image, found[1])
+        or (_may_hold(each) and found[1].startswith(each.rstrip("/") + "/"))
         for each in allowed
         if each
     )
@@ -52,4 +54,4 @@ def _may_hold(name: str) -> bool:
     """Whether images may lie below a name: it has several parts, is a host, or says by a `/` at its end that it is no image."""
     first, slash, _ = name.partition("/")
     host, _, port = first.partition(":")
-    return bool(slash) or (not port or port.isdecimal()) and ("." in host or host == "localhost")
+    return bool(slash) or ((not port or port.isdecimal()) and ("." in host or host == "localhost"))

@@ -157,7 +157,9 @@ def _read(name: str, text: str) -> Range | Choice:
     if not sys.float_info.min <= float(high) - float(low) < math.inf:
         _refuse(
             name,
-            msg("{text} is too wide or too narrow for numbers of 64 bits; take other bounds", text=text[:100]),
+            msg(
+                "{text} is too wide or too narrow for numbers of 64 bits; take other bounds", text=text[:100]
+            ),
         )
     if log and low <= 0:
         _refuse(

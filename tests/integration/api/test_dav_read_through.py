@@ -296,7 +296,16 @@ def test_attacks_dates_and_keys_of_a_hostile_source_break_no_list(
         false.answer = lambda _key, _headers: (200, {}, b"123")
         assert dav.ask("PROPFIND", f"/data/ann/{name}/", LIST).status in {207, 502}, when
         assert dav.ask("GET", f"/data/ann/{name}/k").status in {200, 502}, when
-    odd = ["%00", "a%0d%0aX: y", "%2e%2e/%2e%2e/etc/passwd", "..%2fsecret", "a\\..\\b", "<b>&", "%ff", "a%252fb"]
+    odd = [
+        "%00",
+        "a%0d%0aX: y",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "..%2fsecret",
+        "a\\..\\b",
+        "<b>&",
+        "%ff",
+        "a%252fb",
+    ]
     for key in odd:
         false.pages = lambda _, key=key: page((key, 1, "tag"))  # type: ignore[misc]
         said = dav.ask("PROPFIND", f"/data/ann/{name}/", LIST)

@@ -68,7 +68,9 @@ class Reported:
 
     def kept(self) -> tuple[tuple[int, float], ...]:
         """Return the curve as it is stored: every n-th of many values, and the last."""
-        known = self.curve if self.last is None else {**self.curve, self.at: self.curve.get(self.at, self.last)}
+        known = (
+            self.curve if self.last is None else {**self.curve, self.at: self.curve.get(self.at, self.last)}
+        )
         finite = sorted((step, value) for step, value in known.items() if math.isfinite(value))
         return thinned(finite, MOST_KEPT)
 
