@@ -20,11 +20,11 @@ LINE_MAX = 4096
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
-class ChunkedBody(ChunkedRFile):  # type: ignore[misc]  # cheroot says nothing of its types here
+class ChunkedBody(ChunkedRFile):
     """A body in chunks. What is read wrong, or cut, raises `DAVError`."""
 
     def __init__(self, inner: Any) -> None:
-        super().__init__(inner, maxlen=0)  # type: ignore[no-untyped-call]
+        super().__init__(inner, maxlen=0)
         self._left = 0
 
     def _fetch(self) -> None:

@@ -277,7 +277,8 @@ def _items(data: bytes, limit: int) -> Iterator[Any]:
     for at in range(0, len(data), PIECE):
         parser.feed(data[at : at + PIECE])
         before = parts
-        for event, element in parser.read_events():
+        events: Iterator[Any] = parser.read_events()
+        for event, element in events:
             parts += 1
             depth += 1 if event == "start" else -1
             if parts > 2 * MOST_PARTS * (limit + 1) or depth > MOST_PARTS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -15,6 +14,8 @@ from mlp_language.message import Message, msg
 
 MOST_CHOICES = 1000
 """Safety: values of one parameter, those that all parameters of a search are chosen of, and points of an array: choosing takes a time for each."""
+_NARROWEST = 2.0**-1022
+"""Given: the least positive number of 64 bits that is as exact as all others."""
 FORMS = "uniform(0, 1), loguniform(1e-5, 1), int(1, 8), logint(1, 1024), choice(a, b, c)"
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\((.*)\)\s*", re.DOTALL)
 _INT = re.compile(r"[+-]?\d{1,18}")
@@ -154,7 +155,7 @@ def _read(name: str, text: str) -> Range | Choice:
                 high=f"{high:g}",
             ),
         )
-    if not sys.float_info.min <= float(high) - float(low) < math.inf:
+    if not _NARROWEST <= float(high) - float(low) < math.inf:
         _refuse(
             name,
             msg(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -129,9 +130,7 @@ def test_attacks_a_trial_that_reports_without_end_fills_no_memory_and_is_judged_
     assert [step for step, _ in fresh[:2000]] == [n * 7 for n in range(1, 2001)], "at first each"
     steps = [step for step, _ in fresh[2000:]]
     assert steps
-    assert all(later <= 1.07 * step for step, later in zip(steps, steps[1:], strict=False)), (
-        "none is far behind"
-    )
+    assert all(later <= 1.07 * step for step, later in itertools.pairwise(steps)), "none is far behind"
     assert told.kept()[-1] == (2_100_000, 300_000.0), "the last is known"
 
 
