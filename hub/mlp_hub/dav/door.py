@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import re
+import socket
 import stat
 import sys
 import threading
@@ -27,6 +28,7 @@ from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
 from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.executors.mounted.fetch.patience import patience
 from mlp_hub.isolation import TenantRoots
 from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
@@ -54,6 +56,11 @@ XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
 """Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
+DRAINED_S = 10.0
+"""Tuning: seconds for which a refused body is read."""
+MOST_DRAINED = 16
+"""Safety: refused bodies that are read at a time: anybody may send some that hardly come, and each has a thread. Beyond, the connection ends."""
+_drains = threading.Semaphore(MOST_DRAINED)
 _RANGE = re.compile(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})")
 COOKIES_MAX = 8192
 """Safety: characters of the cookies that are handed on."""
@@ -474,10 +481,16 @@ def _drain(environ: Environ) -> None:
     announced = environ.get(LENGTH, 0) != 0 or environ.get("CONTENT_LENGTH") not in (None, "", "0")
     if not announced and "HTTP_TRANSFER_ENCODING" not in environ:
         return
+    if not _drains.acquire(blocking=False):
+        request.close_connection = True
+        return
     try:
-        while left > 0 and (data := body.read(1 << 16)):
-            left -= len(data)
+        with patience.within(request.conn.socket, DRAINED_S, socket.SHUT_RD):
+            while left > 0 and (data := body.read(1 << 16)):
+                left -= len(data)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody will need it
         left = 0
+    finally:
+        _drains.release()
     if left <= 0 or getattr(body, "remaining", False):
         request.close_connection = True

@@ -9,6 +9,7 @@ import hashlib
 import os
 import select
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 from api_rig import ApiRig
 from dav_rig import DavRig, serving
+from mlp_hub.dav.__main__ import THREADS
 from mlp_hub.executors.mounted.sizes import length_of
 from waiting import PATIENCE_S, wait_for
 
@@ -221,6 +223,35 @@ def test_attacks_a_put_that_drips_over_http_is_ended_and_leaves_nothing(
         now = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"]
         assert now == before, "what was kept for it is given back"
         assert quick.ask("PUT", f"{data}/f", b"after").status == 204
+
+
+def test_attacks_bodies_of_nobody_that_drip_leave_threads_to_others(dav: DavRig, data: str) -> None:
+    with contextlib.ExitStack() as opened:
+        wires = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", dav.port))) for _ in range(THREADS + 10)
+        ]
+        for wire in wires:
+            head = f"PUT {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer nobodys\r\nContent-Length: 1000000\r\n\r\nx"
+            wire.sendall(head.encode())
+        drips = threading.Event()
+
+        def drip() -> None:
+            while not drips.wait(0.1):
+                for wire in wires:
+                    with contextlib.suppress(OSError):
+                        wire.sendall(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert dav.ask("PUT", f"{data}/f", b"mine").status == 201
+            wait_for(
+                lambda: sum(not select.select([wire], [], [], 0)[0] for wire in wires) <= 16,
+                message="for the others to have their answer",
+            )
+        finally:
+            drips.set()
+            dripping.join()
 
 
 def answer_to_drips(wire: socket.socket, drip: bytes) -> bytes:

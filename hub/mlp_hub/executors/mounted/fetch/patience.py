@@ -17,18 +17,23 @@ class Patience:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, look_s: float = LOOK_S) -> None:
         self._clock, self._look_s = clock, look_s
-        self._due: dict[int, tuple[float, socket.socket]] = {}
+        self._due: dict[int, tuple[float, socket.socket, int]] = {}
         self._lock = threading.Lock()
         self._looking = False
 
     @contextlib.contextmanager
-    def within(self, line: socket.socket | None, seconds: float) -> Iterator[None]:
-        """Have what this waits for be over in so many seconds: it finds the connection ended then. None: nothing is waited for."""
+    def within(
+        self, line: socket.socket | None, seconds: float, how: int = socket.SHUT_RDWR
+    ) -> Iterator[None]:
+        """Have what this waits for be over in so many seconds: it finds the connection ended then, or as much of it as `how` says.
+
+        None: nothing is waited for.
+        """
         if line is None:
             yield
             return
         with self._lock:
-            self._due[id(line)] = self._clock() + seconds, line
+            self._due[id(line)] = self._clock() + seconds, line, how
             begins, self._looking = not self._looking, True
         if begins:
             threading.Thread(target=self._look, name="patience", daemon=True).start()
@@ -43,13 +48,13 @@ class Patience:
             time.sleep(self._look_s)
             with self._lock:
                 now = self._clock()
-                late = [line for due, line in self._due.values() if due < now]
+                late = [(line, how) for due, line, how in self._due.values() if due < now]
                 self._looking = bool(self._due)
                 if not self._looking:
                     return
-            for line in late:
+            for line, how in late:
                 with contextlib.suppress(OSError):
-                    line.shutdown(socket.SHUT_RDWR)
+                    line.shutdown(how)
 
 
 patience = Patience()
