@@ -228,7 +228,8 @@ def test_attacks_a_put_that_drips_over_http_is_ended_and_leaves_nothing(
 def test_attacks_bodies_of_nobody_that_drip_leave_threads_to_others(dav: DavRig, data: str) -> None:
     with contextlib.ExitStack() as opened:
         wires = [
-            opened.enter_context(socket.create_connection(("127.0.0.1", dav.port))) for _ in range(THREADS + 10)
+            opened.enter_context(socket.create_connection(("127.0.0.1", dav.port)))
+            for _ in range(THREADS + 10)
         ]
         for wire in wires:
             head = f"PUT {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer nobodys\r\nContent-Length: 1000000\r\n\r\nx"

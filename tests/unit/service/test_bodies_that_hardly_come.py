@@ -21,7 +21,7 @@ from mlp_hub.dav.service import Access, ServiceAnswer
 from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
 from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
 from mlp_hub.executors.mounted.fetch import addresses
-from mlp_hub.executors.mounted.fetch.patience import Patience
+from mlp_hub.executors.mounted.fetch.patience import ConnectionPatience
 from waiting import PATIENCE_S
 
 PIECE = 1 << 18
@@ -139,9 +139,9 @@ def test_attacks_an_endpoint_that_drips_is_left_after_a_while(
 ) -> None:
     endpoint = Endpoint(begins, drips)
     monkeypatch.setattr(addresses, "HEAD_S", 0.2)
-    monkeypatch.setattr(addresses, "patience", Patience(look_s=0.02))
+    monkeypatch.setattr(addresses, "patience", ConnectionPatience(look_s=0.02))
     monkeypatch.setattr(source, "PAGE_S", 0.2)
-    monkeypatch.setattr(source, "patience", Patience(look_s=0.02))
+    monkeypatch.setattr(source, "patience", ConnectionPatience(look_s=0.02))
     said = {
         "url": f"http://{endpoint.host}/",
         "host": endpoint.host,
@@ -161,7 +161,7 @@ def test_attacks_a_file_that_drips_is_cut(monkeypatch: pytest.MonkeyPatch) -> No
     endpoint = Endpoint(OK + b"Content-Length: 1000000\r\n\r\n", b"x")
     monkeypatch.setattr(source, "SPARE_S", 0.2)
     monkeypatch.setattr(source, "LOWEST", 1e9)
-    monkeypatch.setattr(source, "patience", Patience(look_s=0.02))
+    monkeypatch.setattr(source, "patience", ConnectionPatience(look_s=0.02))
     client = addresses.client([endpoint.host], certifi.where())
     answer = client.urlopen("GET", f"http://{endpoint.host}/", preload_content=False, retries=False)
     file = SourceFile(lambda _: SourceAnswer(answer, endpoint.host, ""), 1_000_000)
@@ -173,7 +173,7 @@ def test_attacks_a_file_that_drips_is_cut(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_comes_in_time_is_left_alone() -> None:
-    patience = Patience(look_s=0.01)
+    patience = ConnectionPatience(look_s=0.01)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         for _ in range(3):

@@ -12,7 +12,7 @@ LOOK_S = 1.0
 """Tuning: seconds between two looks at what is waited for."""
 
 
-class Patience:
+class ConnectionPatience:
     """Ends connections on which something did not come in time, whatever came of it. Its thread lives as long as somebody waits."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, look_s: float = LOOK_S) -> None:
@@ -57,5 +57,5 @@ class Patience:
                     line.shutdown(how)
 
 
-patience = Patience()
+patience = ConnectionPatience()
 """Of all connections of this process."""
