@@ -108,8 +108,8 @@ def shown(found: Json) -> Sentences:
         lines += [say("Image: {image}", image=about["image"]), say("Use it: {command}", command=use)]
     if about.get("shared_with"):
         lines.append(say("The same files as: {names}", names=", ".join(about["shared_with"])))
-    if about.get("jobs"):
-        lines.append(say("Used by: {names}", names=", ".join(about["jobs"])))
+    if users := [*(about.get("jobs") or ()), *(about.get("servers") or ())]:
+        lines.append(say("Used by: {names}", names=", ".join(users)))
     if packages:
         lines.append(says("1 package:", "{n} packages:", len(packages)))
         lines += [f"  {package}=={version}" for package, version in packages.items()]

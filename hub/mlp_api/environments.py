@@ -48,7 +48,8 @@ class EnvironmentInfo(Response):
 
     `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
     that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
-    charged once. `jobs` have not ended and use it. `message` says why it is in error.
+    charged once. `jobs` have not ended and use it; `servers` are the notebook servers that run and were started with it. `message` says why
+    it is in error.
 
     One of an `image` is ready at once, has no packages that are known here and no size; its `lock` is the digest that it was named with,
     empty where it was named by a tag.
@@ -63,6 +64,7 @@ class EnvironmentInfo(Response):
     lock: str
     shared_with: list[str]
     jobs: list[str]
+    servers: list[Text]
     message: Text
     created_at: datetime
     image: str | None

@@ -299,7 +299,10 @@ class Usage(Response):
 
 
 class ResourceRequestTry(Request):
-    """Try to hold (request) or to give back (release) an amount."""
+    """Try to hold (request) or to give back (release) an amount.
+
+    `environment` is the `uid` of the one that a notebook server is started with, as `GET /users/{user}:spawn` has it.
+    """
 
     id: Annotated[str, Meta(min_length=1, max_length=255)]
     applier: Literal["dm", "jm", "am", "mm", "sp"]
@@ -313,6 +316,7 @@ class ResourceRequestTry(Request):
     user: str = ""
     holder: Annotated[str, Meta(max_length=255)] = ""
     node: str | None = None
+    environment: Annotated[str, Meta(max_length=26)] | None = None
 
 
 class ResourceRequestKey(Request):

@@ -214,12 +214,21 @@ class ServerStop(Response):
     why: str = ""
 
 
+class SpawnEnvironment(Response):
+    """An environment that notebook servers of a tenant may be started with: the `image` of their pods, else the `kernel` of new notebooks."""
+
+    uid: str
+    name: str
+    image: str | None
+    kernel: str | None
+
+
 class SpawnRoom(Response):
     """What is left of a tenant's quota: cpu in cores, ram in MiB, gpu in devices. Null quotas: what the nodes have.
 
     `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow`: what others leave idle now and it may have besides. `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
     borrowed it (`back_from`). `network` is what the tenant says of its jobs and notebooks, null where it says nothing, and
-    `job_network` what its jobs have: `none` or `outbound`.
+    `job_network` what its jobs have: `none` or `outbound`. `environments` are those that are ready, by name.
     """
 
     cpu: float | None
@@ -236,6 +245,7 @@ class SpawnRoom(Response):
     back_from: list[str]
     network: str | None
     job_network: str
+    environments: list[SpawnEnvironment]
 
 
 class Keeping(Response):

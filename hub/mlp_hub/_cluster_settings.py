@@ -51,7 +51,7 @@ class ClusterSettings:
     kubernetes_prewarmed: int = setting(
         3,
         "Images, at most, that all nodes are to have before somebody waits for them: that of notebooks, and those that jobs of "
-        "the last week used most. 0: none; a cluster of one node has none.",
+        "the last week, and notebook servers with an environment, used most. 0: none; a cluster of one node has none.",
         kind="int",
         unit="images",
         low=0,

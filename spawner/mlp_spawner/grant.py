@@ -10,6 +10,7 @@ class Grant:
     """Room in a tenant's quota and what goes with it: `cpu` in cores, `ram` in MiB, `network` none or outbound.
 
     `gpu` are whole devices of `gpu_kind`, of any where that is empty. `number` tells users apart where each needs a uid of its own.
+    `environment` is the tenant's that was chosen, empty where it is the platform's: its `image`, or its `kernel` for new notebooks.
     """
 
     tenant: str = ""
@@ -19,3 +20,6 @@ class Grant:
     network: str = "none"
     gpu: int = 0
     gpu_kind: str = ""
+    environment: str = ""
+    image: str = ""
+    kernel: str = ""

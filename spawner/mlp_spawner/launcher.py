@@ -11,8 +11,14 @@ import gc
 import os
 import socket
 import sys
+from importlib.util import find_spec
 from typing import Any
 
+NEEDED = ("jupyterhub", "jupyterlab")
+"""Given: packages without which an image starts no server; `pod_states` has the same."""
+LACKS = 78
+"""Given: exit status of an image that lacks one of them, which it names in its last word to the cluster; `pod_states` has the same."""
+_LAST_WORD = "/dev/termination-log"
 # where the kernel counts what it killed for lack of memory, as a pod sees it
 _MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
@@ -26,6 +32,7 @@ def main() -> None:
     if "MLP_LISTEN_FD" in os.environ:
         _take_socket(int(os.environ.pop("MLP_LISTEN_FD")))
     else:
+        _check_image()
         _settle_in_pod()
 
     from jupyterhub.singleuser import main as run  # noqa: PLC0415
@@ -33,6 +40,15 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     run()
+
+
+def _check_image() -> None:
+    """End at once where the image is none for a server: what is missing is told in words."""
+    missing = " ".join(name for name in NEEDED if find_spec(name) is None)
+    if missing:
+        with open(_LAST_WORD, "w") as file:  # noqa: PTH123 - a path of the cluster's
+            file.write(missing)
+        sys.exit(LACKS)
 
 
 def _settle_in_pod() -> None:

@@ -11,16 +11,18 @@ from typing import Any
 from mlp_language.message import NOTHING, Message, msg, msgs
 from mlp_language.render import ENGLISH, Reader, render
 from mlp_spawner.errors import OptionsError
-from mlp_spawner.service import Account, Room
+from mlp_spawner.service import Account, Room, ServerEnvironment
 
 CPU_MIN = 0.1  # cores
 RAM_MIN = 100  # MiB
 CPU_MAX = 1_000_000.0
 RAM_MAX = 1_000_000_000
 GPU_MAX = 64
-FIELDS = ("tenant", "cpu", "ram")
+FIELDS = ("tenant", "cpu", "ram", "environment")
 GPU_FIELDS = ("gpu", "gpu_kind")
 """Given: what may be chosen besides where servers can have GPUs."""
+NO_ENVIRONMENTS: Mapping[str, Sequence[ServerEnvironment]] = {}
+"""Given: none to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Choice:
     ram: int
     gpu: int = 0
     gpu_kind: str = ""
+    environment: ServerEnvironment | None = None
 
 
 def fields_of(*, gpus: bool) -> tuple[str, ...]:
@@ -74,8 +77,8 @@ def form(
     if ended:
         parts.insert(0, f'<p class="alert alert-warning" id="mlp-ended" role="alert">{say(ended)}</p>')
     tenants = account.tenants
+    chosen = last.get("tenant") if last.get("tenant") in tenants else account.default_tenant
     if len(tenants) > 1:
-        chosen = last.get("tenant") if last.get("tenant") in tenants else account.default_tenant
         options = "".join(
             f'<option value="{escape(t)}"{" selected" if t == chosen else ""}>'
             f"{say(msg('{tenant}: {room}', tenant=t, room=_room(account.room.get(t))))}</option>"
@@ -98,6 +101,7 @@ def form(
             "waits until that has ended."
         )
         parts.append(f'<p class="form-text" id="mlp-back">{say(back)}</p>')
+    parts += _environments(account, environment_in(last), str(chosen), say)
     cpu = _or(last.get("cpu"), defaults.cpu)
     ram = _or(last.get("ram"), defaults.ram)
     label, text = say(msg("CPU (cores)")), say(msg("A share: idle cores may be used."))
@@ -110,6 +114,51 @@ def form(
         parts.append(f'<p class="form-text" id="mlp-network">{say(said)}</p>')
     parts.append("</fieldset>")
     return "".join(parts)
+
+
+def _environments(account: Account, last: str, tenant: str, say: Callable[[Message], str]) -> Iterator[str]:
+    """Return the field for the environment: each name once, with the teams that have it where there are several to choose from."""
+    found: dict[str, list[str]] = {}
+    kernels = False
+    for team in account.tenants:
+        for each in account.room.get(team, Room()).environments:
+            found.setdefault(each.name, []).append(team)
+            kernels = kernels or each.kernel is not None
+    kept = last if tenant in found.get(last, ()) else ""
+    if last and not kept:
+        gone = msg(
+            "Environment {name}, which your last server had, is not there for team {tenant} any more. The server starts with the platform's "
+            "unless you choose another.",
+            name=last,
+            tenant=tenant,
+        )
+        yield f'<p class="alert alert-warning" id="mlp-environment-gone" role="alert">{say(gone)}</p>'
+    if not found:
+        return
+    names = [("", say(msg("the platform's")))]
+    for name, teams in found.items():
+        several = msg("{name} (team {tenants})", name=name, tenants=tuple(teams))
+        names.append((name, say(several) if len(account.tenants) > 1 else escape(name)))
+    choices = "".join(
+        f'<option value="{escape(name)}"{" selected" if name == kept else ""}>{text}</option>'
+        for name, text in names
+    )
+    text = say(
+        msg("New notebooks begin with its packages; each notebook can change its kernel.")
+        if kernels
+        else msg("The image that the server runs in.")
+    )
+    yield (
+        f'<div class="mb-3"><label class="form-label" for="mlp-environment">{say(msg("Environment"))}</label>'
+        f'<select class="form-select" id="mlp-environment" name="environment" aria-describedby="mlp-environment-help">{choices}'
+        f'</select><div class="form-text" id="mlp-environment-help">{text}</div></div>'
+    )
+
+
+def environment_in(stored: Mapping[str, Any]) -> str:
+    """Return the environment that options name, which came from whichever way; empty where that is the platform's, or is no name."""
+    found = stored.get("environment")
+    return found if isinstance(found, str) else ""
 
 
 def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], str]) -> Iterator[str]:
@@ -219,7 +268,7 @@ def from_form(data: Mapping[str, Sequence[Any]], *, gpus: bool = False) -> dict[
         text = str(values[0]).strip() if values else ""
         if not text:
             continue
-        found[name] = text if name in {"tenant", "gpu_kind"} else _parse(name, text)
+        found[name] = text if name in {"tenant", "gpu_kind", "environment"} else _parse(name, text)
     return found
 
 
@@ -248,8 +297,12 @@ def choose(
     default_tenant: str,
     *,
     gpus: bool = False,
+    environments: Mapping[str, Sequence[ServerEnvironment]] = NO_ENVIRONMENTS,
 ) -> Choice:
-    """Check the options, from whichever way they came, and fill in what was left out."""
+    """Check the options, from whichever way they came, and fill in what was left out.
+
+    `environments`: what servers of each tenant may be started with, as the service has it; all else of one than its name is taken from there.
+    """
     for name in options:
         if name not in fields_of(gpus=gpus):
             raise OptionsError(_unknown(name, gpus=gpus))
@@ -288,7 +341,32 @@ def choose(
         raise OptionsError(
             msg("gpu_kind is {given}; it must be the name of a kind of GPU", given=repr(str(kind)[:40]))
         )
-    return Choice(tenant, float(cpu), ram, gpu, kind if gpu else "")
+    environment = _environment(options.get("environment"), tenant, environments.get(tenant, ()))
+    return Choice(tenant, float(cpu), ram, gpu, kind if gpu else "", environment)
+
+
+def _environment(given: Any, tenant: str, there: Sequence[ServerEnvironment]) -> ServerEnvironment | None:
+    """Return the environment of a tenant that was chosen, None where that is the platform's."""
+    if given is None or given == "":
+        return None
+    found = next((each for each in there if each.name == given), None)
+    if found is None:
+        shown, names = repr(str(given)[:60]), tuple(each.name for each in there)
+        raise OptionsError(
+            msg(
+                "team {tenant} has no environment {given} that is ready; it has: {names}",
+                tenant=tenant,
+                given=shown,
+                names=names,
+            )
+            if names
+            else msg(
+                "team {tenant} has no environment {given} that is ready, nor any other; leave it out for the platform's",
+                tenant=tenant,
+                given=shown,
+            )
+        )
+    return found
 
 
 def _unknown(name: str, *, gpus: bool) -> Message:

@@ -153,7 +153,7 @@ def _container(
     argv = ["python", "-P", "-c", _LAUNCHER, f"--ServerApp.port={NOTEBOOK_PORT}", *pod.args]
     return {
         **configured,
-        "image": installation.image,
+        "image": grant.image or installation.image,
         "imagePullPolicy": installation.pull_policy,
         "command": argv,
         "args": [],

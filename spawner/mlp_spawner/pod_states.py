@@ -17,6 +17,11 @@ _NO_IMAGE = {"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "Image
 _NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 _NOT_YET = "failed to sync "
 """Given: how a node begins to say that it has not heard of a secret or config map within its time; it asks again by itself."""
+NEEDED = ("jupyterhub", "jupyterlab")
+"""Given: packages that a server's image must have; `launcher` has the same."""
+LACKS = 78
+"""Given: exit status with which `launcher` says that one of them is missing, and its last word which."""
+_NO_PROGRAM = {"StartError", "ContainerCannotRun"}
 _OVER = {"Succeeded", "Failed"}
 _DELETED = msg("The notebook server's pod was deleted in the cluster, not by the hub. Start it again")
 
@@ -88,9 +93,17 @@ def pod_of(found: Object) -> Pod:
     )
 
 
-def hopeless(pod: Pod) -> Message:
-    """Say why a pod can never come up; nothing where it may."""
+def hopeless(pod: Pod, environment: str = "") -> Message:
+    """Say why a pod can never come up, of an environment where its image is that one's; nothing where it may."""
     why = pod.said or pod.waiting
+    if pod.waiting in _NO_IMAGE and environment:
+        return msg(
+            "The image {image} of environment {name} cannot be had: {why}. Start the server with another environment, or "
+            "delete this one and create it again, of an image that the cluster's nodes can pull",
+            image=pod.image,
+            name=environment,
+            why=_short(why),
+        )
     if pod.waiting in _NO_IMAGE:
         return msg(
             "The image {image} of the notebook server cannot be had: {why}. An administrator of the hub can mend that",
@@ -180,6 +193,28 @@ def why_no_start(pod: Pod | None, ram_mib: int, tail: str) -> Message:
             tail=_short(tail),
         )
     return msg("The notebook server ended while it started: {how}.", how=how)
+
+
+def why_no_environment(pod: Pod, environment: str, ram_mib: int, tail: str) -> Message:
+    """Say the same of a server whose image is that of an environment: what the image lacks, and what one that will do has."""
+    if pod.exit is None or pod.exit.reason == "OOMKilled" or _ended_from_outside(pod):
+        return why_no_start(pod, ram_mib, tail)
+    missing = tuple(name for name in NEEDED if name in pod.exit.said.split())
+    if pod.exit.code == LACKS and missing:
+        why = msg("it lacks {packages}", packages=missing)
+    elif pod.exit.reason in _NO_PROGRAM:
+        why = msg("it has no Python that can be started as python ({said})", said=_short(pod.exit.said))
+    elif tail:
+        why = msg("it ended with status {code}, and said: {tail}", code=pod.exit.code, tail=_short(tail))
+    else:
+        why = msg("it ended with status {code}", code=pod.exit.code)
+    return msg(
+        "The image {image} of environment {name} starts no notebook server: {why}. Such an image has Python 3.11 or later, JupyterHub and "
+        "JupyterLab: make it from the hub's notebook image. Until then start the server with another environment; jobs can have this one",
+        image=pod.image,
+        name=environment,
+        why=why,
+    )
 
 
 def exit_status(pod: Pod | None) -> int:

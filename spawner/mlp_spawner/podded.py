@@ -224,13 +224,18 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
 
     async def _check(self, watch: PodWatch, pod: Pod, waited_s: float) -> None:
         """Raise ServerFailed where the pod can never come up."""
-        if why := pod_states.hopeless(pod):
+        environment = self.grant.environment
+        if why := pod_states.hopeless(pod, environment):
             raise ServerFailed(sentence(why))
         if pod.unplaced and not pod.unbound and waited_s > self.node_patience_s:
             raise ServerFailed(sentence(pod_states.no_node(pod)))
         if pod.over:
             tail = await self._tail(watch)
-            raise ServerFailed(sentence(pod_states.why_no_start(pod, self.grant.ram, tail)))
+            if environment:
+                why = pod_states.why_no_environment(pod, environment, self.grant.ram, tail)
+            else:
+                why = pod_states.why_no_start(pod, self.grant.ram, tail)
+            raise ServerFailed(sentence(why))
 
     async def _tail(self, watch: PodWatch) -> str:
         """Return the last lines of the server's output."""

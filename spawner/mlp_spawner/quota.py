@@ -121,6 +121,11 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         found: Message = getattr(super(), "how_it_ended", UNSAID)
         return found
 
+    @property
+    def environment_name(self) -> str:
+        """The environment that the server was started with; empty where that is the platform's. The pages show it."""
+        return options.environment_in(self.user_options or {})
+
     # ----------------------------------------------------------------------- options
 
     async def _form(self) -> str:
@@ -170,6 +175,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                     account.tenants,
                     account.default_tenant,
                     gpus=self.gives_gpus,
+                    environments={tenant: room.environments for tenant, room in account.room.items()},
                 )
             except OptionsError as error:
                 raise ServerRefused(sentence(error.message), "options", 400) from error
@@ -190,7 +196,8 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     async def _take(self, choice: options.Choice) -> None:
         user = self.user.name
         holder = f"{user}'s notebook" + (f" {self.name}" if self.name else "")
-        amount = Amount(choice.tenant, choice.cpu, choice.ram, choice.gpu, choice.gpu_kind)
+        environment = "" if choice.environment is None else choice.environment.uid
+        amount = Amount(choice.tenant, choice.cpu, choice.ram, choice.gpu, choice.gpu_kind, environment)
         try:
             async with debts.paying:
                 await self._holding.give_back()
@@ -206,8 +213,18 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     def _give(self, choice: options.Choice, account: Account) -> None:
         network = account.room.get(choice.tenant, Room()).network or self.network
+        chosen = choice.environment
         self.grant = Grant(
-            choice.tenant, choice.cpu, choice.ram, account.number, network, choice.gpu, choice.gpu_kind
+            choice.tenant,
+            choice.cpu,
+            choice.ram,
+            account.number,
+            network,
+            choice.gpu,
+            choice.gpu_kind,
+            environment="" if chosen is None else chosen.name,
+            image="" if chosen is None else chosen.image or "",
+            kernel="" if chosen is None else chosen.kernel or "",
         )
         self.cpu_limit, self.mem_limit = choice.cpu, choice.ram * 2**20
 

@@ -50,7 +50,9 @@ def spec(
     links = tuple(Link(f"/etc/{name}", str(HERE / "etc" / name)) for name in ("ipython", "jupyter"))
     # -P: the launcher's own directory must not be searched for modules
     launcher = (who.python, "-P", str(HERE / "launcher.py"))
-    argv = (*launcher, "--ServerApp.sock=/handed-in", f"--HubAuth.cache_max_age={SESSIONS_BELIEVED_S}", *args)
+    own = [f"--MappingKernelManager.default_kernel_name={grant.kernel}"] if grant.kernel else []
+    sessions = f"--HubAuth.cache_max_age={SESSIONS_BELIEVED_S}"
+    argv = (*launcher, "--ServerApp.sock=/handed-in", sessions, *own, *args)
     return SandboxSpec(
         id=f"notebook-{who.user}-{paths.server or 'default'}",
         argv=argv,

@@ -25,8 +25,23 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
+def _room_of(told: Mapping[str, Any]) -> Room:
+    environments = tuple(ServerEnvironment(**each) for each in told["environments"])
+    return Room(**{**told, "environments": environments})
+
+
 def _preferences(user: str) -> str:
     return f"/users/{quote(user, safe='')}/preferences"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEnvironment:
+    """An environment of a tenant that is ready: the `image` of pods, else the `kernel` that new notebooks begin with."""
+
+    uid: str
+    name: str
+    image: str | None = None
+    kernel: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +50,7 @@ class Room:
 
     `cpu_borrow`, `ram_borrow`: what others leave idle and a server may have besides. `cpu_back`, `ram_back`: what a server may have besides, by taking back what the tenants `back_from` borrowed.
     `network` is what the tenant says of its jobs and notebooks, None where it says nothing; `job_network` what its jobs have.
+    `environments` are the tenant's that servers may be started with.
     """
 
     cpu: float | None = None
@@ -51,6 +67,7 @@ class Room:
     back_from: Sequence[str] = ()
     network: str | None = None
     job_network: str = "none"
+    environments: Sequence[ServerEnvironment] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +82,17 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What is asked of the ledger: cpu in cores, ram in MiB, gpu in devices, of any kind where none is named."""
+    """What is asked of the ledger: cpu in cores, ram in MiB, gpu in devices, of any kind where none is named.
+
+    `environment` is the uid of the one that the server has besides, empty where it has the platform's.
+    """
 
     tenant: str
     cpu: float
     ram: int
     gpu: float = 0
     gpu_kind: str = ""
+    environment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +112,7 @@ class ServiceClient:
         tenants = tuple(found["tenants"])
         # one may have left the tenant that one once made the default
         default = found["default_tenant"] if found["default_tenant"] in tenants else tenants[0]
-        room = {name: Room(**amounts) for name, amounts in found["room"].items()}
+        room = {name: _room_of(told) for name, told in found["room"].items()}
         return Account(found["number"], tenants, default, room)
 
     async def stopped_for(self, user: str) -> str:
@@ -160,6 +181,8 @@ class ServiceClient:
         body |= {"tenant": amount.tenant, "cpu": amount.cpu, "ram": amount.ram, "gpu": amount.gpu}  # type: ignore[dict-item]
         if amount.gpu_kind:
             body["gpu_kind"] = amount.gpu_kind
+        if amount.environment:
+            body["environment"] = amount.environment
         await self._call("PUT", "/resource_request:try", body)
 
     async def confirm(self, key: str) -> None:

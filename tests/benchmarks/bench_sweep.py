@@ -18,7 +18,7 @@ NAME = "sweep"
 ABOUT = (
     "the program of the sample 04-digits-sweep with 40 passes over the data in each of its 27 epochs, on a grid of 12 points, all to their end; the "
     "same points with --stop asha; 12 random points to their end; and Optuna's TPE with its ASHA alone, 12 trials one after another in one process "
-    "that imports once. Core-hours are what trials held of the quota, starts included; the share is that of ASHA in the grid's. What 200 trials cost "
+    "that imports once. As many trials run at a time as there are cores. Core-hours are what trials held of the quota, starts included; the share is that of ASHA in the grid's. What 200 trials cost "
     "the service is the processor time of a whole platform on simulated nodes, beside that of 200 jobs that report as much; Optuna, which a hub loads once, is loaded before"
 )
 PASSES = 40
@@ -76,7 +76,7 @@ def program() -> str:
 
 def run(context: Context) -> list[Figure]:
     """Run all four, one after the other."""
-    metric = {"metric": "accuracy", "goal": "max"}
+    metric = {"metric": "accuracy", "goal": "max", "parallel": os.cpu_count()}
     grid = _sweep(context, "grid", grid=GRID, **metric)
     asha = _sweep(context, "asha", grid=GRID, stop="asha", **metric)
     random = _sweep(context, "random", search=SEARCH, sampler="random", trials=TRIALS, **metric)

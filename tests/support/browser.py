@@ -17,7 +17,7 @@ from playwright.sync_api import TimeoutError as InVain
 
 from live_hub import PASSWORD, LiveHub
 from mlp_hub.proxy import node
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 SHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 FLAGS = [
@@ -30,7 +30,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-SLOW = 90_000
+SLOW = int(PATIENCE_S * 1000)
 """Milliseconds that a page may take on a small machine with much else to do."""
 AGAIN = 10_000
 """Milliseconds after which a key that had no effect is pressed again."""

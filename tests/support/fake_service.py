@@ -43,6 +43,8 @@ class State:
         ] = {}  # by user: so many tries are told that it waits for room that is being made
         self.calls: list[str] = []
         self.tenants: dict[str, list[str]] = {}
+        self.environments: dict[str, list[dict]] = {}
+        """By tenant: what its servers may be started with."""
         self.numbers: dict[str, int] = {}
         self.languages: dict[str, str] = {}
         self.addresses: dict[str, dict[str, list]] = {}
@@ -86,7 +88,7 @@ class Spawn(Base):
             tenants = s.tenants.get(user, ["default"])
             nothing = {"cpu": None, "cpu_free": None, "ram": None, "ram_free": None}
             back = {"cpu_borrow": 0.0, "ram_borrow": 0, "cpu_back": 0.0, "ram_back": 0, "back_from": []}
-            room = dict.fromkeys(tenants, nothing | back)
+            room = {name: nothing | back | {"environments": s.environments.get(name, [])} for name in tenants}
             told = {"number": number, "tenants": tenants, "default_tenant": tenants[0], "room": room}
             self.write(told)
 

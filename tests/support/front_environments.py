@@ -15,7 +15,7 @@ def environment(name: str, **change: Any) -> Json:
     return {
         "name": name, "tenant": "default", "user": "ann", "state": "ready", "size": 310 << 20,
         "packages": {"pandas": "3.0.2", "numpy": "2.4.1", "python-dateutil": "2.9.0", "six": "1.17.0", "tzdata": "2026.1"},
-        "lock": LOCK, "shared_with": [], "jobs": [], "message": "", "created_at": when(-86_400), "image": None, **change,
+        "lock": LOCK, "shared_with": [], "jobs": [], "servers": [], "message": "", "created_at": when(-86_400), "image": None, **change,
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,4 +38,5 @@ def made(gpus: Gpus | None = None, affinity: dict[str, Any] | None = None, **mor
         "env": {"A": "b"},
         "args": ["--x"],
     }
-    return fit(configured, AT, ServerPod(**(given | more)), GRANT, gpus)
+    of = {name: more.pop(name) for name in ("environment", "image") if name in more}
+    return fit(configured, AT, ServerPod(**(given | more)), replace(GRANT, **of), gpus)

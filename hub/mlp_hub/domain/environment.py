@@ -31,6 +31,8 @@ _SHOWN = 80
 """Safety: characters of a bad line that are repeated in the answer."""
 _KEY = 12
 """Given: characters of what tells files of one name apart."""
+_KERNEL = "mlp-env-"
+"""Contract: what the names of kernels of environments begin with; notebooks that were saved with one have it in them."""
 KIND = "environment"
 """Given: kind of what is stored of one, and of the work queue's key."""
 _FORMAT = "1"
@@ -112,6 +114,11 @@ def check_environment_move(environment: Environment, new: EnvironmentPhase) -> N
 def fold(name: str) -> str:
     """Return what two names that differ in case only have in common."""
     return name.lower()
+
+
+def kernel_of(name: str) -> str:
+    """Return the name by which Jupyter knows the kernel of an environment of packages."""
+    return f"{_KERNEL}{fold(name)}"
 
 
 def digest_of(lock: str) -> str:

@@ -84,6 +84,7 @@ class ResourceRequest:
     last: str = (
         "try"  # what moved it last (try, confirm, cancel, release, expire): a repeated call is known by it
     )
+    environment: str | None = None  # uid of the one that a notebook server is started with
 
     @property
     def uid(self) -> str:

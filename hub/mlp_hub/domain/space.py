@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NoReturn
 
 from mlp_hub.domain.errors import Reason, Refused
@@ -96,6 +98,12 @@ def point_of(grid: Grid, number: int) -> dict[str, Param]:
         number, at = divmod(number, len(values))
         point[name] = values[at]
     return {name: point[name] for name, _ in grid}
+
+
+@lru_cache(maxsize=64)
+def shuffled(size: int, seed: int) -> tuple[int, ...]:
+    """Return in which order the points of a grid are tried where that is left to chance: the same for the same seed, each point once."""
+    return tuple(random.Random(seed).sample(range(size), min(size, MOST_CHOICES)))  # noqa: S311 - keeps no secret
 
 
 def parse_array(text: str) -> tuple[tuple[int, ...], int | None]:

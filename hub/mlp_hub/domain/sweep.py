@@ -9,7 +9,7 @@ from enum import StrEnum
 from mlp_hub.domain import names
 from mlp_hub.domain.job import JobSpec, Param
 from mlp_hub.domain.machine import Machine
-from mlp_hub.domain.space import Grid, Space, point_of, size_of
+from mlp_hub.domain.space import Grid, Space, point_of, shuffled, size_of
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_TRIALS = 1000
@@ -83,12 +83,22 @@ class SweepSpec:
     parallel: int | None = None  # trials at a time, at most
     seed: int = 0
     array: bool = False  # then the grid is that of its indices
+    shuffled: bool = (
+        False  # its grid is gone through as chance and `seed` say, not in the order in which it was written
+    )
     submitted_from: SubmittedFrom | None = None  # kept with each trial
 
     @property
     def points(self) -> int | None:
         """How many points there are to try, None where they have no end."""
         return None if self.search else size_of(self.grid)
+
+    def point(self, number: int) -> dict[str, Param]:
+        """Return what the grid says of the trial of this number."""
+        if self.shuffled:
+            order = shuffled(size_of(self.grid), self.seed)
+            number = order[number % len(order)]
+        return point_of(self.grid, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +166,7 @@ class Sweep:
 
 def label_of(spec: SweepSpec, number: int) -> int:
     """Return what a trial is called by: its index in an array, else its number."""
-    return int(point_of(spec.grid, number)["index"]) if spec.array else number
+    return int(spec.point(number)["index"]) if spec.array else number
 
 
 def trial_name(spec: SweepSpec, number: int) -> str:

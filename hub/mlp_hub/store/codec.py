@@ -380,6 +380,7 @@ def request_row(request: ResourceRequest) -> Values:
         "holder": request.holder,
         "user": request.user,
         "last": request.last,
+        "environment": request.environment,
     }
 
 
@@ -399,6 +400,7 @@ def request_of(row: Any) -> ResourceRequest:
         kind=row.kind,
         shares=shares_of(row.shares),
         last=row.last,
+        environment=row.environment,
     )
 
 

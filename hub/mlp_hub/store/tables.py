@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0039"
+REVISION = "0040"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -333,6 +333,7 @@ resource_request = Table(
     Column("last", String(8), nullable=False),
     Column("holder", Text, nullable=False),
     Column("user", String(255), nullable=False),
+    Column("environment", String(26)),  # the one that a notebook server is started with
     Index(None, "tenant", "phase"),
     Index(None, "phase", "expires_at"),
 )

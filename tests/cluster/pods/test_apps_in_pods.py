@@ -30,6 +30,7 @@ from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.sandbox import open_shelf
 from mlp_hub.service.apps.probing import ReplicaProbe, answers_now
 from mlp_hub.service.apps.replicas import PROGRAM
+from object_stores import KEYS, real_store
 from waiting import PATIENCE_S, until, wait_for
 
 SERVES = Resources(cpu=500, ram=1024)
@@ -48,6 +49,7 @@ if rank == 0:
     os.makedirs("/workspace/ckpt/best", exist_ok=True)
     joblib.dump(model, "/workspace/ckpt/best/model.joblib")
 print("rank", rank, "of", size, "had", len(mine))
+print("names", sorted(p.name for p in mlp.data_path("names").rglob("*") if p.is_file()))
 """
 PULLS = """
 import os
@@ -186,7 +188,13 @@ def infer(hub: LiveHub, key: str, values: list[float]) -> list[float]:
 
 @pytest.mark.whole
 def test_from_a_dataset_by_mpi_and_a_model_to_an_app_and_back_to_nothing(kube: Kube, tmp_path: Path) -> None:
-    with InACluster(kube).hub(tmp_path / "home") as hub:
+    with (
+        real_store() as store,
+        InACluster(kube).hub(tmp_path / "home", MLP_DATA_ENDPOINTS=store.host) as hub,
+    ):
+        store.make("lab")
+        for name in ("x", "y", "deep/z"):
+            store.put("lab", f"names/{name}", b"of the store")
         hub.add_user("ann", "default")
         before = held(hub)
         ann = Person(hub, "ann", tmp_path / "laptop")
@@ -196,14 +204,21 @@ def test_from_a_dataset_by_mpi_and_a_model_to_an_app_and_back_to_nothing(kube: K
         (ann.home / "train.py").write_text(TRAINS)
 
         ann("data", "push", "points", "line")
+        hub.ok("PUT", "/users/ann/secrets/lab", "ann", {"keys": KEYS})
+        ann("data", "add", "s3://lab/names", "names", "--mode", "read-through", "--secret", "lab", "--endpoint", store.url)  # fmt: skip
+        wait_for(
+            lambda: hub.ok("GET", "/users/ann/datasets/names", "ann")["state"] == "ready",
+            message="for the source to be looked at",
+        )
         code = (ann.home / "train.py").read_text()
+        data = ["line", "ann/names/deep"]
         hub.submit(
-            "ann", "fit", code, runtime="mpi", workers=2, data=["line"], cpu=0.5, ram=512, tenant="default"
+            "ann", "fit", code, runtime="mpi", workers=2, data=data, cpu=0.5, ram=512, tenant="default"
         )
         hub.wait_phase("ann", "fit", "finished")
-        assert {f"rank {n} of 2 had 50" for n in (0, 1)} <= set(
-            (hub.log("ann", "fit", 0) + hub.log("ann", "fit", 1)).splitlines()
-        )
+        said = (hub.log("ann", "fit", 0) + hub.log("ann", "fit", 1)).splitlines()
+        assert {f"rank {n} of 2 had 50" for n in (0, 1)} <= set(said)
+        assert said.count("names ['z']") == 2, "of what is read through each rank has what the job named"
         ann("models", "register", "line", "jobs/fit/ckpt/best")
         wait_for(
             lambda: hub.ok("GET", "/users/ann/models/line", "ann")["state"] == "ready",
@@ -256,7 +271,7 @@ def test_from_a_dataset_by_mpi_and_a_model_to_an_app_and_back_to_nothing(kube: K
             message="for the app to be gone",
         )
         ann("models", "rm", "line")
-        for name in ("line", "made"):
+        for name in ("line", "made", "names"):
             ann("data", "rm", name)
         for job in ("fit", "pulls"):
             hub.ok("DELETE", f"/users/ann/jobs/{job}", "ann")

@@ -246,7 +246,7 @@ def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:
     rig.tenant("far", cpu=3, cohort="neighbours")
     room = rig.ask("GET", "/users/lea:spawn", token=rig.spawner).json["room"]
     nothing_back = {"cpu_borrow": 0.0, "ram_borrow": 0, "cpu_back": 0.0, "ram_back": 0, "back_from": []}
-    network = {"network": None, "job_network": "none"}
+    network = {"network": None, "job_network": "none", "environments": []}
     near = {
         "cpu": 1.0,
         "cpu_free": 1.0,
@@ -281,7 +281,7 @@ def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
     assert set(info["room"]["red"]) == {
         *("cpu", "cpu_free", "ram", "ram_free", "gpu", "gpu_free", "gpu_kinds"),
         *("cpu_borrow", "ram_borrow", "cpu_back", "ram_back", "back_from"),
-        *("network", "job_network"),
+        *("network", "job_network", "environments"),
     }
     key = {"id": "ann-server", "applier": "sp"}
     asked = {**key, "request_type": "request", "tenant": "red", "cpu": 1, "ram": 100, "user": "ann"}

@@ -4,113 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import os
 import stat
 import sys
 import tarfile
 import threading
-import zipfile
-from base64 import urlsafe_b64encode
-from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 import environment_rig
+from environment_factory import OWNER, PLACE, Factory
 from mlp_hub import sandbox
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.workspace import Extent, Space, StoredPlace
-from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
 
-PLACE = StoredPlace("environment", "red", "tools-abc", "red")
-OWNER = 300_007 if environment_rig.ROOT else None
 RUNS = "import pathlib; pathlib.Path('/mlp/env/ran').write_text('ran')"
-
-
-class Steps:
-    """Steps that take note of all."""
-
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.spaces: list[Space] = []
-        self.full = False
-        self.lines = ""
-        self.stopped: BaseException | None = None
-        self.still = 0  # how often it goes on before that
-
-    def admit(self, size: int) -> None:
-        self.sizes.append(size)
-
-    def leaves(self, space: Space) -> None:
-        self.spaces.append(space)
-        if self.full:
-            raise Refused(Reason.DISK_FULL, msg("full"))
-
-    def told(self, lines: str) -> None:
-        self.lines = lines
-
-    def goes_on(self) -> None:
-        if self.stopped and not self.still:
-            raise self.stopped
-        self.still = max(self.still - 1, 0)
-
-
-class Factory:
-    """Makes environments of the packages in one directory."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.wheels = root, root / "wheels"
-        self.wheels.mkdir(mode=0o755)
-        root.chmod(0o755)
-        index = PackageIndex(
-            {"UV_FIND_LINKS": str(self.wheels), "UV_NO_INDEX": "1", "UV_OFFLINE": "1"}, (str(self.wheels),)
-        )
-        self.directories = Directories(root / "homes", root / "jobs")
-        self.maker = LocalEnvironments(root / "builds", self.directories, Fence(), sys.executable, index)
-        self.steps = Steps()
-
-    @property
-    def top(self) -> Path:
-        return self.directories.stored(PLACE)
-
-    def wheel(self, name: str, files: Mapping[str, str]) -> None:
-        """Put a wheel beside the others."""
-        about = f"{name}-1.0.dist-info"
-        every = {
-            **files,
-            f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
-            f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        }
-        record = "".join(f"{path},{_digest(text)},{len(text)}\n" for path, text in every.items())
-        with zipfile.ZipFile(self.wheels / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
-            for path, text in {**every, f"{about}/RECORD": f"{record}{about}/RECORD,,\n"}.items():
-                wheel.writestr(path, text)
-
-    def lock(self, requirements: str) -> str:
-        return asyncio.run(self.maker.lock(PLACE, requirements, OWNER, epoch=1, steps=self.steps))
-
-    def make(self, requirements: str) -> Extent:
-        lock = self.lock(requirements)
-        return asyncio.run(self.maker.install(PLACE, lock, OWNER, epoch=1, steps=self.steps))
-
-    def is_clean(self) -> bool:
-        """Whether nothing is left of what was being made."""
-        return not any((self.root / "builds").iterdir()) and not any(
-            (self.top.parent / ".arriving").iterdir()
-        )
-
-
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return "sha256=" + urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.datasets import DatasetCreate, DatasetHeartbeat, DatasetSource
 from mlp_api.jobs import Resubmit
 from mlp_api.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
@@ -64,6 +64,21 @@ def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None
             "there is no dataset cats",
         )
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
+
+    play(tmp_path, story)
+
+
+@pytest.mark.parametrize(("mode", "words"), [("copy", "being copied"), ("read-through", "being looked at")])
+def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
+    tmp_path: Path, mode: str, words: str
+) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.platform.datasets.create("ann", DatasetCreate(name="pets", size=0, source=DatasetSource(url="s3://photos/pets", mode=mode)))  # fmt: skip
+        said = await refusal(rig.submit("train", data=["pets"]))
+        assert said == (
+            Reason.WRONG_STATE,
+            f"dataset pets is {words}; a job can read it once it is ready",
+        )
 
     play(tmp_path, story)
 

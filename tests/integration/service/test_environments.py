@@ -26,7 +26,7 @@ from environment_rig import (
     with_maker,
 )
 from mlp_api.jobs import Resubmit
-from mlp_api.types import TenantCreate
+from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.environment import digest_of
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
@@ -167,6 +167,124 @@ def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path: Path
         assert "environment tools was made of other packages when digits ran" in str(exactly.message)
 
     story(tmp_path, told)
+
+
+async def server(rig: Rig, environment: str, tenant: str = "default", user: str = "ann") -> None:
+    """Start a notebook server with an environment, as the spawner does."""
+    there = (await rig.platform.environments.for_servers([tenant]))[tenant]
+    uid = next((each.uid for each in there if each.name == environment), environment)
+    key = ResourceRequestKey(id=f"{user}/", applier="sp")
+    asked = ResourceRequestTry(
+        id=key.id, applier="sp", request_type="request", tenant=tenant, cpu=0.1, ram=100, user=user,
+        holder=f"{user}'s notebook", environment=uid,
+    )  # fmt: skip
+    await rig.platform.ledger.try_(asked)
+    await rig.platform.ledger.confirm(key)
+
+
+async def server_ended(rig: Rig, user: str = "ann") -> None:
+    released = ResourceRequestTry(id=f"{user}/", applier="sp", request_type="release")
+    await rig.platform.ledger.try_(released)
+    await rig.platform.ledger.confirm(ResourceRequestKey(id=f"{user}/", applier="sp"))
+
+
+def test_one_that_a_server_was_started_with_is_not_deleted_before_that_has_ended(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        del maker
+        for name in ("tools", "other"):
+            await create(rig, name)
+            await at_rest(rig, name)
+        await server(rig, "tools")
+        assert [str(each) for each in (await detail(rig)).environment.servers] == ["ann's notebook"]
+        assert (await detail(rig, "other")).environment.servers == []
+        refused = await refusal(delete(rig))
+        assert refused.reason is Reason.CONFLICT
+        assert "environment tools is used by ann's notebook, which was started with it" in str(
+            refused.message
+        )
+        await delete(rig, "other")
+        await gone(rig, "other")
+        await server_ended(rig)
+        await delete(rig)
+        await gone(rig)
+
+    story(tmp_path, told)
+
+
+def test_a_server_gets_none_but_those_of_its_team_that_are_ready(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
+        await create(rig, "theirs", tenant="red")
+        await at_rest(rig, "theirs", "red")
+        maker.fails.append(unresolvable())
+        await create(rig, "broken")
+        await at_rest(rig, "broken")
+        with maker.held("install") as waits:
+            await create(rig, "young")
+            await until(waits, what="its installation to begin")
+            offered = await rig.platform.environments.for_servers(["default", "red"])
+            assert {tenant: [each.name for each in found] for tenant, found in offered.items()} == {
+                "default": [],
+                "red": ["theirs"],
+            }
+            uids = await rig.db.read(
+                lambda tx: [each.uid for t in ("default", "red") for each in tx.environments.of_tenant(t)]
+            )
+            for uid in (*uids, "", "../x", "never"):
+                refused = await refusal(server(rig, uid))
+                assert refused.reason is Reason.NOT_FOUND
+                assert "is none of team default that is ready; choose again" in str(refused.message)
+                assert (await asyncio.to_thread(rig.held)).cpu == 0
+        assert (await at_rest(rig, "young")).state == "ready"
+        (young,) = (await rig.platform.environments.for_servers(["default"]))["default"]
+        assert (young.name, young.kernel, young.image) == ("young", "mlp-env-young", None)
+
+    story(tmp_path, told)
+
+
+def test_deleting_it_twice_is_no_more_than_once(tmp_path: Path) -> None:
+    async def told(rig: Rig, maker: Maker) -> None:
+        with maker.held("install") as waits:
+            await create(rig)
+            await until(waits, what="its installation to begin")
+            await delete(rig)
+            again = await rig.platform.environments.delete("default", "tools", actor="ann")
+            assert again.state == "deleting"
+        await gone(rig)
+
+    story(tmp_path, told)
+
+
+def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_and_none_is_made_for_ever(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path, policy=ONLINE)
+    maker = with_maker(rig)
+
+    async def told() -> None:
+        for name in ("tools", "same"):
+            await create(rig, name)
+            await at_rest(rig, name)
+        with maker.held("lock") as waits:
+            await create(rig, "half", "numpy")
+            await until(waits, what="it to be resolved")
+            await rig.platform.stop()
+        rig.executor.environments = None  # type: ignore[assignment]
+        rig.platform = rig.make()
+        await rig.start()
+        half = await at_rest(rig, "half")
+        assert half.state == "error"
+        assert "bring their packages in an image" in str(half.message)
+        for name in ("half", "tools"):
+            await delete(rig, name)
+            await gone(rig, name)
+        assert len(await there(rig)) == 1
+        await delete(rig, "same")
+        await gone(rig, "same")
+        assert await there(rig) == []
+        await charged(rig, 0)
+
+    play(rig, told)
 
 
 def test_who_may_not_is_told_why(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from environment_rig import at_rest, delete, detail, gone, with_maker
 from environment_rig import create as create_of_packages
 from mlp_api.environments import EnvironmentCreate, EnvironmentInfo
 from mlp_api.jobs import Resubmit
 from mlp_api.runtimes import RuntimeUpdate
-from mlp_api.types import TenantCreate
+from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.runtime import RuntimeState
 from mlp_hub.domain.tenant_context import SYSTEM
@@ -128,6 +129,33 @@ def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path: Path)
         await create(rig, "registry.example.org/ml/other:2")
         exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
         assert f"was of image {OTHER} when" in str(exactly.message)
+
+    play(tmp_path, story, policy=ALLOWING)
+
+
+def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await create(rig)
+        ((found,),) = (await rig.platform.environments.for_servers(["default"])).values()
+        assert (found.name, found.image, found.kernel) == ("vision", TRAIN, None)
+        asked = ResourceRequestTry(
+            id="ann/",
+            applier="sp",
+            request_type="request",
+            cpu=0.1,
+            ram=100,
+            user="ann",
+            environment=found.uid,
+        )
+        await rig.platform.ledger.try_(asked)
+        await rig.platform.ledger.confirm(ResourceRequestKey(id="ann/", applier="sp"))
+        assert [str(each) for each in (await detail(rig, "vision")).environment.servers] == ["ann's notebook"]
+        await delete(rig, "vision")
+        assert (await rig.platform.environments.for_servers(["default"])) == {"default": []}
+        assert (await asyncio.to_thread(rig.held)).cpu == 100
+        # what has gone is no other server's
+        other = structs.replace(asked, id="bob/", user="bob")
+        assert (await refusal(rig.platform.ledger.try_(other))).reason is Reason.NOT_FOUND
 
     play(tmp_path, story, policy=ALLOWING)
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from mlp_hub.domain.environment import Environment, EnvironmentPhase
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import Runtime
 from mlp_hub.executors.base import Superseded
@@ -65,6 +67,55 @@ def test_the_most_used_come_first_and_old_ones_not_at_all(
         for number in (5, 6):
             ran(rig, number, "a:1")
         await until(lambda: heard("a:1", "b:1"), what="the images to be told again")
+
+    play(tmp_path, story)
+
+
+def test_those_of_environments_of_notebook_servers_count_as_those_of_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(monkeypatch)
+    monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
+
+    async def story(rig: Rig) -> None:
+        async def heard(*used: str) -> bool:
+            return told.of[-1:] == [(list(used), rig.platform.lease.epoch)]
+
+        ran(rig, 1, "a:1")
+        week = SINCE_S + 60
+        with rig.db.begin() as tx:
+            for number, image in enumerate(("b:1", "old:1", None)):
+                tx.environments.put(
+                    Environment(
+                        f"u{number}",
+                        "default",
+                        f"e{number}",
+                        "ann",
+                        EnvironmentPhase.READY,
+                        "",
+                        0,
+                        image=image,
+                    )
+                )
+            for user, uid, phase, ago in (
+                ("ann", "u0", RequestPhase.CONFIRMED, week),  # it runs still
+                ("bob", "u0", RequestPhase.RELEASED, 60),
+                ("cyd", "u1", RequestPhase.RELEASED, week),
+                ("dan", "u2", RequestPhase.CONFIRMED, 60),  # of packages
+            ):
+                tx.ledger.put(
+                    ResourceRequest(
+                        f"{user}/",
+                        "sp",
+                        "default",
+                        Resources(100),
+                        phase,
+                        rig.clock() - ago,
+                        user=user,
+                        environment=uid,
+                    )
+                )
+        await until(lambda: heard("b:1", "a:1"), what="the images to be told")
 
     play(tmp_path, story)
 

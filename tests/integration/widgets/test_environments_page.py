@@ -41,13 +41,23 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     row = region.get_by_role("row").filter(has_text="speech")
     expect(row).to_contain_text("being resolved")
     page.get_by_role("button", name="Delete environment speech").click()
-    expect(page.get_by_role("dialog")).to_contain_text("No job can have it any more.")
+    expect(page.get_by_role("dialog")).to_contain_text("No job or notebook server can have it any more.")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_contain_text("being deleted")
+    vision = front.data.environments.rows[0]
+    vision |= {"jobs": [], "servers": ["bob's notebook"]}
+    served = region.get_by_role("row").filter(has_text="vision")
+    expect(served).to_contain_text("ready")
+    page.reload()
+    page.get_by_role("button", name="Delete environment vision").click()
+    told = "Running notebook servers were started with it: bob's notebook. Until they have ended, it stays."
+    expect(page.get_by_role("dialog")).to_contain_text(told)
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    vision["jobs"] = ["digits"]
     page.get_by_role("link", name="vision").click()
     main = page.locator("main")
     expect(main).to_contain_text("The same files as same; charged once")
-    expect(main).to_contain_text("Used by digits")
+    expect(main).to_contain_text("Used by digits, bob's notebook")
     expect(main).to_contain_text("%mlp submit train.py --env-name vision")
     assert_accessible(page)
 
@@ -84,7 +94,9 @@ def test_where_jobs_run_in_containers_one_is_an_image(pages: Pages, front: Front
     row = region.get_by_role("row").filter(has_text="registry.example.org/ml/text:1")
     expect(row).to_contain_text("ready")
     page.get_by_role("button", name="Delete environment text").click()
-    expect(page.get_by_role("dialog")).to_contain_text("The image stays in its registry.")
+    expect(page.get_by_role("dialog")).to_contain_text(
+        "Servers that run keep it; the image stays in its registry."
+    )
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
     page.get_by_role("link", name="vision").click()

@@ -7,7 +7,16 @@ import math
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.space import Choice, Range, check_grid, parse_array, parse_space, point_of, size_of
+from mlp_hub.domain.space import (
+    Choice,
+    Range,
+    check_grid,
+    parse_array,
+    parse_space,
+    point_of,
+    shuffled,
+    size_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,14 @@ def test_a_grid_has_each_point_once_and_its_last_parameter_varies_fastest() -> N
     assert points[:2] == [{"lr": 0.1, "act": "relu"}, {"lr": 0.1, "act": "tanh"}]
     assert len({tuple(p.items()) for p in points}) == 6
     assert point_of(grid, 6) == points[0]
+
+
+def test_a_grid_that_is_shuffled_has_each_point_once_in_an_order_of_its_seed() -> None:
+    order = shuffled(12, 0)
+    assert sorted(order) == list(range(12))
+    assert order != tuple(range(12))
+    assert order == shuffled(12, 0) != shuffled(12, 1)
+    assert len(set(shuffled(10**12, 0))) == 1000  # as many as are ever tried of one
 
 
 @pytest.mark.parametrize("wrong", [[], [1, 1], [math.inf], list(range(1001))])

@@ -10,6 +10,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
 from mlp import notebooks
+from mlp_hub.domain.environment import kernel_of
 from mlp_hub.executors.local import kernels
 from mlp_hub.sandbox import Bind
 from mlp_spawner.shelves import environments
@@ -28,6 +29,9 @@ def test_a_kernel_is_offered_by_its_name_in_small_letters_and_withdrawn(tmp_path
         0o755,
         0o755,
     ]
+    picture = file.with_name("logo-svg.svg")
+    assert picture.read_text().startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert stat.S_IMODE(picture.stat().st_mode) == 0o644
     for _ in range(2):
         kernels.withdraw(tmp_path, "Tools")
     assert not file.parent.exists()
@@ -46,7 +50,7 @@ def test_no_environment_takes_the_place_of_a_kernel_that_others_have(
 
 
 def test_a_job_knows_such_a_kernel_by_its_name() -> None:
-    saved = {"metadata": {"kernelspec": {"name": kernels.kernel_of("Tools")}}}
+    saved = {"metadata": {"kernelspec": {"name": kernel_of("Tools")}}}
     assert notebooks.environment(saved) == "tools"
     for other in ({}, {"kernelspec": 1}, {"kernelspec": {"name": "python3"}}, {"kernelspec": {"name": [1]}}):
         assert notebooks.environment({"metadata": other}) == ""

@@ -19,6 +19,7 @@ from jupyterhub.objects import Hub, Server
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 
 from mlp_api import types as api
+from mlp_hub.domain.environment import Environment, EnvironmentPhase
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenant import Tenant
@@ -28,8 +29,10 @@ from mlp_hub.store import Database
 from mlp_spawner import debts
 from mlp_spawner.errors import ServerFailed, ServerRefused, ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota import QuotaMixin
-from mlp_spawner.service import APPLIER, Account, Amount, Room
+from mlp_spawner.service import APPLIER, Account, Amount, Room, ServerEnvironment
 from waiting import PATIENCE_S
+
+VISION = ServerEnvironment("u1", "vision", kernel="mlp-env-vision")
 
 
 class LedgerService:
@@ -45,9 +48,8 @@ class LedgerService:
 
     async def account(self, user: str) -> Account:
         self._there()
-        return Account(
-            7, ("red", "blue"), "red", {"red": Room(cpu=2, cpu_free=2), "blue": Room(network="none")}
-        )
+        red = Room(cpu=2, cpu_free=2, environments=(VISION,))
+        return Account(7, ("red", "blue"), "red", {"red": red, "blue": Room(network="none")})
 
     async def stopped_for(self, user: str) -> str:
         return self.stopping
@@ -57,7 +59,7 @@ class LedgerService:
             self.ledger.try_(
                 api.ResourceRequestTry(
                     id=key, applier=APPLIER, request_type="request", tenant=amount.tenant,
-                    cpu=amount.cpu, ram=amount.ram, user=user, holder=holder,
+                    cpu=amount.cpu, ram=amount.ram, user=user, holder=holder, environment=amount.environment or None,
                 )
             )
         )  # fmt: skip
@@ -250,6 +252,44 @@ async def test_what_is_refused_starts_no_process_and_holds_nothing(
         await hub.spawn(**options)
     assert caught.value.reason == reason
     assert hub.row.state["quota"] == ""
+    assert hub.row.state.get("pid") is None
+    assert service.held().is_zero
+
+
+@played
+async def test_an_environment_goes_from_the_service_to_the_grant_and_into_the_ledger(
+    hub: HubStub, service: LedgerService
+) -> None:
+    ready = Environment("u1", "red", "vision", "ann", EnvironmentPhase.READY, "", 0)
+    with service.db.begin() as tx:
+        tx.environments.put(ready)
+    spawner = await hub.spawn(environment="vision")
+    assert (spawner.grant.environment, spawner.grant.kernel, spawner.grant.image) == (
+        "vision",
+        "mlp-env-vision",
+        "",
+    )
+    assert spawner.environment_name == "vision"
+    (row,) = service.db.read_now(lambda tx: tx.ledger.in_environment("u1", "red", service.now))
+    assert (row.user, row.phase) == ("ann", "confirmed")
+    await hub.stop(spawner)
+    assert service.db.read_now(lambda tx: tx.ledger.in_environment("u1", "red", service.now)) == []
+    plain = await hub.spawn()
+    assert plain.grant.environment == plain.environment_name == ""
+    await hub.stop(plain)
+
+
+@pytest.mark.parametrize("phase", [EnvironmentPhase.DELETING, None], ids=["being deleted", "gone"])
+@played
+async def test_one_that_is_deleted_while_the_server_is_asked_for_is_refused_and_nothing_is_held(
+    hub: HubStub, service: LedgerService, phase: EnvironmentPhase | None
+) -> None:
+    if phase is not None:
+        with service.db.begin() as tx:
+            tx.environments.put(Environment("u1", "red", "vision", "ann", phase, "", 0))
+    with pytest.raises(ServerRefused, match="is none of team red that is ready; choose again") as caught:
+        await hub.spawn(environment="vision")
+    assert caught.value.reason == "NotFound"
     assert hub.row.state.get("pid") is None
     assert service.held().is_zero
 

@@ -221,7 +221,7 @@ export interface SpawnInfo {
  *
  * `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow`: what others leave idle now and it may have besides. `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
  * borrowed it (`back_from`). `network` is what the tenant says of its jobs and notebooks, null where it says nothing, and
- * `job_network` what its jobs have: `none` or `outbound`.
+ * `job_network` what its jobs have: `none` or `outbound`. `environments` are those that are ready, by name.
  */
 export interface SpawnRoom {
   cpu: number | null;
@@ -238,6 +238,16 @@ export interface SpawnRoom {
   back_from: string[];
   network: string | null;
   job_network: string;
+  environments: SpawnEnvironment[];
+}
+/**
+ * An environment that notebook servers of a tenant may be started with: the `image` of their pods, else the `kernel` of new notebooks.
+ */
+export interface SpawnEnvironment {
+  uid: string;
+  name: string;
+  image: string | null;
+  kernel: string | null;
 }
 /**
  * Why the platform is stopping a user's notebook servers; `why` is empty where it is not.
@@ -1947,7 +1957,8 @@ export interface QueueHint {
  *
  * `packages` are those of its lock with their versions, none before it is resolved; `lock` is the SHA-256 of that. `size` are the bytes
  * that its files take of the tenant's storage; environments of one lock have the same files, which `shared_with` others, and are
- * charged once. `jobs` have not ended and use it. `message` says why it is in error.
+ * charged once. `jobs` have not ended and use it; `servers` are the notebook servers that run and were started with it. `message` says why
+ * it is in error.
  *
  * One of an `image` is ready at once, has no packages that are known here and no size; its `lock` is the digest that it was named with,
  * empty where it was named by a tag.
@@ -1964,6 +1975,7 @@ export interface EnvironmentInfo {
   lock: string;
   shared_with: string[];
   jobs: string[];
+  servers: string[];
   message: string;
   created_at: string;
   image: string | null;
@@ -2893,6 +2905,8 @@ export interface Offer {
 }
 /**
  * Try to hold (request) or to give back (release) an amount.
+ *
+ * `environment` is the `uid` of the one that a notebook server is started with, as `GET /users/{user}:spawn` has it.
  */
 export interface ResourceRequestTry {
   id: string;
@@ -2910,6 +2924,7 @@ export interface ResourceRequestTry {
   user?: string;
   holder?: string;
   node?: string | null;
+  environment?: string | null;
 }
 /**
  * Which resource request to confirm or cancel.

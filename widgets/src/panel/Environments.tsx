@@ -28,7 +28,7 @@ export function EnvironmentsPage(): JSX.Element {
   const [tenant, setTenant] = useState(session.tenants[0] ?? "");
   return (
     <>
-      <PageHead title={t("Environments")} sub={session.images ? t("Images that a team's jobs run in, in place of the platform's") : t("Packages that jobs and notebooks of a team have besides the platform's")}>
+      <PageHead title={t("Environments")} sub={session.images ? t("Images that a team's jobs and notebook servers run in, in place of the platform's") : t("Packages that jobs and notebooks of a team have besides the platform's")}>
         {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((name) => [name, name])} /> : null}
       </PageHead>
       {tenant ? <Environments key={tenant} tenant={tenant} /> : null}
@@ -100,9 +100,11 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
           title: t("Delete environment {name}?", { name: removing.name }),
           text: removing.jobs.length
             ? t("Jobs use it that have not ended: {jobs}. Until they have, it stays.", { jobs: removing.jobs.join(t(", ")) })
-            : removing.image
-              ? t("No job can have it any more. The image stays in its registry.")
-              : t("No job can have it any more. Notebooks that run on it may fail."),
+            : removing.servers.length && !removing.image
+              ? t("Running notebook servers were started with it: {servers}. Until they have ended, it stays.", { servers: removing.servers.join(t(", ")) })
+              : removing.image
+                ? t("No job or notebook server can have it any more. Servers that run keep it; the image stays in its registry.")
+                : t("No job or notebook server can have it any more. Notebooks that run on it may fail."),
           yes: t("Delete"),
           onYes: () => void run(() => client.delete(paths.environment(tenant, removing.name)), t("Environment {name} is being deleted", { name: removing.name })),
           onNo: () => {
@@ -112,7 +114,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
         }
       }
     >
-      <p class="mlp-dim">{rich(t("A job has one by its option: {command}"), { command: <code>%mlp submit train.py --env-name NAME</code> })}</p>
+      <p class="mlp-dim">{rich(t("A job has one by its option, {command}; a notebook server by the field Environment of its start"), { command: <code>%mlp submit train.py --env-name NAME</code> })}</p>
     </OwnList>
   );
 }
@@ -161,7 +163,7 @@ export function EnvironmentPage({ tenant, name }: { tenant: string; name: string
       {e.message ? <pre class="mlp-tail" tabIndex={0} aria-label={t("What went wrong")}>{e.message}</pre> : null}
       {e.state === "ready" ? <p>{rich(t("Use it: {command}"), { command: <code>{`%mlp submit train.py --env-name ${e.name}`}</code> })}</p> : null}
       {e.shared_with.length ? <p>{t("The same files as {names}; charged once", { names: e.shared_with.join(t(", ")) })}</p> : null}
-      {e.jobs.length ? <p>{t("Used by {names}", { names: e.jobs.join(t(", ")) })}</p> : null}
+      {e.jobs.length || e.servers.length ? <p>{t("Used by {names}", { names: [...e.jobs, ...e.servers].join(t(", ")) })}</p> : null}
       <section class="mlp-card" aria-label={t("What it was made of")}>
         {e.image ? <Text title={t("Image")} text={e.image} /> : <Text title={t("Requirements")} text={requirements} />}
         {log ? <Text title={t("How it was made")} text={log} /> : null}

@@ -19,6 +19,7 @@ from mlp_api.users import (
     PasswordSet,
     Preferences,
     ServerStop,
+    SpawnEnvironment,
     SpawnInfo,
     SpawnRoom,
     User,
@@ -263,7 +264,11 @@ async def spawn(call: Call) -> SpawnInfo:
     tenants = [m.tenant for m in places] or [DEFAULT_TENANT]
     tenancy = call.platform.tenants
     kinds = sorted({node.gpu_kind for node in call.platform.executor.nodes() if node.gpu_kind})
-    room = {name: _room(await tenancy.get(name), await tenancy.lent_out(name), kinds) for name in tenants}
+    environments = await call.platform.environments.for_servers(tenants)
+    room = {
+        name: _room(await tenancy.get(name), await tenancy.lent_out(name), kinds, environments[name])
+        for name in tenants
+    }
     return SpawnInfo(
         number=user.number,
         tenants=tenants,
@@ -277,7 +282,12 @@ async def stopped(call: Call) -> ServerStop:
     return ServerStop(why=render(call.platform.disk.ends_servers_for(call.user), call.reader))
 
 
-def _room(tenant: Tenant, lent: Mapping[str, LentOut], kinds: Sequence[str]) -> SpawnRoom:
+def _room(
+    tenant: Tenant,
+    lent: Mapping[str, LentOut],
+    kinds: Sequence[str],
+    environments: Sequence[SpawnEnvironment],
+) -> SpawnRoom:
     """Say what is free of the tenant's own, what may be borrowed besides, and what may be taken back."""
     cpu, cpu_free, cpu_borrow = _left(tenant, "cpu")
     ram, ram_free, ram_borrow = _left(tenant, "ram")
@@ -297,6 +307,7 @@ def _room(tenant: Tenant, lent: Mapping[str, LentOut], kinds: Sequence[str]) -> 
         back_from=sorted({t for each in lent.values() for t in each.borrowers}),
         network=tenant.network,
         job_network=tenant.job_network,
+        environments=list(environments),
     )
 
 

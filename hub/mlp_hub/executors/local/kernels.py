@@ -12,14 +12,19 @@ import os
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.environment import fold
+from mlp_hub.domain.environment import kernel_of
 from mlp_hub.domain.storage import KERNELS
 from mlp_hub.executors.mounted.erase import remove_directory_in
 from mlp_hub.sandbox import ENVIRONMENTS_AT
 
 _KERNELS, _KERNEL = "kernels", "kernel.json"
-PREFIX = "mlp-env-"
-"""Contract: what the names of kernels of environments begin with; notebooks that were saved with one have it in them."""
+LOGO = "logo-svg.svg"
+"""Given: the name by which Jupyter knows the picture of a kernel."""
+_PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64">
+<path d="M32 5 56 18v28L32 59 8 46V18Z" fill="#3b73b9"/><path d="M32 5 56 18 32 32 8 18Z" fill="#6c9bd4"/><path d="M32 32v27L8 46V18Z" fill="#2f5f9e"/>
+</svg>
+"""
+"""A box: what a launcher shows of an environment, beside the platform's Python with its logo."""
 
 
 def offer(shelf: Path, name: str, directory: str) -> None:
@@ -32,9 +37,11 @@ def offer(shelf: Path, name: str, directory: str) -> None:
     ):
         for each in (path, kernels, kernel):
             os.fchmod(each.fd, 0o755)
-        remove_directory_in(kernel, _KERNEL)
-        with kernel.create(_KERNEL, 0o644) as file:
-            file.write(json.dumps(_kernel(name, f"{ENVIRONMENTS_AT}/{directory}"), indent=1).encode())
+        described = json.dumps(_kernel(name, f"{ENVIRONMENTS_AT}/{directory}"), indent=1)
+        for file_name, text in ((LOGO, _PICTURE), (_KERNEL, described)):
+            remove_directory_in(kernel, file_name)
+            with kernel.create(file_name, 0o644) as file:
+                file.write(text.encode())
 
 
 def withdraw(shelf: Path, name: str) -> None:
@@ -45,11 +52,6 @@ def withdraw(shelf: Path, name: str) -> None:
         top.deep_inside((KERNELS, _KERNELS)) as kernels,
     ):
         remove_directory_in(kernels, kernel_of(name))
-
-
-def kernel_of(name: str) -> str:
-    """Return the name by which Jupyter knows the kernel of an environment."""
-    return f"{PREFIX}{fold(name)}"
 
 
 def _kernel(name: str, top: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.workspace import OpenSource, SourceAsk
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
-from mlp_hub.service.storage.data import STATES, check_unused
+from mlp_hub.service.storage.data import check_unused, state_of
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.uids import UidMaker
@@ -388,7 +388,7 @@ def _through(found: Dataset, *, write: bool) -> Refused:
             "dataset {name} cannot be read through from {url} yet: it is {state}; sync has another look there",
             name=found.item.name,
             url=url,
-            state=STATES[found.phase],
+            state=state_of(found),
         ),
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api import environments as api
+from mlp_api import users as users_api
 from mlp_api.said import Text
 from mlp_hub.domain.environment import (
     Environment,
     EnvironmentPhase,
     check_environment_move,
     checked_requirements,
+    kernel_of,
     packages_of,
 )
 from mlp_hub.domain.errors import Reason, Refused, not_found
@@ -21,6 +23,7 @@ from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.environments.worker import EnvironmentWorker
+from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.service.storage.environments import check_unused, no_images, not_here
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
@@ -36,7 +39,7 @@ MOST = 100
 MOST_ALLOWED = 10
 """Tuning: images that a refusal names as allowed."""
 MOST_JOBS = 20
-"""Tuning: jobs that use an environment and are named with it."""
+"""Tuning: jobs, and servers, that use an environment and are named with it."""
 
 
 class EnvironmentService:
@@ -153,6 +156,22 @@ class EnvironmentService:
             lambda tx: [self._info(tx, each) for each in tx.environments.of_tenant(tenant)]
         )
 
+    async def for_servers(
+        self, tenants: Collection[str]
+    ) -> Mapping[str, Sequence[users_api.SpawnEnvironment]]:
+        """Return what notebook servers of each of these tenants may be started with."""
+
+        def ready(tx: Tx, tenant: str) -> Sequence[users_api.SpawnEnvironment]:
+            found = tx.environments.ready(tenant, images=self.images)
+            return [
+                users_api.SpawnEnvironment(
+                    uid=uid, name=name, image=image, kernel=kernel_of(name) if image is None else None
+                )
+                for uid, name, image in found
+            ]
+
+        return await self._db.read(lambda tx: {tenant: ready(tx, tenant) for tenant in tenants})
+
     async def get(self, tenant: str, name: str) -> api.EnvironmentDetail:
         """Return one with all that is known of it. Raises NotFound."""
 
@@ -168,9 +187,9 @@ class EnvironmentService:
         return await self._db.read(work)
 
     async def delete(self, tenant: str, name: str, *, actor: str, admin: bool = False) -> api.EnvironmentInfo:
-        """Delete one, which no job uses that has not ended; its files go after this has returned.
+        """Delete one, which no job uses that has not ended, and no server; its files go after this has returned.
 
-        Who made it may, and who administers the team, or all of them (`admin`).
+        Who made it may, and who administers the team, or all of them (`admin`). One that is being deleted already goes on.
         """
         now = self._clock()
 
@@ -185,7 +204,9 @@ class EnvironmentService:
                         user=found.user,
                     ),
                 )
-            check_unused(tx, found)
+            if found.phase is P.DELETING:
+                return found.uid, self._info(tx, found)
+            check_unused(tx, found, now)
             check_environment_move(found, P.DELETING)
             deleting = replace(found, phase=P.DELETING)
             if found.image is None:
@@ -199,11 +220,11 @@ class EnvironmentService:
         self._worker.look_at(uid, unwanted=True)
         return info
 
-    @staticmethod
-    def _info(tx: Tx, found: Environment) -> api.EnvironmentInfo:
+    def _info(self, tx: Tx, found: Environment) -> api.EnvironmentInfo:
         files = tx.stored.get(found.files) if found.files else None
         same = tx.environments.of_files(found.files) if found.files else []
         using = tx.jobs.using_environment(SYSTEM, found.uid, found.tenant)
+        servers = tx.ledger.in_environment(found.uid, found.tenant, self._clock())
         return api.EnvironmentInfo(
             name=found.name,
             tenant=found.tenant,
@@ -214,6 +235,7 @@ class EnvironmentService:
             lock=found.digest,
             shared_with=[each.name for each in same if each.uid != found.uid],
             jobs=[job.title for job in using[:MOST_JOBS]],
+            servers=[Text(holder_of(row)) for row in servers[:MOST_JOBS]],
             message=Text(found.message),
             created_at=when(found.made_at),
             image=found.image,

@@ -29,6 +29,7 @@ from mlp_hub.executors.workspace import Space, StoredPlace, Unfinished
 from mlp_hub.service.disk.rules import shortage
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.service.storage.environments import not_here
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg, verbatim
@@ -79,10 +80,12 @@ class EnvironmentWorker(StoredWorker):
 
     async def _work(self, uid: str) -> bool:
         found = await self._db.read(lambda tx: tx.environments.get(uid))
-        if found is None or self._maker is None:
+        if found is None:
             return False
         try:
-            if found.phase is P.CREATING:
+            if found.phase is P.CREATING and self._maker is None:  # nothing here makes one any more
+                await self._fail(found, None, not_here().message)
+            elif found.phase is P.CREATING and self._maker is not None:
                 return await self._make(found, self._maker)
             if found.phase is P.DELETING:
                 await self._delete(found, self._maker)
@@ -177,7 +180,7 @@ class EnvironmentWorker(StoredWorker):
         self._storage.reserve(tx, item)
         return item, False
 
-    async def _fail(self, found: Environment, maker: EnvironmentMaker, message: Message) -> None:
+    async def _fail(self, found: Environment, maker: EnvironmentMaker | None, message: Message) -> None:
         """Remove what there is of it, unless others have it; then say why. A death in between has it made once more."""
         text = str(message)
         said = message if len(text) <= MOST_TOLD else verbatim(text[-MOST_TOLD:])
@@ -193,7 +196,7 @@ class EnvironmentWorker(StoredWorker):
 
     # ------------------------------------------------------------- gone
 
-    async def _delete(self, found: Environment, maker: EnvironmentMaker) -> None:
+    async def _delete(self, found: Environment, maker: EnvironmentMaker | None) -> None:
         async with self._turn(found):
             await self._leave(found, maker, lambda tx: tx.environments.remove(found.uid))
 
@@ -201,12 +204,18 @@ class EnvironmentWorker(StoredWorker):
         """Return what one environment at a time acts under on the same files; before it has any, on itself."""
         return self._turns.setdefault(found.files or found.uid, asyncio.Lock())
 
-    async def _leave(self, found: Environment, maker: EnvironmentMaker, settle: Callable[[Tx], None]) -> None:
-        """End what makes it, and `settle` what becomes of it: together with its files where no other environment has or wants them."""
+    async def _leave(
+        self, found: Environment, maker: EnvironmentMaker | None, settle: Callable[[Tx], None]
+    ) -> None:
+        """End what makes it, and `settle` what becomes of it: together with its files where no other environment has or wants them.
+
+        Where nothing makes any (jobs are pods since), only its files are left: no kernel of it is seen.
+        """
         await self._lease.ensure_held()
         epoch = self._lease.epoch
-        await maker.forget(_resolving(found), epoch=epoch)
-        await maker.withdraw(_resolving(found), found.name, epoch=epoch)
+        if maker is not None:
+            await maker.forget(_resolving(found), epoch=epoch)
+            await maker.withdraw(_resolving(found), found.name, epoch=epoch)
 
         def unless_last(tx: Tx) -> StoredItem | None:
             item = tx.stored.get(found.files) if found.files else None
@@ -218,7 +227,8 @@ class EnvironmentWorker(StoredWorker):
 
         item = await told(self._db.write(unless_last), self._changed)
         if item is not None:
-            await maker.forget(place_of(item), epoch=epoch)
+            if maker is not None:
+                await maker.forget(place_of(item), epoch=epoch)
             await self._erase(item, lambda tx, _: settle(tx))
         self._rested(found)
 

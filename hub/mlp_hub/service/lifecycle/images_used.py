@@ -1,4 +1,4 @@
-"""Worker of the queue that tells the executor which images jobs use most, so that nodes have them before they are needed."""
+"""Worker of the queue that tells the executor which images jobs and notebook servers use most, so that nodes have them before they are needed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ImagesUsed:
 
     async def _tell(self, _: str) -> bool:
         since = self._clock() - SINCE_S
-        used = await self._db.read(lambda tx: tx.jobs.images(since, MOST_JOBS))
+        used = await self._db.read(lambda tx: tx.jobs.images(since, MOST_JOBS) + tx.ledger.images(since))
         try:
             await self._lease.ensure_held()
             await self._executor.keep_images([image for image, _ in used.most_common()], self._lease.epoch)

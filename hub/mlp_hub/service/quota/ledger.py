@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from mlp_api import types as api
+from mlp_hub.domain.environment import EnvironmentPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest, check_request_move
 from mlp_hub.domain.quantities import quantities
@@ -203,7 +204,9 @@ class Ledger:
     # ----------------------------------------------------------- the rules
 
     def _placed(self, tx: Tx, wanted: ResourceRequest, now: float) -> ResourceRequest:
-        """Return what is wanted with the node that it gets. Raises `Refused` where there is no room."""
+        """Return what is wanted with the node that it gets. Raises `Refused` where there is no room, or no such environment."""
+        if wanted.environment is not None:
+            _check_environment(tx, wanted.environment, wanted.tenant)
         accounting.Quotas(tx, now, self._nodes()).check(wanted.tenant, wanted.amount)
         if wanted.applier not in KINDS and wanted.node is None:
             return wanted
@@ -309,7 +312,7 @@ class Ledger:
         return pending
 
     def _wanted(self, asked: api.ResourceRequestTry, now: float) -> ResourceRequest:
-        if "\0" in f"{asked.id}{asked.holder}{asked.user}{asked.node}{asked.gpu_kind}":
+        if "\0" in f"{asked.id}{asked.holder}{asked.user}{asked.node}{asked.gpu_kind}{asked.environment}":
             raise Refused(Reason.INVALID, msg("a resource request holds a NUL character; leave it out"))
         return ResourceRequest(
             id=asked.id,
@@ -322,6 +325,7 @@ class Ledger:
             node=asked.node,
             holder=asked.holder,
             user=asked.user,
+            environment=asked.environment,
         )
 
     def _row(self, tx: Tx, applier: str, request_id: str, now: float) -> ResourceRequest | None:
@@ -360,7 +364,8 @@ def _holds(row: ResourceRequest | None, wanted: ResourceRequest) -> bool:
 
 
 def _is_same(row: ResourceRequest, wanted: ResourceRequest) -> bool:
-    return (row.tenant, row.amount) == (wanted.tenant, wanted.amount)
+    same = (wanted.tenant, wanted.amount, wanted.environment)
+    return (row.tenant, row.amount, row.environment) == same
 
 
 def _settled(row: ResourceRequest, now: float) -> ResourceRequest:
@@ -389,6 +394,19 @@ def _check_same(row: ResourceRequest, wanted: ResourceRequest) -> None:
             other=wanted.tenant,
         ),
     )
+
+
+def _check_environment(tx: Tx, uid: str, tenant: str) -> None:
+    """Refuse what a server is not, or no longer, to be started with; who deletes one sees in the ledger who has it."""
+    found = tx.environments.get(uid)
+    if found is None or found.tenant != tenant or found.phase is not EnvironmentPhase.READY:
+        raise Refused(
+            Reason.NOT_FOUND,
+            msg(
+                "the environment that the notebook server was to have is none of team {tenant} that is ready; choose again",
+                tenant=tenant,
+            ),
+        )
 
 
 def _tenant_must_exist(tx: Tx, tenant: str) -> None:

@@ -16,13 +16,21 @@ from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
-STATES = {
-    DatasetPhase.CREATING: msg("being uploaded"),
+_STATES = {
     DatasetPhase.READY: msg("ready"),
     DatasetPhase.ERROR: msg("in error"),
     DatasetPhase.DELETING: msg("being deleted"),
 }
-"""What a dataset is in each phase, for sentences."""
+"""What a dataset is in each phase in which that is the same of all of them, for sentences."""
+
+
+def state_of(dataset: Dataset) -> Message:
+    """Return what a dataset is, for sentences."""
+    if dataset.phase is not DatasetPhase.CREATING:
+        return _STATES[dataset.phase]
+    if dataset.is_read_through:
+        return msg("being looked at")
+    return msg("being uploaded") if dataset.source is None else msg("being copied")
 
 
 class OnItsWay(OutOfReach):
@@ -101,7 +109,7 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
             msg(
                 "dataset {name} is {state}; a job can read it once it is ready",
                 name=use.title(spec.user),
-                state=STATES[found.phase],
+                state=state_of(found),
             ),
         )
     return found

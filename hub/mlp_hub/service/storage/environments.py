@@ -12,6 +12,7 @@ from mlp_hub.domain.environment import Environment, EnvironmentPhase, Environmen
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.job import PHASES, JobSpec
 from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
@@ -81,8 +82,11 @@ def refusal(tx: Tx, spec: JobSpec) -> Refused | None:
     )
 
 
-def check_unused(tx: Tx, environment: Environment) -> None:
-    """Refuse to delete an environment while a job that runs in it has not ended."""
+def check_unused(tx: Tx, environment: Environment, now: float) -> None:
+    """Refuse to delete an environment while a job that runs in it has not ended, or a notebook server that would lose its files.
+
+    A server whose image it is keeps that, and is none.
+    """
     job = next(iter(tx.jobs.using_environment(SYSTEM, environment.uid, environment.tenant)), None)
     if job is not None:
         raise Refused(
@@ -94,6 +98,17 @@ def check_unused(tx: Tx, environment: Environment) -> None:
                 job=job.title,
                 user=job.spec.user,
                 phase=PHASES[job.phase],
+            ),
+        )
+    servers = tx.ledger.in_environment(environment.uid, environment.tenant, now)
+    if servers and environment.image is None:
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "environment {name} is used by {server}, which was started with it, and cannot be deleted before that server has ended; "
+                "stop it, or start it with another environment",
+                name=environment.name,
+                server=holder_of(servers[0]),
             ),
         )
 

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from mlp_hub.domain.job import Param
-from mlp_hub.domain.space import Range, point_of
+from mlp_hub.domain.space import Range
 from mlp_hub.domain.sweep import Sweep, SweepSpec, SweepTrial, TrialState
 
 FACTOR = 3
@@ -47,13 +47,13 @@ class Adviser:
         if (
             not self._spec.search
         ):  # nothing is left to choose: a sampler would only be asked for what is fixed
-            trial = SweepTrial(number, point_of(self._spec.grid, number))
+            trial = SweepTrial(number, self._spec.point(number))
             self._study.add_trial(self._frozen(trial, ()))
             return dict(trial.params)
         self._study.sampler = _sampler(
             self._spec, int(_digest(f"{self._uid}/{self._spec.seed}/{number}"), 16) % 2**32
         )
-        fixed = point_of(self._spec.grid, number)
+        fixed = self._spec.point(number)
         if fixed:
             self._study.enqueue_trial(fixed)
         asked = self._study.ask(self._kinds)

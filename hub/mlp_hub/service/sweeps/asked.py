@@ -49,6 +49,8 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
         parallel=parallel,
         seed=asked.seed,
         array=asked.array is not None,
+        # a trial is compared with those before it: in the order of a grid each may well be better than all of them, and none is stopped
+        shuffled=asked.stop != "none" and asked.array is None,
         submitted_from=None if said is None else SubmittedFrom(said.commit, said.dirty, said.environment),
     )
     points = spec.points

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Job, JobSpec, Target, Trial
-from mlp_hub.domain.space import point_of
 from mlp_hub.domain.sweep import (
     ENDED_SWEEPS,
     SubmittedFrom,
@@ -205,7 +204,7 @@ class SweepWorker:
             if needs_optuna(sweep.spec):
                 params = self._adviser(sweep, known, {}).propose(number)
             else:
-                params = point_of(sweep.spec.grid, number)
+                params = sweep.spec.point(number)
             found.append(SweepTrial(number, params))
         return found
 

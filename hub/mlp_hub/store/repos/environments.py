@@ -30,6 +30,14 @@ class Environments(Repo):
         """Return all of a tenant, the oldest first."""
         return self._all(t.c.tenant == tenant)
 
+    def ready(self, tenant: str, *, images: bool) -> list[tuple[str, str, str | None]]:
+        """Return uid, name and image of those of a tenant that are ready, of images or of packages, by name; a lock is long, and none is read."""
+        made_of = t.c.image.is_not(None) if images else t.c.image.is_(None)
+        query = select(t.c.uid, t.c.name, t.c.image).where(
+            t.c.tenant == tenant, t.c.phase == EnvironmentPhase.READY.value, made_of
+        )
+        return [(row.uid, row.name, row.image) for row in self._c.execute(query.order_by(t.c.folded))]
+
     def count(self, tenant: str) -> int:
         """Count those of a tenant."""
         return int(self._c.scalar(select(func.count()).select_from(t).where(t.c.tenant == tenant)) or 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -23,6 +24,7 @@ from mlp_hub.domain.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.tables import environment
 from mlp_hub.store.tables import resource_request as t
 
 _HELD = [p.value for p in sorted(HELD)]
@@ -156,6 +158,22 @@ class Requests(Repo):
     def pending(self, now: float) -> list[ResourceRequest]:
         """Return the requests that wait to be admitted at `now`, the oldest first. They hold nothing."""
         return [codec.request_of(row) for row in self._c.execute(_WAITING, {"now": now})]
+
+    def in_environment(self, uid: str, tenant: str, now: float) -> list[ResourceRequest]:
+        """Return the requests of a tenant's notebook servers that have this environment at `now`, or wait to have it, the oldest first."""
+        waits = and_(t.c.phase == _PENDING, t.c.expires_at > now)
+        query = select(t).where(t.c.tenant == tenant, t.c.environment == uid, or_(_holds(now), waits))
+        return [codec.request_of(row) for row in self._c.execute(query.order_by(t.c.created_at, t.c.id))]
+
+    def images(self, since: float) -> Counter[str]:
+        """Count, by image, notebook servers whose environment is of one: those that run, and those that were started since then."""
+        query = (
+            select(environment.c.image, func.count())
+            .join_from(t, environment, t.c.environment == environment.c.uid)
+            .where(environment.c.image.is_not(None), or_(t.c.created_at >= since, t.c.phase.in_(_LASTING)))
+            .group_by(environment.c.image)
+        )
+        return Counter({row[0]: int(row[1]) for row in self._c.execute(query)})
 
     def on_nodes(self, now: float) -> list[ResourceRequest]:
         """Return the held requests that take the capacity of any node."""
