@@ -9,6 +9,7 @@ import stat
 import sys
 import tarfile
 import threading
+import zipfile
 from io import BytesIO
 from pathlib import Path
 
@@ -17,11 +18,12 @@ import pytest
 import environment_rig
 from environment_factory import OWNER, PLACE, Factory
 from mlp_hub import sandbox
-from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.fence import Fence
+from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
 
 RUNS = "import pathlib; pathlib.Path('/mlp/env/ran').write_text('ran')"
