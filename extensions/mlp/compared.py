@@ -110,7 +110,8 @@ class Csv:
         self.data = text.decode("utf-8", "replace")
 
     def __repr__(self) -> str:
-        return self.data.replace("\r\n", "\n").rstrip("\n")
+        # notes, tags and parameters are what anybody of a team has written
+        return plain(self.data.replace("\r\n", "\n")).rstrip("\n")
 
 
 class RunPicture(tables.Sentences):

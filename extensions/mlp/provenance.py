@@ -16,6 +16,13 @@ LONGEST = 262_144
 """Characters of an environment that the service takes."""
 GIT_S = 2.0
 """Seconds that git may take; a directory on a slow disk holds no submit up."""
+_NOTHING_ELSE = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+"""Variables by which git only looks: it writes no index, asks nobody, and fetches nothing that a repository lacks."""
 _INFO = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[^-]+)\.(?:dist|egg)-info")
 
 
@@ -60,10 +67,24 @@ def commit(directory: Path) -> dict[str, Any]:
         head = _git(here, "rev-parse", "--verify", "HEAD")
         if not re.fullmatch(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", head):
             return {}
+        if _runs_programs(here):
+            return {"commit": head}
         changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     except (OSError, subprocess.SubprocessError):
         return {}
     return {"commit": head, "dirty": bool(changed)}
+
+
+def _runs_programs(directory: Path) -> bool:
+    """Whether the repository itself names programs that git would run to see what has changed: it may be anybody's, unpacked here.
+
+    Those of the user's own configuration, as of Git LFS, are the user's to name.
+    """
+    try:
+        named = _git(directory, "config", "--show-scope", "--get-regexp", r"^filter\..*\.(clean|process)$")
+    except subprocess.CalledProcessError as error:
+        return error.returncode != 1  # none is named; else it cannot be told
+    return any(line.startswith(("local\t", "worktree\t")) for line in named.splitlines())
 
 
 def _git(directory: Path, *words: str) -> str:
@@ -73,6 +94,6 @@ def _git(directory: Path, *words: str) -> str:
         timeout=GIT_S,
         check=True,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
+        env={**os.environ, **_NOTHING_ELSE},
     )
     return done.stdout.decode("utf-8", "replace").strip()

@@ -23,10 +23,13 @@ from waiting import PATIENCE_S, wait_for
 _PROGRAM = """
 import json, logging, os, sys
 from pathlib import Path
+from mlp_hub.dav import slow
 from mlp_hub.dav.__main__ import make_door, serve
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.isolation import tenant_roots
 logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
+for name, value in json.loads(os.environ.get("SLOW", "{}")).items():
+    setattr(slow, name, value)
 root, service, token, *path = sys.argv[1:]
 where = Path(path[0]) if path else ("127.0.0.1", 0)
 known = ServiceDoor(Path(service), token)
@@ -39,14 +42,17 @@ os._exit(0)
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")
 
 
-def _environ(rig: ApiRig) -> dict[str, str]:
-    return {**os.environ, "ENDPOINTS": json.dumps(rig.endpoints)}
+def _environ(rig: ApiRig, slow: Mapping[str, float] | None = None) -> dict[str, str]:
+    return {**os.environ, "ENDPOINTS": json.dumps(rig.endpoints), "SLOW": json.dumps(slow or {})}
 
 
 class DavRig:
-    """Files of the datasets of an `ApiRig`."""
+    """Files of the datasets of an `ApiRig`. `slow` are other numbers for what bodies have to keep to."""
 
-    def __init__(self, rig: ApiRig, log: Path, root: Path | None = None) -> None:
+    def __init__(
+        self, rig: ApiRig, log: Path, root: Path | None = None, slow: Mapping[str, float] | None = None
+    ) -> None:
+        self._slow = slow
         self.rig = rig
         self.root = rig.root if root is None else root
         self._log = log
@@ -64,7 +70,7 @@ class DavRig:
             self.rig.data,
         ]
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(argv, stderr=log, stdout=log, env=_environ(self.rig))
+            self.process = subprocess.Popen(argv, stderr=log, stdout=log, env=_environ(self.rig, self._slow))
         found = wait_for(
             lambda: _LISTENS.search(self._log.read_text()), message=f"for {self._log} to name a port"
         )
@@ -198,9 +204,11 @@ class DavAt:
 
 
 @contextmanager
-def serving(rig: ApiRig, directory: Path, root: Path | None = None) -> Iterator[DavRig]:
+def serving(
+    rig: ApiRig, directory: Path, root: Path | None = None, slow: Mapping[str, float] | None = None
+) -> Iterator[DavRig]:
     """Give the files of a rig's datasets, served."""
-    dav = DavRig(rig, directory / "dav.log", root)
+    dav = DavRig(rig, directory / "dav.log", root, slow)
     dav.start()
     try:
         yield dav

@@ -69,9 +69,10 @@ DECIDES = {
     "GET /users:working": ("spawner",),
     "GET /users/{user}:token_uses": ("spawner",),
     "GET /users/{user}:announced": ("spawner",),
+    "PUT /stored:open": ("data",),
     "GET /session": ("user", "other", "tenant admin", "service account", "notebook", "platform admin"),
     "GET /offer": ("user", "other", "tenant admin", "service account", "notebook", "platform admin"),
 }
 """Routes whose handler looks closer, and who may: a sign-up is decided on by an admin of the tenant applied for, nobody takes or
-ends a token in somebody else's name but the operator's command, the hub alone says what it knows of people, and services are
-no people."""
+ends a token in somebody else's name but the operator's command, the hub alone says what it knows of people, what holds files
+alone is told where those of a source are, and services are no people."""

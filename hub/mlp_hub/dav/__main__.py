@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from cheroot import wsgi
+from cheroot.server import ChunkedRFile
 from wsgidav.request_resolver import RequestResolver
 from wsgidav.wsgidav_app import WsgiDAVApp
 
+from mlp_hub.dav.chunks import ChunkedBody
 from mlp_hub.dav.door import Door
 from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
@@ -44,9 +46,11 @@ Place = Path | tuple[str, int]
 
 
 class _Gateway(wsgi.Gateway_10):
-    """Tells the application of the request itself, so that a refused body can end its connection."""
+    """Tells the application of the request itself, so that a refused body can end its connection, and bounds what is read of it."""
 
     def get_environ(self) -> Any:
+        if isinstance(self.req.rfile, ChunkedRFile):
+            self.req.rfile = ChunkedBody(self.req.rfile.rfile)
         environ: Any = super().get_environ()  # type: ignore[no-untyped-call]
         environ["mlp.request"] = self.req
         return environ

@@ -7,6 +7,7 @@ import contextlib
 import json
 import logging
 import re
+import socket
 import stat
 import sys
 import threading
@@ -27,6 +28,7 @@ from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
 from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.executors.mounted.fetch.patience import patience
 from mlp_hub.isolation import TenantRoots
 from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
@@ -46,12 +48,19 @@ MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
 MOST_THROUGH_OF_USER = 8
 """Safety: of these, requests for files of a source: an endpoint that hardly sends keeps each of them."""
-MOST_THROUGH = 24
+MOST_THROUGH = 40
 """Safety: requests for files of sources, of all users together: whatever endpoints do, files that are here find a thread."""
+SHARED_THROUGH = 20
+"""Safety: of these, such as somebody has who has others under way: the rest is for the first one of each, so that a few do not hold all."""
 XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
 DRAINED = 64 << 20
 """Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
+DRAINED_S = 10.0
+"""Tuning: seconds for which a refused body is read."""
+MOST_DRAINED = 16
+"""Safety: refused bodies that are read at a time: anybody may send some that hardly come, and each has a thread. Beyond, the connection ends."""
+_drains = threading.Semaphore(MOST_DRAINED)
 _RANGE = re.compile(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})")
 COOKIES_MAX = 8192
 """Safety: characters of the cookies that are handed on."""
@@ -255,17 +264,24 @@ class Door:
     def _source_tree(self, access: Access) -> Iterator[Tree]:
         """Open what the source of a dataset has."""
         with self._turn(self._through, access.user, MOST_THROUGH_OF_USER):
-            if sum(self._through.values()) > MOST_THROUGH:
+            if (under_way := self._beyond_through(access.user)) is not None:
                 raise NotServed(
                     429,
                     msg(
                         "{n} requests for files of sources are under way; try again in a moment",
-                        n=MOST_THROUGH,
+                        n=under_way,
                     ),
                     None,
                     ("Retry-After", "1"),
                 )
             yield SourceTree(self._sources, access)
+
+    def _beyond_through(self, user: str) -> int | None:
+        """Return how many requests for files of sources are under way where that of a user, counted already, is one too many."""
+        with self._lock:
+            others = sum(self._through.values()) - 1
+            most = MOST_THROUGH if self._through[user] == 1 else SHARED_THROUGH
+            return others if others >= most else None
 
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""
@@ -465,10 +481,16 @@ def _drain(environ: Environ) -> None:
     announced = environ.get(LENGTH, 0) != 0 or environ.get("CONTENT_LENGTH") not in (None, "", "0")
     if not announced and "HTTP_TRANSFER_ENCODING" not in environ:
         return
+    if not _drains.acquire(blocking=False):
+        request.close_connection = True
+        return
     try:
-        while left > 0 and (data := body.read(1 << 16)):
-            left -= len(data)
+        with patience.within(request.conn.socket, DRAINED_S, socket.SHUT_RD):
+            while left > 0 and (data := body.read(1 << 16)):
+                left -= len(data)
     except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody will need it
         left = 0
+    finally:
+        _drains.release()
     if left <= 0 or getattr(body, "remaining", False):
         request.close_connection = True

@@ -9,26 +9,40 @@ from __future__ import annotations
 import hashlib
 import re
 import stat
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from os import stat_result
 from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import unquote_plus
+from xml.etree.ElementTree import XMLPullParser
 
-from defusedxml import ElementTree
+from defusedxml.ElementTree import DefusedXMLParser
 from wsgidav.dav_error import HTTP_CONFLICT, DAVError
 
 from mlp_hub.dav.service import Access, ServiceDoor
+from mlp_hub.dav.slow import LOWEST, SPARE_S
 from mlp_hub.dav.tree import MOST_NAMES, Parts, Tree
 from mlp_hub.dav.upload import refusal
 from mlp_hub.executors.mounted.fetch.listing import is_path
+from mlp_hub.executors.mounted.fetch.patience import patience
 from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, said_of
 from mlp_language.message import msg
 
 PAGE_MAX = 8 << 20
 """Safety: bytes of one page of a list: a thousand keys of the longest, and what is said of them."""
+PAGE_S = 60.0
+"""Safety: seconds in which a page has to be whole."""
+MOST_PAGES = 2 * MOST_NAMES // 1000
+"""Safety: pages of one directory: an endpoint may have another one for ever, with nothing in it."""
+LISTING_S = 300.0
+"""Safety: seconds after which no further page of a directory is asked for."""
+PIECE = 1 << 16
+"""Safety: bytes of a page that are parsed at a time: each has the beginning or the end of an element."""
+MOST_PARTS = 25
+"""Safety: elements for each object that a page may have: what is said of one, twice over."""
 ERROR_MAX = 1 << 16
 """Safety: bytes of a refusal that are looked at."""
 TAG_MAX = 200
@@ -80,7 +94,7 @@ class SourceClient:
         )
         if response.status in {200, 206}:
             return response
-        with closing(response):
+        with closing(response), patience.within(response.line, PAGE_S):
             found = _CODE.search(response.read(ERROR_MAX, decode_content=False))
         if response.status == 412:
             raise DAVError(HTTP_CONFLICT, msg("the object changed at the source meanwhile; ask for it again"))
@@ -119,7 +133,8 @@ class SourceTree(Tree):
         """List a directory; what is in it is known then."""
         top, after = "".join(f"{part}/" for part in parts), ""
         found: dict[str, FoundObject] = {}
-        while True:
+        until = time.monotonic() + LISTING_S
+        for _ in range(MOST_PAGES):
             page, following = self._page(top, after=after)
             for path, one in page:
                 name = path[len(top) :].removesuffix("/")
@@ -132,6 +147,12 @@ class SourceTree(Tree):
                 self._known |= {(*parts, name): one for name, one in found.items()}
                 return sorted(found)
             after = following
+            if time.monotonic() > until:
+                break
+        raise DAVError(
+            _BAD_GATEWAY,
+            msg("the source goes on listing this directory and comes to no end; list one below it"),
+        )
 
     def read(self, parts: Parts) -> BinaryIO:
         """Open an object as it was when it was looked at."""
@@ -172,9 +193,9 @@ class SourceTree(Tree):
             self.access, {}, path=path, listed=True, flat=flat, after=after, limit=limit
         )
         try:
-            with closing(answer.body):
+            with closing(answer.body), patience.within(answer.body.line, PAGE_S):
                 data = answer.body.read(PAGE_MAX + 1, decode_content=False)
-            return _read_page(data, answer.prefix)
+            return _read_page(data, answer.prefix, limit)
         except DAVError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
@@ -202,8 +223,10 @@ class SourceFile:
         if self._answer is None:
             self._answer = self._get(self._begin)
             self._check(self._answer)
+        body = self._answer.body
         try:
-            data: bytes = self._answer.body.read(size, decode_content=False)
+            with patience.within(body.line, SPARE_S + size / LOWEST):
+                data: bytes = body.read(size, decode_content=False)
         except Exception as error:  # noqa: BLE001 - as above
             raise _failed(error, self._answer.host) from None
         if not data:
@@ -225,13 +248,11 @@ class SourceFile:
             raise DAVError(HTTP_CONFLICT, msg("the object changed at the source meanwhile; ask for it again"))
 
 
-def _read_page(data: bytes, prefix: str) -> tuple[list[tuple[str, FoundObject]], str]:
+def _read_page(data: bytes, prefix: str, limit: int) -> tuple[list[tuple[str, FoundObject]], str]:
     """Read a page. Raises what XML, numbers and dates do that are none."""
     found: list[tuple[str, FoundObject]] = []
     after = ""
-    if len(data) > PAGE_MAX:
-        raise ValueError("a page is too long")
-    for item in ElementTree.fromstring(data):
+    for item in _items(data, limit):
         kind = item.tag.rpartition("}")[2]
         texts = {each.tag.rpartition("}")[2]: each.text or "" for each in item}
         key = unquote_plus(texts.get("Key") or texts.get("Prefix") or "", errors="strict")
@@ -242,6 +263,32 @@ def _read_page(data: bytes, prefix: str) -> tuple[list[tuple[str, FoundObject]],
         elif kind == "NextContinuationToken":
             after = item.text or ""
     return found, after
+
+
+def _items(data: bytes, limit: int) -> Iterator[Any]:
+    """Yield what a page says, one after the other: of a page that is none no more is in memory than of one that is.
+
+    Elements and attributes take many times what they are written with.
+    """
+    if len(data) > PAGE_MAX:
+        raise ValueError("a page is too long")
+    parser = XMLPullParser(("start", "end"), _parser=DefusedXMLParser(forbid_dtd=True))
+    depth = parts = 0
+    for at in range(0, len(data), PIECE):
+        parser.feed(data[at : at + PIECE])
+        before = parts
+        events: Iterator[Any] = parser.read_events()
+        for event, element in events:
+            parts += 1
+            depth += 1 if event == "start" else -1
+            if parts > 2 * MOST_PARTS * (limit + 1) or depth > MOST_PARTS:
+                raise ValueError("a page has more elements than there is to say")
+            if event == "end" and depth == 1:
+                yield element
+                element.clear()
+        if parts == before and at + PIECE < len(data):
+            raise ValueError("a page has an element without an end")
+    parser.close()
 
 
 def _object(texts: dict[str, str]) -> FoundObject:

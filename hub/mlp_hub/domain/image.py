@@ -36,10 +36,22 @@ def digest_in(image: str) -> str:
 
 
 def is_below(image: str, allowed: Iterable[str]) -> bool:
-    """Tell whether an image is one of those that are allowed, or lies below one, by whole parts of its name."""
+    """Tell whether an image is one of those that are allowed, or lies below one, by whole parts of its name.
+
+    What is allowed is read as nodes read it: `python` is one image of Docker Hub's own, and `python/x` is somebody's who has that name there.
+    """
     found = _IMAGE.fullmatch(image)
     return found is not None and any(
-        each == ANY or each in (image, found[1]) or found[1].startswith(each.rstrip("/") + "/")
+        each == ANY
+        or each in (image, found[1])
+        or (_may_hold(each) and found[1].startswith(each.rstrip("/") + "/"))
         for each in allowed
         if each
     )
+
+
+def _may_hold(name: str) -> bool:
+    """Whether images may lie below a name: it has several parts, is a host, or says by a `/` at its end that it is no image."""
+    first, slash, _ = name.partition("/")
+    host, _, port = first.partition(":")
+    return bool(slash) or ((not port or port.isdecimal()) and ("." in host or host == "localhost"))

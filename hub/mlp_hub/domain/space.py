@@ -16,7 +16,9 @@ from mlp_hub.domain.job import Param
 from mlp_language.message import Message, msg
 
 MOST_CHOICES = 1000
-"""Values of one parameter, and points of an array."""
+"""Safety: values of one parameter, those that all parameters of a search are chosen of, and points of an array: choosing takes a time for each."""
+_NARROWEST = 2.0**-1022
+"""Given: the least positive number of 64 bits that is as exact as all others."""
 FORMS = "uniform(0, 1), loguniform(1e-5, 1), int(1, 8), logint(1, 1024), choice(a, b, c)"
 _WRITTEN = re.compile(r"\s*([a-z]+)\s*\((.*)\)\s*", re.DOTALL)
 _INT = re.compile(r"[+-]?\d{1,18}")
@@ -43,7 +45,18 @@ Space = tuple[tuple[str, Range | Choice], ...]
 
 def parse_space(search: Mapping[str, str]) -> Space:
     """Read what is to be searched; raises `Refused` with the parameter, what is wrong and what is right."""
-    return tuple((name, _read(name, text)) for name, text in search.items())
+    space = tuple((name, _read(name, text)) for name, text in search.items())
+    n = sum(len(each) for _, each in space if isinstance(each, tuple))
+    if n > MOST_CHOICES:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "the search chooses of {n} values, and {most} are the most of all its parameters together; give fewer, or ranges",
+                n=n,
+                most=MOST_CHOICES,
+            ),
+        )
+    return space
 
 
 def parse_value(text: str) -> Param:
@@ -158,6 +171,13 @@ def _read(name: str, text: str) -> Range | Choice:
                 text=text[:100],
                 low=f"{low:g}",
                 high=f"{high:g}",
+            ),
+        )
+    if not _NARROWEST <= float(high) - float(low) < math.inf:
+        _refuse(
+            name,
+            msg(
+                "{text} is too wide or too narrow for numbers of 64 bits; take other bounds", text=text[:100]
             ),
         )
     if log and low <= 0:

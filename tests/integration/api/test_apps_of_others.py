@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from api_rig import ApiRig
 from mlp_hub.api import scopes
+from mlp_hub.domain.app import AppPhase
+from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.service.apps.endpoints import Endpoint
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg, verbatim
 
 HIDDEN = "mallory-reads-this"
 
@@ -94,3 +100,31 @@ def test_who_leaves_the_team_finds_its_apps_no_more(rig: ApiRig) -> None:
     assert rig.ask("DELETE", "/tenants/red/members/carl", token=rig.root_user).status == 200
     assert listed(rig, "carl") == []
     assert shown(rig, "carl-token")[0] == 403
+
+
+def test_attacks_who_may_open_an_app_that_failed_is_not_told_what_its_program_said(rig: ApiRig) -> None:
+    opened(rig, "hub")
+    key = rig.ask("POST", "/users/ann/apps/line/keys", {"name": "outside"}, token=rig.ann).json["key"]
+    said = msg("a replica ended: {why}", why=verbatim(f"OperationalError: no server at db:{HIDDEN}@host"))
+
+    def failed(tx: Tx) -> str:
+        found = tx.apps.find(SYSTEM, "ann", "line")
+        assert found is not None
+        app = replace(found, failures=9, phase=AppPhase.ERROR, message=said, not_before=2e9)
+        tx.apps.put(app)
+        return app.uid
+
+    uid = rig.run(rig.platform.db.write(failed))
+    assert HIDDEN in rig.ask("GET", "/users/ann/apps/line", token=rig.ann).json["message"]
+    status, told = shown(rig, "bob-token")
+    assert (status, told["message"]) == (200, "it failed, and is tried again; its owner, ann, is told why")
+    rig.platform.apps.endpoints.put(Endpoint(uid, "ann", "line", "red", AppPhase.ERROR.value, 1, ()))
+    for kind, secret, knows in (
+        ("token", "bob-token", False),
+        ("key", key, False),
+        ("token", rig.ann, True),
+    ):
+        asked = {"user": "ann", "app": "line", "kind": kind, "secret": secret, "address": "127.0.0.1"}
+        answer = rig.ask("PUT", "/gateway:admit", asked, token=rig.gateway)
+        assert (answer.status, answer.json["verdict"]) == (200, "may"), answer.body
+        assert (HIDDEN in answer.json["reason"]) is knows, kind

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import hashlib
 import os
+import select
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +19,9 @@ import pytest
 
 from api_rig import ApiRig
 from dav_rig import DavRig, serving
+from mlp_hub.dav.__main__ import THREADS
 from mlp_hub.executors.mounted.sizes import length_of
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -195,3 +200,116 @@ def _keep(fd: int, size: int) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.fallocate(fd, 1, ctypes.c_long(0), ctypes.c_long(size)):
         raise OSError(ctypes.get_errno(), "fallocate")
+
+
+def test_attacks_a_put_that_drips_over_http_is_ended_and_leaves_nothing(
+    rig: ApiRig, data: str, tmp_path: Path
+) -> None:
+    team = rig.ask("GET", f"/users/ann/datasets/{data.rpartition('/')[2]}", token=rig.ann).json["tenant"]
+    root = tmp_path / "tree"  # a process has one alone
+    with serving(rig, tmp_path, root, {"SPARE_S": 0.5, "LOWEST": 1 << 30, "LOOK_S": 0.05}) as quick:
+        assert quick.ask("PUT", f"{data}/f", b"before").status == 201
+        before = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"]
+        for headers, drip in (
+            (f"Content-Length: {1 << 20}", b"x"),
+            ("Transfer-Encoding: chunked", b"1\r\nx\r\n"),
+        ):
+            with socket.create_connection(("127.0.0.1", quick.port)) as wire:
+                head = f"PUT {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann-token\r\n{headers}\r\n\r\n"
+                wire.sendall(head.encode())
+                assert answer_to_drips(wire, drip).split(b" ")[1] == b"400", headers
+        assert quick.ask("GET", f"{data}/f").body == b"before"
+        assert not [one for one in (root / ".uploads").iterdir() if one.is_file()]
+        now = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"]
+        assert now == before, "what was kept for it is given back"
+        assert quick.ask("PUT", f"{data}/f", b"after").status == 204
+
+
+def test_attacks_bodies_of_nobody_that_drip_leave_threads_to_others(dav: DavRig, data: str) -> None:
+    with contextlib.ExitStack() as opened:
+        wires = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", dav.port)))
+            for _ in range(THREADS + 10)
+        ]
+        for wire in wires:
+            head = f"PUT {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer nobodys\r\nContent-Length: 1000000\r\n\r\nx"
+            wire.sendall(head.encode())
+        drips = threading.Event()
+
+        def drip() -> None:
+            while not drips.wait(0.1):
+                for wire in wires:
+                    with contextlib.suppress(OSError):
+                        wire.sendall(b"x")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert dav.ask("PUT", f"{data}/f", b"mine").status == 201
+            wait_for(
+                lambda: sum(not select.select([wire], [], [], 0)[0] for wire in wires) <= 16,
+                message="for the others to have their answer",
+            )
+        finally:
+            drips.set()
+            dripping.join()
+
+
+def answer_to_drips(wire: socket.socket, drip: bytes) -> bytes:
+    """Send a bit every now and then until there is an answer; return that."""
+    answer = b""
+    until = time.monotonic() + PATIENCE_S / 3
+    while b"\r\n\r\n" not in answer:
+        assert time.monotonic() < until, "it goes on dripping"
+        if select.select([wire], [], [], 0.02)[0]:
+            part = wire.recv(1 << 16)
+            if not part:
+                break
+            answer += part
+            continue
+        with contextlib.suppress(OSError):
+            wire.sendall(drip)
+    return answer
+
+
+@pytest.mark.parametrize("method", ["PUT", "PROPFIND", "GET"])
+@pytest.mark.parametrize("token", ["ann-token", "nobodys"])
+def test_attacks_one_huge_chunk_is_not_in_memory(dav: DavRig, data: str, method: str, token: str) -> None:
+    assert dav.process is not None
+    before = peak_of(dav.process.pid)
+    with socket.create_connection(("127.0.0.1", dav.port)) as wire, contextlib.suppress(OSError):
+        head = f"{method} {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire.sendall(head.encode() + b"%x\r\n" % (1 << 40))
+        for _ in range(150):
+            wire.sendall(b"x" * (1 << 20))
+    assert peak_of(dav.process.pid) - before < 40 << 20
+
+
+def test_attacks_a_line_before_a_chunk_that_never_ends_is_not_in_memory(dav: DavRig, data: str) -> None:
+    assert dav.process is not None
+    before = peak_of(dav.process.pid)
+    with socket.create_connection(("127.0.0.1", dav.port)) as wire, contextlib.suppress(OSError):
+        head = f"PUT {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann-token\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire.sendall(head.encode())
+        for _ in range(150):
+            wire.sendall(b"1" * (1 << 20))
+    assert peak_of(dav.process.pid) - before < 40 << 20
+
+
+@pytest.mark.parametrize("size", ["-1", "0x5", "5_0", "+5", " 5", "5 5", "", "g", "1" * 16])
+def test_attacks_a_length_of_a_chunk_is_read_in_one_way_alone(dav: DavRig, data: str, size: str) -> None:
+    with socket.create_connection(("127.0.0.1", dav.port)) as wire:
+        head = f"PUT {data}/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann-token\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire.sendall(head.encode() + f"{size}\r\nxxxxx\r\n0\r\n\r\n".encode())
+        wire.shutdown(socket.SHUT_WR)
+        wire.settimeout(PATIENCE_S)
+        answer = b"".join(iter(lambda: wire.recv(1 << 16), b""))
+    assert answer.split(b" ")[1] == b"400"
+    assert answer.count(b"HTTP/1.1 ") == 1, "nothing behind it is a request"
+    assert dav.ask("GET", f"{data}/f").status == 404
+
+
+def peak_of(pid: int) -> int:
+    """Return how much memory a process had at most so far, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))

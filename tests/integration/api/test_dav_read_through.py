@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,3 +232,111 @@ def test_no_redirect_is_followed(dav: DavAt, hostile: tuple[str, FalseStore]) ->
     false.elsewhere = "http://127.0.0.1:1/secret"
     said = dav.ask("GET", f"/data/ann/{name}/k")
     assert (said.status, json.loads(said.body)["msg"].endswith("says 307 of photos")) == (502, True)
+
+
+LIST = {"Authorization": "Bearer ann-token", "Depth": "1"}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"<a>" + b"<b/>" * 2_000_000 + b"</a>",
+        b"<a>" * 1_000_000,
+        b"<a " + b" ".join(b'a%x=""' % n for n in range(700_000)) + b"/>",
+        b"<a>" + b"<Contents>" * 20 + b"</Contents>" * 20 + b"<b>" + b"x" * (2 << 20) + b"</b></a>",
+    ],
+    ids=["elements", "depth", "attributes", "text"],
+)
+def test_attacks_a_page_that_is_small_on_the_wire_and_huge_in_memory_is_no_page(
+    dav: DavAt, hostile: tuple[str, FalseStore], said: bytes
+) -> None:
+    name, false = hostile
+    false.pages = lambda _: said
+    assert dav.process is not None
+    before = peak_of(dav.process.pid)
+    asked = [
+        threading.Thread(target=dav.ask, args=("PROPFIND", f"/data/ann/{name}/", LIST)) for _ in range(3)
+    ]
+    for one in asked:
+        one.start()
+    for one in asked:
+        one.join()
+    assert dav.ask("PROPFIND", f"/data/ann/{name}/", LIST).status == 502
+    assert peak_of(dav.process.pid) - before < 150 << 20
+
+
+def peak_of(pid: int) -> int:
+    """Return how much memory a process had at most so far, in bytes."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return 1024 * int(next(line.split()[1] for line in lines if line.startswith("VmHWM")))
+
+
+def test_attacks_a_list_with_ever_another_page_and_nothing_in_it_comes_to_an_end(
+    dav: DavAt, hostile: tuple[str, FalseStore]
+) -> None:
+    name, false = hostile
+    numbers = itertools.count()
+    false.pages = lambda _: page(more=f"<NextContinuationToken>{next(numbers)}</NextContinuationToken>")
+    said = dav.ask("PROPFIND", f"/data/ann/{name}/", LIST)
+    assert (said.status, said.json["msg"]) == (
+        502,
+        "the source goes on listing this directory and comes to no end; list one below it",
+    )
+    assert next(numbers) <= 201
+
+
+def test_attacks_dates_and_keys_of_a_hostile_source_break_no_list(
+    dav: DavAt, hostile: tuple[str, FalseStore]
+) -> None:
+    name, false = hostile
+    for when in ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "1960-01-01T00:00:00", "2026-01-01"):
+        told = page(("k", 3, "tag")).replace(b"2026-01-01T00:00:00.000Z", when.encode())
+        false.pages = lambda _, told=told: told  # type: ignore[misc]
+        false.answer = lambda _key, _headers: (200, {}, b"123")
+        assert dav.ask("PROPFIND", f"/data/ann/{name}/", LIST).status in {207, 502}, when
+        assert dav.ask("GET", f"/data/ann/{name}/k").status in {200, 502}, when
+    odd = [
+        "%00",
+        "a%0d%0aX: y",
+        "%2e%2e/%2e%2e/etc/passwd",
+        "..%2fsecret",
+        "a\\..\\b",
+        "<b>&",
+        "%ff",
+        "a%252fb",
+    ]
+    for key in odd:
+        false.pages = lambda _, key=key: page((key, 1, "tag"))  # type: ignore[misc]
+        said = dav.ask("PROPFIND", f"/data/ann/{name}/", LIST)
+        assert said.status in {207, 502}, key
+        assert b"passwd" not in said.body
+        assert "x" not in said.headers, key
+
+
+def test_attacks_nothing_of_a_secret_is_in_what_is_said_or_written_down(
+    dav: DavAt, rig: ApiRig, false: FalseStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    false.listed = [("k", 3, "tag")]
+    name = add(rig, "s3://photos/", false.url, "store")
+    uid = rig.ask("GET", f"/users/ann/datasets/{name}:read", token=rig.ann).json["uid"]
+    asked = rig.ask("PUT", "/stored:open", {"uid": uid, "path": "k"}, token=rig.root_user)
+    assert (asked.status, asked.json["reason"]) == (403, "Forbidden"), "an administrator is not told either"
+    mirrored: list[str] = []
+
+    def mirror(_: object) -> bytes:
+        mirrored.append(false.asked[-1])
+        return f"<Error><Code>{false.asked[-1]}</Code><Message>{false.asked[-1]}</Message></Error>".encode()
+
+    false.pages = mirror
+    try:
+        for method, path in (("PROPFIND", ""), ("GET", "k"), ("HEAD", "k")):
+            said = dav.ask(method, f"/data/ann/{name}/{path}", LIST)
+            assert said.status == 502
+            for hidden in (*KEYS.values(), "X-Amz-"):
+                assert hidden not in f"{said.headers}{said.body!r}"
+    finally:
+        false.pages = None
+    assert "X-Amz-Signature" in mirrored[0]
+    written = dav.socket.with_name("dav.log").read_text() + caplog.text
+    assert "X-Amz-" not in written
+    assert KEYS["access_key_id"] not in written

@@ -14,6 +14,7 @@ import pytest
 
 from api_rig import BASE, ApiRig, parts_of_story
 from mlp.cli import main
+from mlp.compared import Csv
 from waiting import wait_for
 
 RUNS = "/users/ann/runs"
@@ -123,6 +124,18 @@ def test_what_is_written_on_a_run_is_bounded_and_stays_text(rig: ApiRig) -> None
         "0.1",
         "0.1",
     )
+
+
+@pytest.mark.parametrize("begin", list("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20"))
+def test_attacks_no_text_is_a_formula_in_a_spreadsheet_or_steers_a_terminal(rig: ApiRig, begin: str) -> None:
+    note = f"{begin}cmd|' /C calc'!A0\x1b]0;title\x07\x1b[2J\u202e"
+    assert rig.ask("PUT", f"{RUNS}/one", {"note": note}, token=rig.ann).status == 200
+    text = rig.ask("GET", f"{RUNS}:csv?search=name=one", token=rig.ann).body
+    (line,) = csv.DictReader(io.StringIO(text.decode(), newline=""))
+    assert line["note"] == f"'{note}", "all of it is there, as a text"
+    shown = repr(Csv(text))
+    assert not set(shown) & set("\x1b\x07\r\u202e"), "nothing of it steers who looks at it"
+    assert "calc" in shown
 
 
 def test_many_are_acted_on_in_one_request_each_with_its_answer(rig: ApiRig) -> None:

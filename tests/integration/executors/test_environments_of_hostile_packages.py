@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import stat
 import sys
 import tarfile
 import threading
+import zipfile
 from io import BytesIO
 from pathlib import Path
 
@@ -15,11 +18,12 @@ import pytest
 import environment_rig
 from environment_factory import OWNER, PLACE, Factory
 from mlp_hub import sandbox
-from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.fence import Fence
+from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
 
 RUNS = "import pathlib; pathlib.Path('/mlp/env/ran').write_text('ran')"
@@ -147,3 +151,87 @@ def test_what_is_unwanted_by_its_turn_is_not_begun(factory: Factory) -> None:
     with pytest.raises(KeyError):
         factory.lock("plain\n")
     assert not (factory.root / "builds").exists()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"../escape.py": "x = 1"},
+        {"evil/../../../../escape.py": "x = 1"},
+        {"/mlp/env/escape.py": "x = 1"},
+        {"evil-1.0.data/data/../../../escape.py": "x = 1"},
+        {"evil-1.0.data/scripts/../../../../escape.py": "#!python\nx = 1"},
+        {"evil-1.0.data/purelib/../../../../../escape.py": "x = 1"},
+        {"evil-1.0.data/headers/../../../../../escape.h": "x"},
+        {"evil-1.0.dist-info/entry_points.txt": "[console_scripts]\n../../escape = evil:main\n"},
+        {"evil-1.0.dist-info/entry_points.txt": "[console_scripts]\n/mlp/env/escape = evil:main\n"},
+        {"evil-1.0.dist-info/entry_points.txt": "[gui_scripts]\nescape\n= evil:main\n"},
+    ],
+    ids=[
+        "up",
+        "up and up",
+        "absolute",
+        "data",
+        "scripts",
+        "purelib",
+        "headers",
+        "script",
+        "absolute script",
+        "script of two lines",
+    ],
+)
+def test_attacks_no_file_of_a_wheel_lands_outside_of_its_environment(
+    factory: Factory, files: dict[str, str]
+) -> None:
+    factory.wheel("evil", {"evil/__init__.py": RUNS, **files})
+    with contextlib.suppress(BuildFailed):
+        factory.make("evil\n")
+    outside = [
+        path
+        for path in factory.root.rglob("*escape*")
+        if not path.is_relative_to(factory.top) and not path.is_relative_to(factory.wheels)
+    ]
+    assert not outside
+    assert not list(factory.root.rglob("ran"))
+    assert factory.is_clean()
+    assert not Path("/mlp").exists()
+
+
+def test_attacks_a_link_in_a_wheel_leads_to_nothing_that_the_platform_touches(factory: Factory) -> None:
+    secret = factory.root / "secret"
+    secret.write_text("of the platform's")
+    secret.chmod(0o600)
+    factory.wheel("evil", {"evil/__init__.py": RUNS})
+    with zipfile.ZipFile(factory.wheels / "evil-1.0-py3-none-any.whl", "a") as wheel:
+        for name, to in {"evil/link": str(secret), "zz-mlp-base.pth": str(secret), "evil/top": "/"}.items():
+            info = zipfile.ZipInfo(name)
+            info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+            wheel.writestr(info, to)
+    with contextlib.suppress(BuildFailed):
+        factory.make("evil\n")
+    assert secret.read_text() == "of the platform's"
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert factory.is_clean()
+
+
+def test_attacks_what_is_small_to_fetch_and_huge_to_unpack_is_ended_for_the_quota(factory: Factory) -> None:
+    factory.wheel("bomb", {"bomb.bin": "0" * (120 << 20)})
+    size = factory.wheels / "bomb-1.0-py3-none-any.whl"
+    with (
+        zipfile.ZipFile(size) as packed,
+        zipfile.ZipFile(factory.wheels / "bomb-1.0-py3-none-any.new", "w", zipfile.ZIP_DEFLATED) as small,
+    ):
+        for name in packed.namelist():
+            small.writestr(name, packed.read(name))
+    (factory.wheels / "bomb-1.0-py3-none-any.new").replace(size)
+    assert size.stat().st_size < 1 << 20
+
+    def admit(size: int) -> None:
+        if size > 50 << 20:
+            raise Refused(Reason.EXCEEDS_MAX_QUOTA, msg("no room"))
+
+    factory.steps.admit = admit  # type: ignore[method-assign]
+    with pytest.raises(Refused, match="no room"):
+        factory.make("bomb\n")
+    assert not factory.top.exists()
+    assert factory.is_clean()

@@ -47,6 +47,9 @@ def test_a_space_is_read(written: str, meant: Range | Choice) -> None:
         ("uniform(1, 1)", "is empty"),
         ("int(0.5, 2)", "needs whole numbers; write uniform"),
         ("loguniform(0, 1)", "begins at 0, and logarithms"),
+        ("uniform(-1e308, 1e308)", "is too wide or too narrow"),
+        ("loguniform(1e-320, 1e-310)", "is too wide or too narrow"),
+        ("uniform(0, 5e-324)", "is too wide or too narrow"),
         ("choice()", "choice is empty"),
         ("choice(a,,b)", "choice is empty"),
         ("choice(a, a)", "a value is there twice"),
@@ -106,3 +109,10 @@ def test_an_array_is_read_as_slurm_writes_it(
 def test_an_array_that_cannot_be_meant_is_refused(wrong: str) -> None:
     with pytest.raises(Refused, match="array"):
         parse_array(wrong)
+
+
+def test_attacks_what_takes_long_to_choose_from_is_refused() -> None:
+    many = f"choice({', '.join(map(str, range(500)))})"
+    assert len(parse_space({"a": many, "b": many})) == 2
+    with pytest.raises(Refused, match="chooses of 1001 values, and 1000 are the most of all its parameters"):
+        parse_space({"a": many, "b": f"{many[:-1]}, x)"})

@@ -51,3 +51,42 @@ def test_a_git_that_hangs_or_is_not_there_holds_nothing_up(
     script.chmod(0o755)
     monkeypatch.setattr(provenance, "GIT_S", 0.05)
     assert provenance.commit(tmp_path) == {}
+
+
+def test_attacks_a_directory_of_somebody_elses_runs_nothing_where_one_submits_from_it(tmp_path: Path) -> None:
+    here, ran = tmp_path / "unpacked", tmp_path / "ran"
+    here.mkdir()
+    git(here, "init")
+    (here / "data.bin").write_text("x")
+    git(here, "add", "data.bin")
+    git(here, "commit", "-m", "one")
+    (here / ".gitattributes").write_text("* filter=evil\n")
+    git(here, "config", "filter.evil.clean", f"touch {ran}; cat")
+    (here / "data.bin").write_text("y")  # now git has to look at what is in it
+    found = provenance.commit(here)
+    assert not ran.exists()
+    assert len(found["commit"]) == 40
+    assert "dirty" not in found, "nobody can tell"
+
+
+def test_attacks_what_a_repository_lacks_is_fetched_from_nowhere(tmp_path: Path) -> None:
+    here, ran = tmp_path / "unpacked", tmp_path / "ran"
+    here.mkdir()
+    git(here, "init")
+    (here / "train.py").write_text("x")
+    git(here, "add", "train.py")
+    git(here, "commit", "-m", "one")
+    tree = subprocess.run(
+        ["git", "-C", str(here), "rev-parse", "HEAD^{tree}"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    for key, value in {
+        "extensions.partialClone": "origin",
+        "core.repositoryFormatVersion": "1",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": f"ext::sh -c touch% {ran}",
+        "protocol.ext.allow": "always",
+    }.items():
+        git(here, "config", key, value)
+    (here / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    assert provenance.commit(here) == {}
+    assert not ran.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -117,3 +118,24 @@ def test_of_a_long_curve_every_nth_value_is_kept_and_the_last() -> None:
     kept = told.kept()
     assert len(kept) <= MOST_KEPT + 1
     assert (kept[0], kept[-1]) == ((1, 1.0), (5000, 5000.0))
+
+
+def test_attacks_a_trial_that_reports_without_end_fills_no_memory_and_is_judged_at_round_steps() -> None:
+    told, reported = Reported("acc"), 300_000
+    fresh = []
+    for begin in range(1, reported, 10_000):
+        fresh += told.take([point(n, acc=n, step=n * 7) for n in range(begin, begin + 10_000)])
+    assert told.count == reported
+    assert len(told.curve) == len(fresh) < 3000
+    assert [step for step, _ in fresh[:2000]] == [n * 7 for n in range(1, 2001)], "at first each"
+    steps = [step for step, _ in fresh[2000:]]
+    assert steps
+    assert all(later <= 1.07 * step for step, later in itertools.pairwise(steps)), "none is far behind"
+    assert told.kept()[-1] == (2_100_000, 300_000.0), "the last is known"
+
+
+def test_attacks_values_that_are_counted_go_on_being_counted() -> None:
+    told = Reported("acc")
+    told.take([point(n, acc=n) for n in range(1, 5001)])
+    assert told.take([point(5001, acc=1)]) == []
+    assert (told.count, told.at) == (5001, 5001)

@@ -98,9 +98,29 @@ def test_only_a_digest_tells_an_image_from_all_others() -> None:
         ("registry.example.org.evil.example/ml/train:1", ["registry.example.org"], False),
         ("evil.example/registry.example.org/ml/train:1", ["registry.example.org/ml"], False),
         ("registry.example.org:5000/ml/train", ["registry.example.org"], False),
+        ("registry.example.org:5000/ml/train", ["registry.example.org:5000"], True),
+        ("localhost:5000/ml/train", ["localhost:5000"], True),
+        ("registry.example.org/train", ["registry.example.org"], True),
+        ("python:3.12", ["python"], True),
+        ("tensorflow/tensorflow:2", ["tensorflow/"], True),
     ],
 )
 def test_what_is_allowed_is_told_by_whole_parts_of_a_name(
     image: str, allowed: list[str], *, below: bool
 ) -> None:
     assert is_below(image, allowed) is below
+
+
+@pytest.mark.parametrize(
+    ("image", "allowed"),
+    [
+        ("python/evil:1", "python"),  # of whoever has the name python at Docker Hub
+        ("python:3/evil", "python:3"),  # of a host named python, at its port 3
+        ("evil:5000/python", "evil"),
+        ("python:3.12/evil", "python:3.12"),
+    ],
+)
+def test_attacks_an_image_of_docker_hubs_own_opens_nothing_of_whoever_has_its_name(
+    image: str, allowed: str
+) -> None:
+    assert not is_below(image, [allowed])

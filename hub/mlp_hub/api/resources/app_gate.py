@@ -28,6 +28,7 @@ from mlp_hub.domain.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.service.apps.usage import with_live
+from mlp_hub.service.apps.visitors import told_to_visitors
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_language.message import msg
 
@@ -147,10 +148,11 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
 
 async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | None) -> AppAdmission:
     wakes = await call.platform.app_gate.wakes(app)
-    # what it waits for is in the way of who may open it; as they would read it in the panel
-    reason = (
-        None if app.replicas else (await call.platform.apps.get(call.context, app.user, app.name)).message
-    )
+    reason = None
+    if not app.replicas:
+        # what it waits for is in the way of who may open it; as they would read it in the panel
+        found = await call.platform.apps.get(call.context, app.user, app.name)
+        reason = found.message if visitor == app.user else told_to_visitors(found)
     return AppAdmission(
         verdict="may",
         uid=app.uid,

@@ -16,8 +16,11 @@ from mlp_api.datasets import (
 from mlp_api.types import Name
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.paging import ListPage, listed
+from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import DATA_READ, DATA_WRITE, STORED_WRITE
+from mlp_hub.api.scopes import DATA, DATA_READ, DATA_WRITE, STORED_WRITE
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import msg
 
 
 class DatasetQuery(ListPage, forbid_unknown_fields=True):
@@ -98,7 +101,12 @@ async def begun(call: Call) -> str:
 
 
 async def open_source(call: Call) -> SourceAddress:
-    """Say where something of a dataset's source is to be had: asked by the part that holds files, for who may read it."""
+    """Say where something of a dataset's source is to be had: asked by the part that holds files, for who may read it.
+
+    By nobody else, administrators neither: such an address is good for whoever has it, and names what of a secret the store is told.
+    """
+    if call.principal.kind is not CallerKind.SERVICE or call.principal.name != DATA:
+        raise Refused(Reason.FORBIDDEN, msg("only the part of the platform that holds files may ask this"))
     return await call.platform.datasets.open_source(call.body)
 
 

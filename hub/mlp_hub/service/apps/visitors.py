@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from mlp_api import apps as api
+from mlp_api.said import Detail, Text
 from mlp_hub.domain.app import App
 from mlp_hub.domain.app_gate import may_open
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
 
 
 class AppVisitors:
@@ -72,7 +74,15 @@ def _places(tx: Tx, visitor: str) -> frozenset[str]:
     return frozenset(member.tenant for member in tx.members.of_user(visitor))
 
 
+def told_to_visitors(app: api.Application) -> Text:
+    """Return why an app does not answer, without what its program said when it ended: that may be anything, credentials too."""
+    if app.failures and app.phase != "waiting" and app.message.message:
+        return Text(msg("it failed, and is tried again; its owner, {user}, is told why", user=app.user))
+    return app.message
+
+
 def _shared(app: api.Application) -> api.SharedApp:
+    told = told_to_visitors(app)
     return api.SharedApp(
         name=app.name,
         user=app.user,
@@ -86,7 +96,7 @@ def _shared(app: api.Application) -> api.SharedApp:
         model_name=app.model_name,
         wanted=app.wanted,
         ready=app.ready,
-        message=app.message,
-        detail=app.detail,
+        message=told,
+        detail=Detail(told.message),
         created_at=app.created_at,
     )

@@ -12,7 +12,11 @@ from mlp_hub.domain.run import MetricSummary
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.records import RunRow
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = (
+    *"=+-@\t\r\n",
+    *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
+)
+"""Given: what a formula begins with in a spreadsheet; the wide ones count where Chinese or Japanese is typed."""
 
 
 def run_to(row: RunRow, now: float) -> runs_api.ListedRun:

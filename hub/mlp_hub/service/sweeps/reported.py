@@ -10,6 +10,10 @@ from mlp_hub.store.records import StoredPoint
 
 MOST_KEPT = 256
 """Tuning: values of one trial that are kept once it has ended: a curve that is drawn has no more."""
+ALL_OF = 2_000
+"""Safety: values of one trial of which each is looked at, which costs the more the more there are; of later steps the round ones are."""
+DIGITS = 3
+"""Tuning: digits of a round step, the rest zeros: how late a trial may be ended, as a share of what it has done."""
 MOST_NAMES = 20
 """Safety: names of reported values that a refusal could list."""
 RESOURCES = ("epoch", "step")
@@ -18,18 +22,23 @@ RESOURCES = ("epoch", "step")
 
 @dataclass(slots=True)
 class Reported:
-    """Values of one trial by step, the first of each step; those of one rank, the first that reports any."""
+    """Values of one trial by step, the first of each step; those of one rank, the first that reports any.
+
+    `count` are all that came, `curve` those that are looked at: two million of them would fill memory, and hold up the service.
+    """
 
     metric: str
     seq: int = 0
     rank: int | None = None
     by: str | None = None  # which value says how far it is; empty: they are counted
     curve: dict[int, float] = field(default_factory=dict)
+    count: int = 0
     last: float | None = None
+    at: int = 0  # the step of the last
     names: dict[str, None] = field(default_factory=dict)
 
     def take(self, points: Sequence[StoredPoint]) -> list[tuple[int, float]]:
-        """Take in further points; return the values that are new."""
+        """Take in further points; return the values that are new and looked at."""
         fresh: list[tuple[int, float]] = []
         for point in points:
             self.seq = point.seq
@@ -40,8 +49,11 @@ class Reported:
                 continue
             self.rank = point.rank
             self.last = float(value)
-            step = self._step(point)
-            if step not in self.curve:
+            step = self.at = self._step(point)
+            if step in self.curve:
+                continue
+            self.count += 1
+            if len(self.curve) < ALL_OF or _is_round(step):
                 self.curve[step] = self.last
                 fresh.append((step, self.last))
         return fresh
@@ -52,11 +64,14 @@ class Reported:
         at = point.values.get(self.by) if self.by else None
         if at is not None and _is_step(at):
             return int(at)
-        return len(self.curve) + 1
+        return self.count + 1
 
     def kept(self) -> tuple[tuple[int, float], ...]:
         """Return the curve as it is stored: every n-th of many values, and the last."""
-        finite = sorted((step, value) for step, value in self.curve.items() if math.isfinite(value))
+        known = (
+            self.curve if self.last is None else {**self.curve, self.at: self.curve.get(self.at, self.last)}
+        )
+        finite = sorted((step, value) for step, value in known.items() if math.isfinite(value))
         return thinned(finite, MOST_KEPT)
 
 
@@ -70,3 +85,7 @@ def thinned(points: Sequence[tuple[int, float]], most: int) -> tuple[tuple[int, 
 
 def _is_step(value: float | None) -> bool:
     return value is not None and math.isfinite(value) and value >= 0 and value == int(value) and value < 2**53
+
+
+def _is_round(step: int) -> bool:
+    return not step % 10 ** max(len(str(step)) - DIGITS, 0)

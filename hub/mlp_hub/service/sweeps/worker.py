@@ -155,7 +155,7 @@ class SweepWorker:
             told = known.reported.setdefault(number, Reported(sweep.spec.metric))
             values = told.take(points)
             trial = known.trials[number]
-            known.trials[number] = replace(trial, value=told.last, steps=len(told.curve))
+            known.trials[number] = replace(trial, value=told.last, steps=told.count)
             if values:
                 fresh.append((number, values))
         if fresh and sweep.spec.stop != "none":

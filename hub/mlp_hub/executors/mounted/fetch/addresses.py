@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import urllib3
@@ -17,10 +17,14 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util import Retry, Timeout
 
+from mlp_hub.executors.mounted.fetch.patience import patience
+
 CONNECT_S = 10.0
 """Safety: seconds for which a connection is waited for."""
 SILENT_S = 60.0
 """Safety: seconds for which an endpoint may say nothing."""
+HEAD_S = 90.0
+"""Safety: seconds in which the head of an answer has to be whole, however it drips and whatever else is said before it."""
 RETRIES = 2
 """Tuning: how often a request is made again."""
 MOST_REQUESTS = 1_000_000
@@ -84,9 +88,15 @@ def client(
         def _new_conn(self) -> socket.socket:
             return _connect(self, allowed)
 
+        def getresponse(self) -> Any:
+            return _answered(self.sock, super().getresponse)
+
     class Encrypted(HTTPSConnection):
         def _new_conn(self) -> socket.socket:
             return _connect(self, allowed)
+
+        def getresponse(self) -> Any:
+            return _answered(self.sock, super().getresponse)
 
     class PlainPool(HTTPConnectionPool):
         ConnectionCls = Plain
@@ -114,6 +124,14 @@ def client(
     )
     made.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
     return made
+
+
+def _answered(line: Any, wait: Callable[[], Any]) -> Any:
+    """Return an answer whose head has come, with its connection as `line`: who reads the rest says how long that may take."""
+    with patience.within(line, HEAD_S):
+        found = wait()
+    found.line = line
+    return found
 
 
 def _connect(of: HTTPConnection, allowed: Sequence[str]) -> socket.socket:
