@@ -35,4 +35,4 @@ ORDERS: Mapping[str, Callable[[], str]] = {
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 PRIORITIES = ("low", "normal", "high")
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
-NOTICE_EVENTS = ("started", "finished", "failed", "preempted", "late")
+NOTICE_EVENTS = ("started", "finished", "failed", "preempted", "late", "asked", "answered")

@@ -2380,7 +2380,7 @@ export interface SecretSet {
  * What somebody chose, and what may be chosen: whether this hub sends mail, and which services' addresses it takes.
  */
 export interface Notifications {
-  browser: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  browser: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   quiet: QuietTime | null;
   timezone: string;
   channels: NoticeChannel[];
@@ -2404,7 +2404,7 @@ export interface NoticeChannel {
   name: string;
   kind: "mail" | "service" | "webhook";
   shown: string;
-  events: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  events: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   told_at: string | null;
   trouble: string | null;
 }
@@ -2413,9 +2413,9 @@ export interface NoticeChannel {
  */
 export interface NotificationsSet {
   /**
-   * @maxItems 5
+   * @maxItems 7
    */
-  browser?: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  browser?: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   quiet?: QuietTime | null;
   timezone?: string;
   /**
@@ -2432,9 +2432,9 @@ export interface ChannelSet {
    */
   name: string;
   /**
-   * @maxItems 5
+   * @maxItems 7
    */
-  events: ("failed" | "finished" | "late" | "preempted" | "started")[];
+  events: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
   address?: string | null;
 }
 /**
@@ -2454,11 +2454,11 @@ export interface ChannelTested {
   trouble: string | null;
 }
 /**
- * Something to be told of a job. `id` grows with time; `quiet`: somebody does not want to be told of it now.
+ * Something to be told of a job, or of a request of `tenant`, where `job` is empty. `id` grows with time; `quiet`: somebody does not want to be told of it now.
  */
 export interface Notice {
   id: number;
-  event: "failed" | "finished" | "late" | "preempted" | "started";
+  event: "answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started";
   job: string;
   run: number;
   tenant: string;
