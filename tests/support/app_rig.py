@@ -164,7 +164,8 @@ def play_apps(root: Path, story: Callable[[AppRig], Awaitable[None]], room: Reso
 async def end_all(rig: AppRig) -> None:
     """Leave no process behind, whatever became of the story."""
     try:
-        await rig.platform.apps.remove("ann")  # else another replica follows each that is ended here
+        # until none is left: another replica follows each that is ended here
+        await until(lambda: rig.platform.apps.remove("ann"), what="apps to be gone")
     finally:
         for attempt in await rig.executor.known():
             await rig.executor.forget(attempt, await rig.executor.epoch())

@@ -336,7 +336,9 @@ def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path)
         await tenants.create(TenantCreate(name="red"), actor="root")
         await create(rig, tenant="red")
         await at_rest(rig, tenant="red")
-        assert "environment tools-" in str((await refusal(tenants.delete("red", actor="root"))).message)
+        assert "environment tools, made by ann" in str(
+            (await refusal(tenants.delete("red", actor="root"))).message
+        )
         await delete(rig, tenant="red")
         await gone(rig, tenant="red")
         with maker.held("lock") as waits:  # its sandbox would have been nobody's
