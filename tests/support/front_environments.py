@@ -23,6 +23,7 @@ class FrontEnvironments:
     """All environments, of default alone."""
 
     def __init__(self) -> None:
+        self.asked: Json = {}
         self.rows = [
             environment("vision", jobs=["digits"], shared_with=["same"]),
             environment("fresh", state="creating", packages={}, lock="", size=0),
@@ -47,6 +48,7 @@ class FrontEnvironments:
         """Answer a request to the API."""
         mine = [row for row in self.rows if row["tenant"] == parts[1]]
         if method == "POST":
+            self.asked = body
             image = body.get("image")
             state = "ready" if image else "creating"
             made = environment(

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { environmentFieldOf, readEnvironment } from "../src/core/environment";
+import { environmentFieldOf, hasTorch, readEnvironment } from "../src/core/environment";
 
 const TYPED = { name: " vision ", requirements: "numpy\n", image: " registry.example.org/ml/train:1 " };
 
@@ -22,4 +22,11 @@ test("a refusal goes to the field that it speaks of", () => {
   assert.equal(environmentFieldOf("image: nothing here starts containers"), "image");
   assert.equal(environmentFieldOf("line 1 of the requirements is -e ."), "requirements");
   assert.equal(environmentFieldOf("environment vision is there already"), "name");
+});
+
+test("an environment has PyTorch where its packages say so, or while that of the offer is made", () => {
+  const packages = { numpy: "2.4.1" };
+  assert.equal(hasTorch({ name: "vision", packages }), false);
+  assert.equal(hasTorch({ name: "vision", packages: { ...packages, torch: "2.9.0" } }), true);
+  assert.equal(hasTorch({ name: "PyTorch", packages: {} }), true);
 });

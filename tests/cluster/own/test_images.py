@@ -26,5 +26,5 @@ def test_jupyterlab_runs_in_a_pod_with_all_that_notebooks_import_and_is_reached_
     with direct.open(asked) as answer:
         extensions = json.load(answer)
     assert ("mlp-hub", True) in {(one["name"], one["enabled"]) for one in extensions}
-    imported = "import ipykernel, ipywidgets, mlp, mpi4py.MPI, sklearn, tensorflow; print(mpi4py.MPI.Get_library_version())"
+    imported = "import ipykernel, ipywidgets, matplotlib.pyplot, mlp, mpi4py.MPI, pandas, sklearn, tensorflow; print(mpi4py.MPI.Get_library_version())"
     assert "Open MPI" in namespace("exec", "lab", "--", "python", "-c", imported)

@@ -27,3 +27,14 @@ def test_what_a_user_installed_at_home_is_there_in_their_jobs(lab: Lab) -> None:
     spec = lab.spec("import theirs; print(theirs.word)")
     assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
     assert lab.output(spec) == ["found"]
+
+
+def test_what_everybody_expects_is_there_and_draws_without_a_screen(lab: Lab) -> None:
+    program = """
+import matplotlib.pyplot as plt, numpy, pandas, sklearn
+pandas.DataFrame({"loss": numpy.geomspace(1, 0.1, 5)}).plot().figure.savefig("loss.png")
+print(open("loss.png", "rb").read(4)[1:].decode())
+"""
+    spec = lab.spec(program)
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED, lab.output(spec)
+    assert lab.output(spec)[-1] == "PNG"

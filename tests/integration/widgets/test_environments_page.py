@@ -62,12 +62,31 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     assert_accessible(page)
 
 
+def test_one_with_pytorch_is_a_click_until_there_is_one(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("environments")
+    region = page.get_by_role("region", name="Environments of default")
+    offer = region.get_by_role("button", name="Create one with PyTorch")
+    refusal = {"msg": "team default has no network, and packages are fetched over one", "reason": "Invalid"}
+    front.data.forced["POST /tenants/default/environments"] = (403, refusal)
+    offer.click()
+    expect(region.get_by_role("alert")).to_contain_text("team default has no network")
+    assert_accessible(page)
+    front.data.forced.clear()
+    shot(page, "panel-offers-pytorch", full=True)
+    fits(page)
+    offer.press("Enter")
+    expect(region.get_by_role("row").filter(has_text="pytorch")).to_contain_text("being resolved")
+    expect(offer).to_have_count(0)
+    assert front.data.environments.asked == {"name": "pytorch", "requirements": "torch\n"}
+
+
 def test_where_jobs_run_in_containers_one_is_an_image(pages: Pages, front: FrontService) -> None:
     front.data.environments.of_images()
     front.data.session["images"] = True
     page = pages.panel("environments")
     region = page.get_by_role("region", name="Environments of default")
     expect(region).to_contain_text("registry.example.org/ml/speech:1")
+    expect(region).not_to_contain_text("PyTorch")
     expect(region.get_by_role("columnheader", name="Size")).to_have_count(0)
     page.get_by_role("button", name="Create an environment").press("Enter")
     page.keyboard.type("text")

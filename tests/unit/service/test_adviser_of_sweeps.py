@@ -78,6 +78,22 @@ def test_a_trial_that_reports_what_is_not_finite_is_stopped_at_a_rung_and_harms_
     assert not adviser.report(second, [(1, 0.5)])[1]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_of_trials_that_are_equal_those_that_came_first_go_on(*, maximize: bool, restarted: bool) -> None:
+    of = sweep(maximize=maximize)
+    adviser, trials, stopped = Adviser(of, [], {}), list[SweepTrial](), list[bool]()
+    for number in range(9):
+        trials.append(SweepTrial(number, adviser.propose(number), TrialState.RUNNING))
+        trials[-1], ends = adviser.report(trials[-1], [(1, 0.9756)])
+        stopped.append(ends)
+        if restarted:
+            adviser = Adviser(of, trials, {each.number: [(1, 0.9756)] for each in trials})
+    assert stopped == [False] + 8 * [True]
+    trials.append(SweepTrial(9, adviser.propose(9), TrialState.RUNNING))
+    assert not adviser.report(trials[-1], [(1, 0.9757 if maximize else 0.9755)])[1]
+
+
 def test_without_a_rule_nothing_is_stopped() -> None:
     adviser = Adviser(sweep(stop="none"), [], {})
     trial = SweepTrial(0, adviser.propose(0), TrialState.RUNNING)

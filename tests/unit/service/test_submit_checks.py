@@ -149,7 +149,9 @@ def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there
     async def lacks(package: str) -> bool:
         return package in {"torch", "tensorflow"}
 
-    with pytest.raises(Refused, match=r"torch is not installed on this hub.* use one of mpi, plain, or ask"):
+    with pytest.raises(
+        Refused, match=r"torch is not installed on this hub.* --env-name\), use one of mpi, plain, or ask"
+    ):
         asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {}))
     asyncio.run(check_runtime(BUILT_IN["mpi"], lacks, {}))
     asyncio.run(check_runtime(BUILT_IN["torch"], lacks, {"PYTHONPATH": "/home/ann/packages"}))

@@ -32,6 +32,12 @@ export function readEnvironment(texts: Record<EnvironmentField, string>, names: 
 export const environmentFieldOf = (msg: string): EnvironmentField | null =>
   /^image\b|^镜像/.test(msg) ? "image" : /\brequirements\b|需求/.test(msg) ? "requirements" : /^environment\b|^环境/.test(msg) ? "name" : null;
 
+/** What makes an environment with PyTorch. */
+export const TORCH = { name: "pytorch", requirements: "torch\n" } satisfies EnvironmentCreate;
+
+/** Whether an environment brings PyTorch, or is the one that will. */
+export const hasTorch = (of: Pick<EnvironmentInfo, "name" | "packages">): boolean => "torch" in of.packages || of.name.toLowerCase() === TORCH.name;
+
 export function environmentState(of: Pick<EnvironmentInfo, "state" | "lock">): { kind: string; words: string } {
   return {
     creating: { kind: "busy", words: of.lock ? t("being installed") : t("being resolved") },

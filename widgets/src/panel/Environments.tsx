@@ -5,7 +5,7 @@ import { Chip, ErrorBox, Loading, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { rich } from "../components/language";
 import { paths } from "../core/api";
-import { ENVIRONMENT_FIELDS, environmentFieldOf, environmentState, packagesTold, readEnvironment } from "../core/environment";
+import { ENVIRONMENT_FIELDS, environmentFieldOf, environmentState, hasTorch, packagesTold, readEnvironment, TORCH } from "../core/environment";
 import { bytes, clock } from "../core/format";
 import { n, t } from "../core/language";
 import type { EnvironmentDetail, EnvironmentInfo } from "../core/wire";
@@ -71,6 +71,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
     },
   ];
   const items = environments.data?.items ?? [];
+  const offers = !session.images && environments.data !== null && !items.some(hasTorch);
   return (
     <OwnList
       title={t("Environments of {tenant}", { tenant })}
@@ -115,6 +116,19 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
       }
     >
       <p class="mlp-dim">{rich(t("A job has one by its option, {command}; a notebook server by the field Environment of its start"), { command: <code>%mlp submit train.py --env-name NAME</code> })}</p>
+      {offers ? (
+        <p class="mlp-dim">
+          {t("PyTorch takes several GB, charged to the team's storage once")}{" "}
+          <button
+            type="button"
+            class="mlp-button mlp-small"
+            disabled={busy}
+            onClick={() => void run(() => client.post<EnvironmentInfo>(paths.environments(tenant), TORCH), t("Environment {name} is being made", { name: TORCH.name }))}
+          >
+            {t("Create one with PyTorch")}
+          </button>
+        </p>
+      ) : null}
     </OwnList>
   );
 }

@@ -179,7 +179,7 @@ async def check_runtime(
     ]
     _refuse(
         msg(
-            "{package} is not installed on this hub, and runtime {name} needs it; use one of {others}, or ask the operator to install it (mlp-hub doctor says how)",
+            "{package} is not installed on this hub, and runtime {name} needs it; choose an environment that has it (mlp env create, then --env-name), use one of {others}, or ask the operator to install it (mlp-hub doctor says how)",
             package=package,
             name=runtime.name,
             others=", ".join(others),

@@ -16,7 +16,7 @@ from typing import Any
 
 from mlp_hub.domain.job import Param
 from mlp_hub.domain.space import Range
-from mlp_hub.domain.sweep import Sweep, SweepSpec, SweepTrial, TrialState
+from mlp_hub.domain.sweep import Sweep, SweepSpec, SweepTrial, TrialState, is_better
 
 FACTOR = 3
 """Tuning: of so many trials that come to a rung of ASHA one goes on; each rung is so many times as far as the one before."""
@@ -67,14 +67,33 @@ class Adviser:
         of = optuna.trial.Trial(self._study, trial.number)
         for step, value in points:
             of.report(value, step)
-            if self._spec.stop != "none" and of.should_prune():
-                return self._with_rungs(trial), True
-        return self._with_rungs(trial), False
+            ends, before = self._spec.stop != "none" and of.should_prune(), trial
+            trial = self._with_rungs(trial)
+            if ends or self._only_equals(trial, before):
+                return trial, True
+        return trial, False
 
     def tell(self, trial: SweepTrial) -> None:
         """Take in how a trial ended."""
         state, value = self._end(trial)
         self._study.tell(trial.number, value, state=state, skip_if_finished=True)
+
+    def _only_equals(self, trial: SweepTrial, before: SweepTrial) -> bool:
+        """Whether a trial came to a rung where enough others were as good before it.
+
+        Optuna lets all equal ones go on, so a metric that no longer grows would stop none.
+        """
+        for rung in trial.rungs.keys() - before.rungs.keys():
+            value = trial.rungs[rung]
+            others = [
+                each.system_attrs[f"{RUNG}{rung}"]
+                for each in self._study.get_trials(deepcopy=False)
+                if each.number != trial.number and f"{RUNG}{rung}" in each.system_attrs
+            ]
+            as_good = sum(not is_better(self._spec, value, other) for other in others)
+            if as_good >= max((len(others) + 1) // FACTOR, 1):
+                return True
+        return False
 
     def _with_rungs(self, trial: SweepTrial) -> SweepTrial:
         kept = self._study.get_trials(deepcopy=False)[
