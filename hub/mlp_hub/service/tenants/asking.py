@@ -52,10 +52,9 @@ class QuotaRequests:
         """Ask for more; one request at a time; `of` are told, who decide. Raises `NotFound`, `Conflict`, `Invalid`."""
         amounts = _amounts(asked)
         now = self._clock()
-        who: set[str] = set()
         new = AskedQuota(f"r{self._uids.make(now)}", tenant, actor, now, tuple(amounts.items()), asked.reason)
 
-        def work(tx: Tx) -> AskedQuota:
+        def work(tx: Tx) -> tuple[AskedQuota, set[str]]:
             found = tx.tenants.get(tenant)
             if found is None:
                 raise not_found("tenant", tenant)
@@ -82,11 +81,9 @@ class QuotaRequests:
                 tenant=tenant,
                 reason=asked.reason,
             )
-            who.clear()
-            who.update(self.tells.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text))
-            return new
+            return new, self.tells.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
 
-        found = await self._db.write(work)
+        found, who = await self._db.write(work)
         self.tells.told(who)
         return told(found)
 
@@ -98,34 +95,28 @@ class QuotaRequests:
 
     async def decline(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
         """Say no, with a word. Raises `NotFound`, `WrongState`."""
-        who: set[str] = set()
 
-        def work(tx: Tx) -> AskedQuota:
+        def work(tx: Tx) -> tuple[AskedQuota, set[str]]:
             decided = self._decide(tx, tenant, uid, AskPhase.DECLINED, actor=actor, word=word)
-            who.clear()
-            who.update(self._answered(tx, decided))
-            return decided
+            return decided, self._answered(tx, decided)
 
-        found = await self._db.write(work)
+        found, who = await self._db.write(work)
         self.tells.told(who)
         return told(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
         """Give what was asked for; what the tenant has more of by now stays. Raises as a change of the tenant does."""
-        who: set[str] = set()
 
-        def work(tx: Tx) -> AskedQuota:
+        def work(tx: Tx) -> tuple[AskedQuota, set[str]]:
             decided = self._decide(tx, tenant, uid, AskPhase.ACCEPTED, actor=actor, word=word)
             found = tx.tenants.get(tenant)
             assert found is not None  # noqa: S101 - its requests go with it
             more = {d: n for d, n in decided.amounts if _has(found.quota, d) is not None}
             raised = {d: max(n, _has(found.quota, d) or 0) for d, n in more.items()}
             self._tenants.set_quota(tx, tenant, replace(found.quota, **raised), actor)  # type: ignore[arg-type]
-            who.clear()
-            who.update(self._answered(tx, decided))
-            return decided
+            return decided, self._answered(tx, decided)
 
-        answered = await self._tenants.in_transaction(work)
+        answered, who = await self._tenants.in_transaction(work)
         self.tells.told(who)
         return told(answered)
 

@@ -76,10 +76,8 @@ class Joining:
                 ),
             )
         now, tenant = self._clock(), asked.tenant
-        told: set[str] = set()
 
-        def work(tx: Tx) -> AskedPlace:
-            told.clear()
+        def work(tx: Tx) -> tuple[AskedPlace, set[str]]:
             found = tx.tenants.get(tenant)
             if found is None or not _may_be_asked(found):
                 raise not_found("tenant", tenant)
@@ -87,7 +85,7 @@ class Joining:
                 raise Refused(Reason.CONFLICT, msg("you are a member of {tenant} already", tenant=tenant))
             known = tx.asking.place(tenant, user)
             if known is not None:
-                return known
+                return known, set()
             if len(tx.asking.places_of(user)) >= MOST_ASKED or tx.asking.count_in(tenant) >= MOST_ASKING:
                 raise Refused(
                     Reason.CONFLICT,
@@ -109,11 +107,10 @@ class Joining:
                 if asked.note
                 else msg("{user} asks for a place in {tenant}.", user=user, tenant=tenant)
             )
-            told.update(self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text))
-            return new
+            return new, self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
 
-        found = await self._db.write(work)
-        self.tells.told(told)
+        found, who = await self._db.write(work)
+        self.tells.told(who)
         return _told(found)
 
     async def take_back(self, user: str, tenant: str) -> api.JoinRequest:
@@ -129,32 +126,27 @@ class Joining:
 
     async def decline(self, tenant: str, user: str, *, actor: str) -> api.JoinRequest:
         """Say no. Raises `NotFound`."""
-        told: set[str] = set()
 
-        def work(tx: Tx) -> AskedPlace:
+        def work(tx: Tx) -> tuple[AskedPlace, set[str]]:
             gone = self._gone(tx, tenant, user, actor, "join.decline")
             text = msg("{who} declined your request for a place in {tenant}.", who=actor, tenant=tenant)
-            told.clear()
-            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text))
-            return gone
+            return gone, self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
 
-        found = await self._db.write(work)
-        self.tells.told(told)
+        found, who = await self._db.write(work)
+        self.tells.told(who)
         return _told(found)
 
     async def approve(self, tenant: str, user: str, *, actor: str) -> ApiMember:
         """Take somebody in who asks. Raises `NotFound`; what became of the place meanwhile stays."""
-        told: set[str] = set()
 
-        def work(tx: Tx) -> ApiMember:
+        def work(tx: Tx) -> tuple[ApiMember, set[str]]:
             self._gone(tx, tenant, user, actor, "join.approve")
             text = msg("{who} took you in: you are a member of {tenant} now.", who=actor, tenant=tenant)
-            told.clear()
-            told.update(self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text))
-            return self._tenants.put_member(tx, tenant, user, actor)
+            who = self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            return self._tenants.put_member(tx, tenant, user, actor), who
 
-        found = await self._tenants.in_transaction(work)
-        self.tells.told(told)
+        found, who = await self._tenants.in_transaction(work)
+        self.tells.told(who)
         return found
 
     async def forget(self, user: str) -> None:
