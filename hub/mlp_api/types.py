@@ -287,12 +287,27 @@ class Holding(Response):
     replica: int | None = None
 
 
+class UsageHour(Response):
+    """What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
+
+    `cpu` and `gpu` are units, so that the sum over hours is core-hours; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+    """
+
+    time: datetime
+    cpu: float
+    gpu: float
+    ram: int
+    rom: int
+    running: int
+    waiting: int
+
+
 class Usage(Response):
-    """One tenant's quota and who uses it, as its members may see it."""
+    """One tenant's quota and who uses it, as its members may see it. `history` are the hours of the last 7 days, the oldest first."""
 
     tenant: Tenant
     holdings: list[Holding]
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[UsageHour] = field(default_factory=list)
 
 
 # ------------------------------------------------------ resource requests

@@ -28,6 +28,7 @@ from front_shapes import (
     model,
     simulation,
     tenant,
+    used_over,
     when,
     why_of,
     work,
@@ -522,7 +523,11 @@ class Data:
         return 403, {"msg": f"there is no model {reference}", "reason": "NotFound"}
 
     def _usage(self, name: str) -> Json:
-        return {"tenant": self.tenants[name], "holdings": self.holdings.get(name, []), "history": []}
+        return {
+            "tenant": self.tenants[name],
+            "holdings": self.holdings.get(name, []),
+            "history": used_over(7 * 24) if name == "red" else [],
+        }
 
     def _preview(self, name: str, body: Json) -> Json:
         """Answer by cpu alone, in the words of the service."""

@@ -56,6 +56,24 @@ def tenant(name: str, **change: Any) -> Json:
     } | change
 
 
+def used_over(hours: int) -> list[Json]:
+    """What a team of 4 cores held in so many hours until now: more by day, and nothing while the hub was down."""
+    last = int(time.time() // 3600)
+    return [
+        {
+            "time": datetime.fromtimestamp(hour * 3600, UTC).isoformat().replace("+00:00", "Z"),
+            "cpu": 3.5 if 8 <= hour % 24 < 20 else 0.5,
+            "gpu": 0.0,
+            "ram": 6144 if 8 <= hour % 24 < 20 else 512,
+            "rom": 20 * GIB,
+            "running": 3,
+            "waiting": 1,
+        }
+        for hour in range(last - hours + 1, last + 1)
+        if not last - 100 < hour < last - 90
+    ]
+
+
 def rank(number: int, **change: Any) -> Json:
     return {
         "rank": number,

@@ -73,7 +73,7 @@ def test_one_with_pytorch_is_a_click_until_there_is_one(pages: Pages, front: Fro
     assert_accessible(page)
     front.data.forced.clear()
     shot(page, "panel-offers-pytorch", full=True)
-    fits(page)
+    assert fits(page)
     offer.press("Enter")
     expect(region.get_by_role("row").filter(has_text="pytorch")).to_contain_text("being resolved")
     expect(offer).to_have_count(0)

@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
+from axe import assert_accessible
 from browser import shot, two_frames
 from front_pages import LOOKS, Pages, fits, restyle
 from front_service import FrontService
@@ -33,6 +34,27 @@ def test_a_waiting_job_is_put_first_and_changed_where_the_queue_is_shown(
     expect(dialog).to_have_count(0)
     changed = [body for path, body in front.data.teams.bodies if path.startswith("update ")]
     assert changed == [{"place": "first"}, {"priority": "high", "time_limit": 7200}]
+
+
+def test_what_a_team_used_in_a_week_is_drawn_below_its_quota(pages: Pages, front: FrontService) -> None:
+    page = pages.panel(TEAM)
+    card = page.get_by_role("region", name="Use in the last 7 days")
+    expect(card.get_by_role("img")).to_have_accessible_name(
+        re.compile(r"CPU: \d+(\.\d)? core-hours, at most 3.5 cores")
+    )
+    assert card.locator("rect").count() == 7 * 24 - 9, "hours in which nothing was seen are left out"
+    card.get_by_label("What is shown").select_option("ram")
+    expect(card).to_contain_text("at most 6 GiB")
+    for look, (dark, width) in LOOKS.items():
+        restyle(page, dark=dark, width=width)
+        two_frames(page)
+        card.scroll_into_view_if_needed()
+        shot(page, f"team-use-{look}")
+        assert fits(page), look
+    assert_accessible(page)
+    front.data.tenants["default"] |= {"gpu": 0}
+    page = pages.panel("admin/tenants/default")
+    expect(page.get_by_role("region", name="Use in the last 7 days")).to_contain_text("Nothing is known yet")
 
 
 def test_a_job_that_waits_is_changed_on_its_page(pages: Pages, front: FrontService) -> None:

@@ -168,19 +168,27 @@ def test_lowering_a_quota_below_its_use_is_allowed_and_shows(hub: Hub) -> None:
     assert (shown.cpu, shown.cpu_inuse) == (1.0, 2.0)
 
 
-def test_usage_names_the_holders_and_has_a_history(hub: Hub) -> None:
+def test_usage_names_the_holders_and_has_a_history_by_the_hour(hub: Hub) -> None:
     hub.create("red", cpu=2)
     hub.hold("bob", "red", cpu=0.5, ram=512, user="bob")
+    asyncio.run(hub.tenants.sample())  # at 1000
+    hub.at += 60  # of the same 5 minutes, the last counts: this one
+    hub.hold("ann", "red", cpu=0.5, ram=256, user="ann")
     asyncio.run(hub.tenants.sample())
-    hub.at += 60
+    hub.at += 300
+    hub.hold("eve", "red", cpu=1, ram=256, user="eve")
+    asyncio.run(hub.tenants.sample())
+    hub.at += 3600
     asyncio.run(hub.tenants.sample())
     usage = asyncio.run(hub.tenants.usage("red"))
-    assert [(str(h.holder), h.cpu, h.ram, h.since.isoformat()) for h in usage.holdings] == [
-        ("bob's notebook", 0.5, 512, "1970-01-01T00:16:40+00:00")
-    ]
-    assert [(p["time"], p["cpu"]) for p in usage.history] == [
-        ("1970-01-01T00:16:40Z", 0.5),
-        ("1970-01-01T00:17:40Z", 0.5),
+    assert {(str(h.holder), h.cpu, h.ram, h.since.isoformat()) for h in usage.holdings} == {
+        ("bob's notebook", 0.5, 512, "1970-01-01T00:16:40+00:00"),
+        ("ann's notebook", 0.5, 256, "1970-01-01T00:17:40+00:00"),
+        ("eve's notebook", 1.0, 256, "1970-01-01T00:22:40+00:00"),
+    }
+    assert [(hour.time.isoformat(), hour.cpu, hour.ram) for hour in usage.history] == [
+        ("1970-01-01T00:00:00+00:00", 1.5, 896),
+        ("1970-01-01T01:00:00+00:00", 2.0, 1024),
     ]
     hub.at += 30 * 86_400
     asyncio.run(hub.tenants.sample())

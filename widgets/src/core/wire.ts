@@ -739,14 +739,12 @@ export interface PreviewNote {
   text: string;
 }
 /**
- * One tenant's quota and who uses it, as its members may see it.
+ * One tenant's quota and who uses it, as its members may see it. `history` are the hours of the last 7 days, the oldest first.
  */
 export interface Usage {
   tenant: Tenant;
   holdings: Holding[];
-  history: {
-    [k: string]: unknown;
-  }[];
+  history: UsageHour[];
 }
 /**
  * Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one.
@@ -765,6 +763,20 @@ export interface Holding {
   job: string | null;
   app: string | null;
   replica: number | null;
+}
+/**
+ * What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
+ *
+ * `cpu` and `gpu` are units, so that the sum over hours is core-hours; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+ */
+export interface UsageHour {
+  time: string;
+  cpu: number;
+  gpu: number;
+  ram: number;
+  rom: number;
+  running: number;
+  waiting: number;
 }
 /**
  * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.

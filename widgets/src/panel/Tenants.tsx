@@ -25,6 +25,7 @@ import { Runtimes } from "./Runtimes";
 import { Secrets } from "./Secrets";
 import { Caps, Joins, MoreQuota, TeamAudit } from "./Team";
 import { TenantForm } from "./TenantForm";
+import { UsageOverTime } from "./UsageOverTime";
 import { n, t } from "../core/language";
 
 const EVERY = 6000;
@@ -196,6 +197,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
+          <UsageOverTime tenant={tenant} history={state.data.usage.history} />
           {manages ? <Announcing tenant={name} /> : null}
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />

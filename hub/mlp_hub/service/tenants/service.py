@@ -37,6 +37,8 @@ from mlp_language.message import NOTHING, Message, msg, msgs
 T = TypeVar("T")
 HISTORY_S = 7 * 86_400.0
 """Tuning: seconds of a tenant's usage that are kept and shown: 7 days; memory, for how far back they are shown."""
+SAMPLE_S = 300.0
+"""Tuning: seconds of which one sample of that is kept: each costs a row a tenant, and each look reads them all."""
 
 
 class TenantService:
@@ -233,20 +235,24 @@ class TenantService:
             return api.Usage(
                 tenant=self._one(tx, tenant),
                 holdings=[holding_to(r) for r in tx.ledger.held(now, tenant=name)],
-                history=[wire.sample_to(s) for s in tx.usage.history(name, now - HISTORY_S)],
+                history=wire.hours_of(tx.usage.history(name, now - HISTORY_S)),
             )
 
         return await self._db.read(work)
 
     async def sample(self) -> None:
-        """Store what each tenant holds now, for its curve over time, and forget what is too old to show."""
+        """Store what each tenant holds now, for its curve over time, and forget what is too old to show.
+
+        Of the samples of one span of `SAMPLE_S` the last one stays: a curve over days needs no more.
+        """
         now = self._clock()
+        at = now - now % SAMPLE_S
 
         def work(tx: Tx) -> None:
             in_use, counts = tx.ledger.in_use_by_tenant(now), tx.jobs.counts()
             tx.usage.sample(
                 {
-                    name: UsageSample(now, in_use.get(name, ZERO), *counts.get(name, (0, 0)))
+                    name: UsageSample(at, in_use.get(name, ZERO), *counts.get(name, (0, 0)))
                     for name in tx.tenants.names()
                 }
             )

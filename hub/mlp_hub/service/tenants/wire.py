@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from itertools import groupby
+from statistics import fmean
 from typing import Any
 
 from mlp_api import types as api
@@ -25,6 +27,8 @@ from mlp_hub.service.support.units import (
 from mlp_hub.store.records import UsageSample
 from mlp_language.message import NOTHING, Message
 
+HOUR_S = 3600.0
+"""Given: seconds of an hour, what core-hours are counted in."""
 AS_ASKED = tuple(
     f.name
     for f in fields(Tenant)
@@ -148,15 +152,20 @@ def member_to(member: Member, provider: str = "") -> api.Member:
     )
 
 
-def sample_to(sample: UsageSample) -> dict[str, object]:
-    """Return one point of a tenant's usage over time."""
-    a = sample.amount
-    return {
-        "time": when(sample.time).isoformat().replace("+00:00", "Z"),
-        "cpu": units(a.cpu),
-        "gpu": units(a.gpu),
-        "ram": a.ram,
-        "rom": a.rom,
-        "running": sample.running,
-        "waiting": sample.waiting,
-    }
+def hours_of(samples: Iterable[UsageSample]) -> list[api.UsageHour]:
+    """Sum samples up by the hour; they are in order of time."""
+    found = []
+    for hour, group in groupby(samples, lambda sample: sample.time // HOUR_S):
+        of = list(group)
+        found.append(
+            api.UsageHour(
+                time=when(hour * HOUR_S),
+                cpu=units(round(fmean(each.amount.cpu for each in of))),
+                gpu=units(round(fmean(each.amount.gpu for each in of))),
+                ram=round(fmean(each.amount.ram for each in of)),
+                rom=round(fmean(each.amount.rom for each in of)),
+                running=max(each.running for each in of),
+                waiting=max(each.waiting for each in of),
+            )
+        )
+    return found

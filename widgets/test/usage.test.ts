@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { heldBy, HOURS, hoursOf, sumOf } from "../src/core/usage";
+import type { UsageHour } from "../src/core/wire";
+
+const NOW = Date.parse("2026-11-28T05:40:00Z");
+const hour = (time: string, more: Partial<UsageHour> = {}): UsageHour => ({ time, cpu: 2, gpu: 0, ram: 1024, rom: 0, running: 1, waiting: 0, ...more });
+
+test("each hour of a week has its place, and those of which nothing is known are empty", () => {
+  const history = [hour("2026-11-20T05:00:00Z"), hour("2026-11-27T23:00:00Z"), hour("2026-11-28T05:00:00Z", { cpu: 0.5 })];
+  const hours = hoursOf(history, NOW);
+  assert.equal(hours.length, HOURS);
+  assert.equal(hours.at(-1), history[2]);
+  assert.equal(hours.at(-7), history[1]);
+  assert.equal(hours.filter(Boolean).length, 2, "older than a week is not shown");
+});
+
+test("hours add up to core-hours", () => {
+  assert.deepEqual(sumOf([hour("2026-11-28T04:00:00Z"), hour("2026-11-28T05:00:00Z", { cpu: 0.5 })], "cpu"), { most: 2, hours: 2.5 });
+  assert.deepEqual(sumOf([], "cpu"), { most: 0, hours: 0 });
+});
+
+test("devices have a curve where a team has or had any", () => {
+  const none = { gpu: 0, gpu_kinds: {} };
+  assert.deepEqual(heldBy(none, [hour("2026-11-28T05:00:00Z")]), ["cpu", "ram", "rom"]);
+  assert.deepEqual(heldBy(none, [hour("2026-11-28T05:00:00Z", { gpu: 1 })]), ["cpu", "gpu", "ram", "rom"]);
+  assert.deepEqual(heldBy({ gpu: null, gpu_kinds: { a100: 2 } }, []), ["cpu", "gpu", "ram", "rom"]);
+});
