@@ -870,7 +870,7 @@ export interface AuditEntry {
   };
 }
 /**
- * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant.
+ * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs and notebook servers in the tenant.
  */
 export interface MemberCap {
   user: string | null;
@@ -879,7 +879,7 @@ export interface MemberCap {
   jobs: number | null;
 }
 /**
- * The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+ * The most that a member may hold at once with all jobs and notebook servers in the tenant: null is as much as the tenant may.
  *
  * `user` null means each member who has no cap of their own. One in which all is null is taken away.
  */

@@ -154,9 +154,9 @@ class Admission:
         self._anew = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
-    def is_capped(self, uid: str) -> bool:
-        """Whether a job waits because its member holds as much as they may."""
-        return uid in self._waits.capped
+    def cap_of(self, uid: str) -> Verdict | None:
+        """Return why a job or a pending request waits, if that is because its member holds as much as they may."""
+        return self._waits.capped.get(uid)
 
     def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
         """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
@@ -166,7 +166,7 @@ class Admission:
 
     def _is_held(self, uid: str) -> bool:
         """Whether a workload waits that is held back itself, or whose tenant is."""
-        if uid in self._waits.capped and uid in self._board.waiting:
+        if uid in self._waits.capped and (uid in self._board.waiting or uid in self.pending):
             return True
         if not self._waits.tenants:
             return False

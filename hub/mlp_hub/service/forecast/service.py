@@ -61,7 +61,7 @@ class Forecasts:
 
     async def explain(self, uid: str) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
-        if self._admission.held is not None or self._admission.is_capped(uid):
+        if self._admission.held is not None or self._admission.cap_of(uid) is not None:
             return self._why_held(uid)
         asked = self._board.jobs.get(uid)
         async with self._turns.turn("" if asked is None else asked.spec.user):
