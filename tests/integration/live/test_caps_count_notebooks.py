@@ -12,10 +12,8 @@ ASKS = {"cpu": 0.3, "ram": 128, "tenant": "capped"}
 
 
 def test_a_notebook_and_jobs_share_their_owners_cap(hub: LiveHub) -> None:
-    hub.add_user("cleo")
     hub.ok("POST", "/tenants", body={"name": "capped", "cpu": 1, "ram": 2048})
-    hub.ok("PUT", "/tenants/capped/members/cleo", body={"role": "member"})
-    hub.ok("PUT", "/users/cleo/default-tenant", "cleo", body={"tenant": "capped"})
+    hub.add_user("cleo", "capped")
     hub.ok("PUT", "/tenants/capped/caps", body={"user": "cleo", "cpu": 0.5})
     kernel = start_notebook(hub, "cleo")
     hub.submit("cleo", "first", SLEEPS, **ASKS)

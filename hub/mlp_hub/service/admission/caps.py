@@ -9,8 +9,9 @@ fit does, also one for which no end of a job makes room beside the servers that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
+from mlp_hub.domain.caps import EVERYBODY, Cap
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.job import Job
@@ -19,8 +20,8 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, JobKey, job_key
 from mlp_hub.service.admission.snapshot import Holders, waiting_of
 from mlp_hub.service.quota.caps import (
-    Holding,
     Member,
+    Portion,
     Taken,
     counts,
     facts_of,
@@ -31,6 +32,8 @@ from mlp_hub.service.quota.caps import (
 )
 from mlp_hub.service.state.board import Board
 from mlp_language.message import Message, TenantRef, msg
+
+T = TypeVar("T", Job, ResourceRequest)
 
 
 def held_now(
@@ -56,61 +59,48 @@ def held_back(
 
     `key` orders the jobs of one queue.
     """
-    caps = _Caps(holders.caps)
-    lines: dict[Member, list[Holding]] = {}
-    jobs: dict[Member, list[Job]] = {}
-    for request in holders.pending.values():
-        if (member := caps.member_of(request)) is not None:
-            lines.setdefault(member, []).append(of_server(request))
-    for job in waiting:
-        if (member := caps.member_of(job)) is not None:
-            jobs.setdefault(member, []).append(job)
-    for member, queued in jobs.items():
-        lines.setdefault(member, []).extend(map(of_job, sorted(queued, key=key)))
-    held: dict[Member, list[Holding]] = {member: [] for member in lines}
-    for one in (*holders.servers, *holding) if lines else ():
-        if (member := caps.member_of(one)) in held:
-            held[member].append(of_job(one) if isinstance(one, Job) else of_server(one))
+    caps = {(one.tenant, one.user): one.cap for one in holders.caps}
+    asked, jobs = _by_member(caps, holders.pending.values()), _by_member(caps, waiting)
+    if not asked and not jobs:
+        return {}
+    servers, running = _by_member(caps, holders.servers), _by_member(caps, holding)
     found: dict[str, Verdict] = {}
-    for member, line in lines.items():
-        for uid, verdict in _of_member(caps.of[member], line, held[member], member):
+    for member in {**asked, **jobs}:
+        cap = caps.get(member) or caps[member[0], EVERYBODY]
+        queued = sorted(jobs.get(member, ()), key=key)
+        line = [*map(of_server, asked.get(member, ())), *map(of_job, queued)]
+        holds = [*map(of_server, servers.get(member, ())), *map(of_job, running.get(member, ()))]
+        for uid, verdict in _of_member(cap, line, holds, member):
             known = before.get(uid)
             found[uid] = known if known == verdict else verdict
     return found
 
 
-class _Caps:
-    """Caps of those members that were asked about and have one."""
-
-    def __init__(self, caps: Sequence[CapOfMember]) -> None:
-        self._all = {(one.tenant, one.user): one.cap for one in caps}
-        self.of: dict[Member, Cap] = {}
-
-    def member_of(self, one: Job | ResourceRequest) -> Member | None:
-        """Return whose it is, None where it counts in no cap."""
+def _by_member(caps: Mapping[Member, Cap], stored: Iterable[T]) -> dict[Member, list[T]]:
+    """Return what is of members who have a cap, by whose it is."""
+    found: dict[Member, list[T]] = {}
+    for one in stored:
         if isinstance(one, Job):
             member = (one.spec.tenant, one.spec.user)
         elif counts(one):
             member = (one.tenant, one.user)
         else:
-            return None
-        cap = self._all.get(member) or self._all.get((member[0], EVERYBODY))
-        if cap is None:
-            return None
-        self.of[member] = cap
-        return member
+            continue
+        if member in caps or (member[0], EVERYBODY) in caps:
+            found.setdefault(member, []).append(one)
+    return found
 
 
 class _Held:
     """What a member holds, and the fact of each thing held, made once for all who wait for it."""
 
-    def __init__(self, holdings: Iterable[Holding], key: str) -> None:
+    def __init__(self, holdings: Iterable[Portion], key: str) -> None:
         self._holdings = list(holdings)
         self._key = key
         self._facts: dict[str, Fact] = {}
         self.total = total(self._holdings)
 
-    def add(self, one: Holding) -> None:
+    def add(self, one: Portion) -> None:
         self._holdings.append(one)
         self._facts.clear()
         self.total += one.what
@@ -122,7 +112,7 @@ class _Held:
 
 
 def _of_member(
-    cap: Cap, line: Sequence[Holding], holds: Sequence[Holding], member: Member
+    cap: Cap, line: Sequence[Portion], holds: Sequence[Portion], member: Member
 ) -> Iterator[tuple[str, Verdict]]:
     held = _Held(holds, "inuse")
     servers = _Held([one for one in holds if one.is_server], "held")

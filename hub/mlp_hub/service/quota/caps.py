@@ -48,7 +48,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class Portion:
     """A job or a notebook server of a member that holds so much, or asks for it."""
 
     uid: str
@@ -57,15 +57,15 @@ class Holding:
     is_server: bool = False
 
 
-def of_job(job: Job) -> Holding:
+def of_job(job: Job) -> Portion:
     """Return what a job counts as; an elastic one with its most workers, since it may grow to them."""
     each, ranks = job.spec.per_worker, max(job.spec.ranks_max, len(job.placement))
-    return Holding(job.uid, job.ref, Taken(each.cpu * ranks, each.gpu * ranks, 1))
+    return Portion(job.uid, job.ref, Taken(each.cpu * ranks, each.gpu * ranks, 1))
 
 
-def of_server(request: ResourceRequest) -> Holding:
+def of_server(request: ResourceRequest) -> Portion:
     """Return what a notebook server counts as, which is no job."""
-    return Holding(
+    return Portion(
         request.uid, holder(request), Taken(request.amount.cpu, request.amount.gpu), is_server=True
     )
 
@@ -75,7 +75,7 @@ def counts(request: ResourceRequest) -> bool:
     return request.applier in KINDS and bool(request.user)
 
 
-def total(holdings: Iterable[Holding]) -> Taken:
+def total(holdings: Iterable[Portion]) -> Taken:
     """Return all of it together."""
     return sum((one.what for one in holdings), Taken())
 
@@ -85,7 +85,7 @@ def amount(name: str, value: int) -> Arg:
     return msgs("1 job", "{n} jobs", n=value) if name == "jobs" else quantity(name, value)
 
 
-def in_use(name: str, holdings: Sequence[Holding], key: str = "inuse") -> Fact:
+def in_use(name: str, holdings: Sequence[Portion], key: str = "inuse") -> Fact:
     """Return the fact of what is held of one thing, and by whom: servers first."""
     holders = [(h, held) for h in holdings if (held := getattr(h.what, name))]
     holders.sort(key=lambda one: not one[0].is_server)
@@ -127,7 +127,7 @@ def check(tx: Tx, wanted: ResourceRequest, now: float, *, later: bool) -> None:
         raise refusal(Reason.WAITING_FOR_QUOTA, facts, member)
 
 
-def _held(tx: Tx, member: Member, now: float) -> list[Holding]:
+def _held(tx: Tx, member: Member, now: float) -> list[Portion]:
     found = []
     for row in tx.ledger.held(now, tenant=member[0]):
         if row.user != member[1]:
