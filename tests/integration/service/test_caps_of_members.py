@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from asking import asked, phase_of, refusal, started
+from mlp_api.jobs import JobCreate
 from mlp_api.teams import MemberCapSet
-from mlp_api.types import ResourceRequestKey, TenantCreate
+from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from platform_rig import Rig, node, play
@@ -138,6 +139,10 @@ def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_path: P
         await rig.until("b", "running")
         await until(lambda: told(rig, "c", "The cap of ann in red: 3 cpu; 3 cpu in use."))
         why = await rig.platform.jobs.why(SYSTEM, "ann", "c")
+        offer = await rig.platform.jobs.offer(
+            "ann", JobCreate(name="d", code="x", cpu=1, ram=100, tenant="red")
+        )
+        assert str(offer.expected_because) == "The cap of ann in red: 3 cpu; 3 cpu in use."
         (used,) = [f for f in why.reasons[0].facts if f.key == "inuse"]
         assert "the notebook server of ann (1)" in str(used.who)
         if how == "crash":
@@ -149,7 +154,7 @@ def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_path: P
             await rig.platform.admission.cycle()
         assert (await phases(rig, "ann", "a", "b", "c")) == {"a": "running", "b": "running", "c": "queued"}
         await rig.platform.ledger.try_(
-            asked(**ANNS).__class__(id="ann/", applier="sp", request_type="release", tenant="red")
+            ResourceRequestTry(id="ann/", applier="sp", request_type="release", tenant="red")
         )
         await rig.platform.ledger.confirm(ResourceRequestKey(id="ann/", applier="sp"))
         await rig.until("c", "running")

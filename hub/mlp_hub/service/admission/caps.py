@@ -37,15 +37,19 @@ T = TypeVar("T", Job, ResourceRequest)
 
 
 def held_now(
-    holders: Holders, board: Board, policy: SchedulingPolicy, before: Mapping[str, Verdict]
+    holders: Holders,
+    board: Board,
+    policy: SchedulingPolicy,
+    before: Mapping[str, Verdict],
+    *new: Job,
 ) -> dict[str, Verdict]:
-    """Return who of the board's jobs and of the pending requests is held back, as `held_back` does."""
+    """Return who of the board's jobs, of `new` ones and of the pending requests is held back, as `held_back` does."""
     orders = {t.name: t.queue_order for t in holders.tenants}
 
     def key(job: Job) -> JobKey:
         return job_key(waiting_of(job), policy, orders.get(job.spec.tenant, DEFAULT_ORDER))
 
-    return held_back(holders, board.waiting.values(), board.holding.values(), key, before)
+    return held_back(holders, (*board.waiting.values(), *new), board.holding.values(), key, before)
 
 
 def held_back(
