@@ -78,7 +78,7 @@ class JoinRequest(Response):
 
 
 class MemberCapSet(Request):
-    """The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+    """The most that a member may hold at once with all jobs and notebook servers in the tenant: null is as much as the tenant may.
 
     `user` null means each member who has no cap of their own. One in which all is null is taken away.
     """
@@ -90,7 +90,7 @@ class MemberCapSet(Request):
 
 
 class MemberCap(Response):
-    """The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant."""
+    """The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs and notebook servers in the tenant."""
 
     user: str | None
     cpu: float | None

@@ -198,6 +198,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         holder = f"{user}'s notebook" + (f" {self.name}" if self.name else "")
         environment = "" if choice.environment is None else choice.environment.uid
         amount = Amount(choice.tenant, choice.cpu, choice.ram, choice.gpu, choice.gpu_kind, environment)
+        self._holding.service = self._service  # it answers in the language of who asks now
         try:
             async with debts.paying:
                 await self._holding.give_back()

@@ -1,4 +1,4 @@
-"""Caps: how much one member of a tenant may hold there at once, with all jobs together."""
+"""Caps: how much one member of a tenant may hold there at once, with all jobs and notebook servers together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that one member may hold: thousandths of cores and of devices, and jobs that run. None: as much as the tenant may."""
+    """The most that one member may hold: thousandths of cores and of devices, and jobs that run, of which a notebook server is none. None: as much as the tenant may."""
 
     cpu: int | None = None
     gpu: int | None = None

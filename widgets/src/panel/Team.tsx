@@ -134,7 +134,7 @@ function CapForm({ tenant, of, known, done, close }: { tenant: string; of: Membe
       <div class="mlp-form-grid">
         {CAPS.map((one) => <Field key={one} {...form.given(one)} label={capLabel(one)} placeholder={t("no limit")} />)}
       </div>
-      <p class="mlp-dim">{t("Empty fields limit nothing; with all of them empty the cap is taken away. What runs goes on.")}</p>
+      <p class="mlp-dim">{t("Empty fields limit nothing; with all of them empty the cap is taken away. What runs goes on. Notebook servers count with their cores and GPUs.")}</p>
     </OwnForm>
   );
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Verdict
+from mlp_hub.service.quota.caps import refusal
 from mlp_hub.store.database import Database
 from mlp_language.message import msg
 
@@ -56,7 +57,7 @@ class Answers:
         row = await self._row(request)
         if row is not None and row.held:
             return row
-        raise self._refusal(request.uid)
+        raise self._refusal(request)
 
     async def _row(self, request: ResourceRequest) -> ResourceRequest | None:
         return await self._db.read(lambda tx: tx.ledger.get(request.applier, request.id))
@@ -70,13 +71,16 @@ class Answers:
         kept, uid = self._admission.kept, request.uid
         if kept is None or kept.pending.get(uid) != replace(request, expires_at=None):
             return False  # no cycle has seen it yet
-        held = self._admission.held is not None and uid not in kept.promised
-        return held or kept.is_inadmissible(uid)
+        held = self._admission.held is not None or self._admission.cap_of(uid) is not None
+        return (held and uid not in kept.promised) or kept.is_inadmissible(uid)
 
-    def _refusal(self, uid: str) -> Refused:
+    def _refusal(self, request: ResourceRequest) -> Refused:
+        uid = request.uid
         wait = self._admission.waiting(uid)
         verdict = _UNSEEN if wait is None else wait.verdict
         after = None if verdict.reason is Reason.EXCEEDS_MAX_QUOTA else self._after(uid, verdict)
+        if verdict is self._admission.cap_of(uid):
+            return refusal(verdict.reason, verdict.facts, (request.tenant, request.user), retry_after=after)
         return Refused(verdict.reason, verdict.headline, facts=verdict.facts, retry_after=after)
 
     def _after(self, uid: str, verdict: Verdict) -> float:

@@ -1,63 +1,59 @@
-"""Holds jobs back whose member holds as much as their cap in the tenant allows: the core does not know of them until they may start.
+"""Holds jobs and notebook servers back whose member holds as much as their cap in the tenant allows, with both: the core does not know of them until they may start.
 
 Those that are let through could all be admitted at once and the member would still be inside the cap, so nothing that is decided
 between two looks can go beyond it. An elastic job counts with its most workers: it may grow to them. Their order is that of
-the queue; one that does not fit lets nobody of the same member pass, but one that could never fit does.
+the queue, servers that are asked for before all jobs; one that does not fit lets nobody of the same member pass, but one that could never
+fit does, also one for which no end of a job makes room beside the servers that run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
+from mlp_hub.domain.caps import EVERYBODY, Cap
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.job import Job
-from mlp_hub.domain.quantities import quantity
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, JobKey, job_key
 from mlp_hub.service.admission.snapshot import Holders, waiting_of
+from mlp_hub.service.quota.caps import (
+    Member,
+    Portion,
+    Taken,
+    counts,
+    facts_of,
+    in_use,
+    of_job,
+    of_server,
+    total,
+)
 from mlp_hub.service.state.board import Board
-from mlp_language.message import Arg, TenantRef, msg, msgs
+from mlp_language.message import Message, TenantRef, msg
 
-Member = tuple[str, str]
-"""A tenant, and a user there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What a member holds, or would."""
-
-    cpu: int = 0
-    gpu: int = 0
-    jobs: int = 0
-
-    def plus(self, job: Job) -> Taken:
-        """Return the same with one more job."""
-        each, ranks = job.spec.per_worker, max(job.spec.ranks_max, len(job.placement))
-        return Taken(self.cpu + each.cpu * ranks, self.gpu + each.gpu * ranks, self.jobs + 1)
-
-    def beyond(self, cap: Cap) -> str | None:
-        """Return the first of what the cap names that is more than it allows."""
-        limits = (("cpu", self.cpu, cap.cpu), ("gpu", self.gpu, cap.gpu), ("jobs", self.jobs, cap.jobs))
-        return next((name for name, has, most in limits if most is not None and has > most), None)
+T = TypeVar("T", Job, ResourceRequest)
 
 
 def held_now(
-    holders: Holders, board: Board, policy: SchedulingPolicy, before: Mapping[str, Verdict]
+    holders: Holders,
+    board: Board,
+    policy: SchedulingPolicy,
+    before: Mapping[str, Verdict],
+    *new: Job,
 ) -> dict[str, Verdict]:
-    """Return who of the board's jobs is held back, as `held_back` does."""
+    """Return who of the board's jobs, of `new` ones and of the pending requests is held back, as `held_back` does."""
     orders = {t.name: t.queue_order for t in holders.tenants}
 
     def key(job: Job) -> JobKey:
         return job_key(waiting_of(job), policy, orders.get(job.spec.tenant, DEFAULT_ORDER))
 
-    return held_back(holders.caps, board.waiting.values(), board.holding.values(), key, before)
+    return held_back(holders, (*board.waiting.values(), *new), board.holding.values(), key, before)
 
 
 def held_back(
-    caps: Sequence[CapOfMember],
+    holders: Holders,
     waiting: Iterable[Job],
     holding: Iterable[Job],
     key: Callable[[Job], JobKey],
@@ -67,69 +63,114 @@ def held_back(
 
     `key` orders the jobs of one queue.
     """
-    of = {(one.tenant, one.user): one.cap for one in caps}
-    lines: dict[Member, list[Job]] = {}
-    for job in waiting:
-        member = (job.spec.tenant, job.spec.user)
-        if member in of or (job.spec.tenant, EVERYBODY) in of:
-            lines.setdefault(member, []).append(job)
-    taken = dict.fromkeys(lines, Taken())
-    for job in holding if lines else ():
-        member = (job.spec.tenant, job.spec.user)
-        if member in taken:
-            taken[member] = taken[member].plus(job)
+    caps = {(one.tenant, one.user): one.cap for one in holders.caps}
+    asked, jobs = _by_member(caps, holders.pending.values()), _by_member(caps, waiting)
+    if not asked and not jobs:
+        return {}
+    servers, running = _by_member(caps, holders.servers), _by_member(caps, holding)
     found: dict[str, Verdict] = {}
-    for member, jobs in lines.items():
-        cap = of.get(member) or of[member[0], EVERYBODY]
-        for uid, verdict in _of_member(cap, sorted(jobs, key=key), taken[member], member):
+    for member in {**asked, **jobs}:
+        cap = caps.get(member) or caps[member[0], EVERYBODY]
+        queued = sorted(jobs.get(member, ()), key=key)
+        line = [*map(of_server, asked.get(member, ())), *map(of_job, queued)]
+        holds = [*map(of_server, servers.get(member, ())), *map(of_job, running.get(member, ()))]
+        for uid, verdict in _of_member(cap, line, holds, member):
             known = before.get(uid)
             found[uid] = known if known == verdict else verdict
     return found
 
 
-def _of_member(cap: Cap, jobs: Sequence[Job], holds: Taken, member: Member) -> Iterable[tuple[str, Verdict]]:
-    would, full = holds, False
-    for job in jobs:
-        alone = Taken().plus(job).beyond(cap)
-        if alone is not None:
-            yield job.uid, _verdict(alone, cap, Taken().plus(job), member, never=True)
-            continue
-        then = would.plus(job)
-        beyond = then.beyond(cap)
-        if full or beyond is not None:
-            full = True
-            yield job.uid, _verdict(beyond or _tightest(cap), cap, holds, member, never=False)
+def _by_member(caps: Mapping[Member, Cap], stored: Iterable[T]) -> dict[Member, list[T]]:
+    """Return what is of members who have a cap, by whose it is."""
+    found: dict[Member, list[T]] = {}
+    for one in stored:
+        if isinstance(one, Job):
+            member = (one.spec.tenant, one.spec.user)
+        elif counts(one):
+            member = (one.tenant, one.user)
         else:
-            would = then
+            continue
+        if member in caps or (member[0], EVERYBODY) in caps:
+            found.setdefault(member, []).append(one)
+    return found
+
+
+class _Held:
+    """What a member holds, and the fact of each thing held, made once for all who wait for it."""
+
+    def __init__(self, holdings: Iterable[Portion], key: str) -> None:
+        self._holdings = list(holdings)
+        self._key = key
+        self._facts: dict[str, Fact] = {}
+        self.total = total(self._holdings)
+
+    def add(self, one: Portion) -> None:
+        self._holdings.append(one)
+        self._facts.clear()
+        self.total += one.what
+
+    def fact(self, name: str) -> Fact:
+        if name not in self._facts:
+            self._facts[name] = in_use(name, self._holdings, self._key)
+        return self._facts[name]
+
+
+def _of_member(
+    cap: Cap, line: Sequence[Portion], holds: Sequence[Portion], member: Member
+) -> Iterator[tuple[str, Verdict]]:
+    held = _Held(holds, "inuse")
+    servers = _Held([one for one in holds if one.is_server], "held")
+    would, full = held.total, False
+    for one in line:
+        asked = one.what
+        if (name := asked.beyond(cap, asked)) is not None:
+            # a job stays, for the cap may be raised; nobody keeps on asking for a server
+            reason = Reason.EXCEEDS_MAX_QUOTA if one.is_server else Reason.WAITING_FOR_QUOTA
+            yield one.uid, Verdict(reason, *_never(name, cap, asked, member))
+        elif not one.is_server and (name := (servers.total + asked).beyond(cap, asked)) is not None:
+            facts = facts_of(name, cap, asked, servers.fact(name))
+            yield one.uid, Verdict(Reason.WAITING_FOR_QUOTA, _beside(facts, member), facts)
+        elif (name := (would + asked).beyond(cap, asked)) is not None or full:
+            full, name = True, name or _tightest(cap)
+            facts = facts_of(name, cap, asked, held.fact(name))
+            yield one.uid, Verdict(Reason.WAITING_FOR_QUOTA, _full(facts, member), facts)
+        else:
+            would += asked
+            if one.is_server:  # it will hold before any of the jobs
+                held.add(one)
+                servers.add(one)
 
 
 def _tightest(cap: Cap) -> str:
     return next(name for name in ("cpu", "gpu", "jobs") if getattr(cap, name) is not None)
 
 
-def _verdict(name: str, cap: Cap, has: Taken, member: Member, *, never: bool) -> Verdict:
-    tenant, user = member
-    most, now = getattr(cap, name), getattr(has, name)
-    limit, used, dimension = _words(name, most), _words(name, now), "" if name == "jobs" else name
-    facts = (Fact("limit", limit, dimension), Fact("asked" if never else "inuse", used, dimension))
-    if never:
-        headline = msg(
-            "Asks for {now}; the cap of {user} in {tenant} is {limit}.",
-            now=used,
-            user=user,
-            tenant=TenantRef(tenant),
-            limit=limit,
-        )
-    else:
-        headline = msg(
-            "The cap of {user} in {tenant}: {limit}; {now} in use.",
-            now=used,
-            user=user,
-            tenant=TenantRef(tenant),
-            limit=limit,
-        )
-    return Verdict(Reason.WAITING_FOR_QUOTA, headline, facts)
+def _never(name: str, cap: Cap, asked: Taken, member: Member) -> tuple[Message, tuple[Fact, ...]]:
+    facts = facts_of(name, cap, asked, None)
+    headline = msg(
+        "Asks for {now}; the cap of {user} in {tenant} is {limit}.",
+        now=facts[0].value,
+        user=member[1],
+        tenant=TenantRef(member[0]),
+        limit=facts[1].value,
+    )
+    return headline, facts
 
 
-def _words(name: str, value: int) -> Arg:
-    return msgs("1 job", "{n} jobs", n=value) if name == "jobs" else quantity(name, value)
+def _beside(facts: Sequence[Fact], member: Member) -> Message:
+    return msg(
+        "Servers hold {held} of {user}'s cap in {tenant}; one must stop.",
+        held=facts[-1].value,
+        user=member[1],
+        tenant=TenantRef(member[0]),
+    )
+
+
+def _full(facts: Sequence[Fact], member: Member) -> Message:
+    return msg(
+        "The cap of {user} in {tenant}: {limit}; {now} in use.",
+        now=facts[-1].value,
+        user=member[1],
+        tenant=TenantRef(member[0]),
+        limit=facts[-2].value,
+    )

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.domain.workload import JOB
@@ -154,9 +154,17 @@ class Admission:
         self._anew = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
-    def is_capped(self, uid: str) -> bool:
-        """Whether a job waits because its member holds as much as they may."""
-        return uid in self._waits.capped
+    def cap_of(self, uid: str) -> Verdict | None:
+        """Return why a job or a pending request waits, if that is because its member holds as much as they may."""
+        return self._waits.capped.get(uid)
+
+    def cap_of_new(self, spec: JobSpec, uid: str) -> Verdict | None:
+        """Return why a job that is submitted now would wait, if that is because its member holds as much as they may."""
+        holders = self._holders
+        if holders is None or not holders.caps:
+            return None
+        job = Job(uid, spec, Phase.QUEUED, Target.RUN, self._clock())
+        return held_now(holders, self._board, self._policy.scheduling, {}, job).get(uid)
 
     def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
         """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
@@ -166,7 +174,7 @@ class Admission:
 
     def _is_held(self, uid: str) -> bool:
         """Whether a workload waits that is held back itself, or whose tenant is."""
-        if uid in self._waits.capped and uid in self._board.waiting:
+        if uid in self._waits.capped and (uid in self._board.waiting or uid in self.pending):
             return True
         if not self._waits.tenants:
             return False

@@ -47,6 +47,7 @@ class Holders:
     bookings: tuple[CapacityWindow, ...] = ()
     pending: Mapping[str, ResourceRequest] = field(default_factory=dict)  # by uid, without their expiry
     caps: tuple[CapOfMember, ...] = ()
+    servers: tuple[ResourceRequest, ...] = ()  # of members, that hold
 
 
 def read_holders(tx: Tx, now: float) -> Holders:
@@ -80,6 +81,7 @@ def read_holders(tx: Tx, now: float) -> Holders:
         booked,
         {r.uid: replace(r, expires_at=None) for r in pending},
         tuple(tx.caps.all()),
+        tuple([r for r in held if r.applier in KINDS]),
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Admit, Verdict, Wait
 from mlp_hub.scheduler.reasons.verdicts import waits_for_preempted
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore
@@ -30,7 +32,7 @@ class Waits:
         self.tenants: Mapping[str, Verdict] = {}
         """Why nothing of these tenants may start, which the core therefore does not know of."""
         self.capped: Mapping[str, Verdict] = {}
-        """Why these jobs may not start, of which the core does not know either: their members hold what they may."""
+        """Why these jobs and pending requests may not start, of which the core does not know either: their members hold what they may."""
 
     @property
     def said(self) -> Mapping[str, Wait]:
@@ -42,7 +44,7 @@ class Waits:
         held = self.held
         found = self._of(kept, uids)
         if self.tenants or self.capped:
-            found |= self._of_held(uids)
+            found |= self._of_held(uids, {} if kept is None else kept.pending)
         if held is None:
             return found
         return {u: w if w.verdict.reason in _OWN else replace(w, verdict=held) for u, w in found.items()}
@@ -63,23 +65,24 @@ class Waits:
         there = [job.ref for uid in admit.after if (job := self._board.holding.get(uid)) is not None]
         return Wait(admit.uid, waits_for_preempted(there, tuple(j.uid for j in there), for_it=True), 1)
 
-    def _of_held(self, uids: Sequence[str]) -> dict[str, Wait]:
-        """Return why those of them wait whose tenants, or who themselves, are held, in the order in which they came."""
+    def _of_held(self, uids: Sequence[str], pending: Mapping[str, ResourceRequest]) -> dict[str, Wait]:
+        """Return why those of them wait whose tenants, or who themselves, are held, requests first, in the order in which they came."""
         places: dict[str, int] = {}
         asked, found = set(uids), {}
-        for uid, job in self._board.waiting.items():
-            why = self.tenants.get(job.spec.tenant) or self.capped.get(uid)
+        requests = ((uid, request.tenant) for uid, request in pending.items())
+        for uid, tenant in chain(requests, ((u, job.spec.tenant) for u, job in self._board.waiting.items())):
+            why = self.tenants.get(tenant) or self.capped.get(uid)
             if why is not None:
-                places[job.spec.tenant] = places.get(job.spec.tenant, 0) + 1
+                places[tenant] = places.get(tenant, 0) + 1
                 if uid in asked:
-                    found[uid] = Wait(uid, why, places[job.spec.tenant])
+                    found[uid] = Wait(uid, why, places[tenant])
         return found
 
     def news_of_held(self) -> list[Wait]:
         """Return the reasons of those whose tenants, or who themselves, are held, as far as they were not said before."""
         if not self.tenants and not self.capped:
             return []
-        found = self._of_held(list(self._board.waiting))
+        found = self._of_held(list(self._board.waiting), {})
         return [
             w
             for uid, w in found.items()

@@ -61,7 +61,7 @@ class Forecasts:
 
     async def explain(self, uid: str) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
-        if self._admission.held is not None or self._admission.is_capped(uid):
+        if self._admission.held is not None or self._admission.cap_of(uid) is not None:
             return self._why_held(uid)
         asked = self._board.jobs.get(uid)
         async with self._turns.turn("" if asked is None else asked.spec.user):
@@ -160,6 +160,8 @@ class Forecasts:
             return Why((never,), None, 0, None, never.headline), {}
         if a.held is not None:
             return Why((a.held,), None, 0, None, a.held.headline), {}
+        if (capped := a.cap_of_new(spec, uid)) is not None:
+            return Why((capped,), None, 0, None, capped.headline), {}
         probe = waiting_job(spec, uid, now)
         # with the kept core nobody has to be looked at again who waits already
         core = Core.of(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()

@@ -32,7 +32,7 @@ from mlp_hub.domain.quantities import quantities
 from mlp_hub.domain.resources import DIMENSIONS, ZERO, Resources
 from mlp_hub.domain.workload import KINDS
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.service.quota import accounting
+from mlp_hub.service.quota import accounting, caps
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.told import told
 from mlp_hub.service.support.units import amount_of_try
@@ -139,6 +139,7 @@ class Ledger:
         if _holds(row, wanted):
             return row
         placed = self._placed(tx, wanted, now)
+        caps.check(tx, wanted, now, later=False)
         tx.ledger.put(placed)
         return placed
 
@@ -300,6 +301,7 @@ class Ledger:
             return before
         waits = before is not None and before.phase is P.PENDING
         try:
+            caps.check(tx, wanted, now, later=True)
             self._placed(tx, wanted, now)
         except Refused as refused:
             if refused.reason not in _PASSING:
