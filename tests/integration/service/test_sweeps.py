@@ -96,6 +96,11 @@ def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: 
         stopped = await job(rig, "s.1", "cancelled")
         assert stopped.reason == "StoppedEarly"
         assert str(stopped.message) == "stopped early: at 1 its acc was 0.1, and others were better"
+        listed = await rig.platform.runs.search(SYSTEM, user="ann", search="state=cancelled")
+        (one,) = [run for run in listed.runs if run.name == "s.1"]
+        assert (one.phase, one.reason) == ("cancelled", "StoppedEarly"), "the table of runs says it too"
+        going = await rig.platform.runs.search(SYSTEM, user="ann", search="state!=cancelled")
+        assert {run.reason for run in going.runs} == {None}, "none that goes on has ended for a reason"
         await report(rig, "s.2", 1, 0.2)
         await report(rig, "s.3", 1, 0.95, 0.96)
         await job(rig, "s.2", "cancelled")

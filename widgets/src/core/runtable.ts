@@ -19,7 +19,7 @@ const plain = (value: unknown): string => (typeof value === "number" ? show(valu
 const shown = (value: number | null | undefined): string => (value === null || value === undefined ? "" : show(value));
 
 const FIXED: RunColumn[] = [
-  { key: "state", title: () => t("State"), text: (r) => word(r.phase), numeric: false, sorts: true },
+  { key: "state", title: () => t("State"), text: (r) => word(r.phase, r.reason), numeric: false, sorts: true },
   { key: "duration", title: () => t("Duration"), text: (r) => (r.duration_s === null ? "" : duration(r.duration_s)), numeric: true, sorts: true },
   { key: "ram_peak", title: () => t("Peak memory"), text: (r) => (r.ram_peak === null ? "" : ram(r.ram_peak)), numeric: true, sorts: true },
   { key: "cpu_peak", title: () => t("Peak cores"), text: (r) => (r.cpu_peak === null ? "" : cores(r.cpu_peak)), numeric: true, sorts: true },

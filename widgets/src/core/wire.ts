@@ -1467,7 +1467,8 @@ export interface RunPage {
 /**
  * A run of a job as tables show it.
  *
- * `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
+ * `reason` is why it ended as it did, where its job says so: `StoppedEarly` of a trial that its sweep stopped, or a failure's cause;
+ * null until it has ended. `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
  * ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
  * lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
  */
@@ -1493,6 +1494,7 @@ export interface ListedRun {
     | "cancelling"
     | "cancelled"
     | "deleting";
+  reason: string | null;
   progress: number;
   params: {
     [k: string]: boolean | number | string;
