@@ -351,10 +351,19 @@ def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({}, "nothing to try: give --grid (as in lr=0.1,0.01) or --search"),
     ({"grid": {"lr": []}}, "parameter lr: no value is given"),
-    ({"search": {"x": "uniform(0, 1)"}, "sampler": "random"}, "the space has no end: say how much may be tried, with --trials, --core-hours or --deadline"),
-    ({"search": {"x": "uniform(0, 1)"}, "trials": 3}, "a search needs --metric and --goal, or --sampler random"),
+    (
+        {"search": {"x": "uniform(0, 1)"}, "sampler": "random"},
+        "the space has no end: say how much may be tried, with --trials, --core-hours or --deadline",
+    ),
+    (
+        {"search": {"x": "uniform(0, 1)"}, "trials": 3},
+        "a search needs --metric and --goal, or --sampler random",
+    ),
     ({"search": {"x": "uniform(0, inf)"}, "trials": 3, "sampler": "random"}, "two finite numbers"),
-    ({"grid": {"x": [1]}, "params": {"x": 2}}, "parameter x is given twice: each has its place in one of --grid, --search and --param"),
+    (
+        {"grid": {"x": [1]}, "params": {"x": 2}},
+        "parameter x is given twice: each has its place in one of --grid, --search and --param",
+    ),
     ({"grid": {"x": [1]}, "metric": "acc"}, "is more acc better, or less? Give --goal max or --goal min"),
     ({"grid": {"x": [1]}, "goal": "max"}, "--goal without --metric compares nothing"),
     ({"grid": {"x": [1]}, "stop": "asha"}, "--stop without --metric compares nothing"),
@@ -367,7 +376,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"grid": {"x": [1]}, "core_hours": 0.5, "time_limit": 3600},
         "cannot hold one trial, which may take 1 (1 cores for 3",
     ),
-    ({"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600}, "--deadline in 60 s cannot hold one trial, whose --time-limit is 3600 s"),
+    (
+        {"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600},
+        "--deadline in 60 s cannot hold one trial, whose --time-limit is 3600 s",
+    ),
     ({"grid": {"x": [1]}, "cpu": 64.0}, "64"),
 ]
 

@@ -25,9 +25,7 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
     parallel = asked.parallel
     if asked.array is not None:
         if asked.grid or asked.search:
-            _refuse(
-                msg("--array goes with neither --grid nor --search; an array has its indices only")
-            )
+            _refuse(msg("--array goes with neither --grid nor --search; an array has its indices only"))
         indices, most = parse_array(asked.array)
         grid: Grid = (("index", indices),)
         parallel = most if parallel is None else parallel
@@ -88,7 +86,9 @@ def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
     """Return the budget; raises `Refused` where there is none, or it cannot hold one trial."""
     points = spec.points
     if points is None and asked.trials is None and asked.core_hours is None and asked.deadline is None:
-        _refuse(msg("the space has no end: say how much may be tried, with --trials, --core-hours or --deadline"))
+        _refuse(
+            msg("the space has no end: say how much may be tried, with --trials, --core-hours or --deadline")
+        )
     if points is not None and asked.trials is not None and asked.trials > points:
         _refuse(
             msg(
