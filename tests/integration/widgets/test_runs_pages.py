@@ -50,6 +50,10 @@ def test_a_trial_that_its_sweep_stopped_early_is_not_said_to_be_cancelled(
     expect(page.locator(".mlp-run-row .mlp-badge")).to_have_text(
         ["Stopped early", "Cancelled", "Finished", "Finished"]
     )
+    page.set_viewport_size({"width": 360, "height": 700})
+    state = page.locator(".mlp-run-row td", has=page.locator(".mlp-badge"))
+    expect(state.first).to_have_css("display", "flex")
+    assert state.evaluate_all("cells => cells.filter((td) => td.scrollWidth > td.clientWidth).length") == 0
 
 
 def test_ten_thousand_are_searched_sorted_and_only_those_in_view_are_drawn(

@@ -59,8 +59,8 @@ export function usual(columns: RunColumn[]): string[] {
     .map((c) => c.key);
 }
 
-/** Notes have a line of their own on a card, and so has the time of submission; all else shares one with another. */
-export const isWide = (column: RunColumn): boolean => column.key === "note";
+/** States and notes have a line of their own on a card, and so has the time of submission; all else shares one with another. */
+export const isWide = (column: RunColumn): boolean => column.key === "note" || column.key === "state";
 const CARD = { head: 41, line: 24 };
 
 /** How high the card of a run is, in pixels: by its columns and so the same for all, as what is drawn is found by it. */
