@@ -53,7 +53,7 @@ class RunsTable(tables.Table):
         rows = [
             [
                 _told_apart(r, several=of_team),
-                words.phase_word(str(r.get("phase", ""))),
+                words.state_word(r),
                 *(value(r["params"].get(name)) for name in params),
                 *(value((r["metrics"].get(name) or {}).get("best")) for name in metrics),
                 span(r["duration_s"]) if r.get("duration_s") is not None else "",
@@ -119,7 +119,7 @@ class RunPicture(tables.Sentences):
 
     def __init__(self, found: Json) -> None:
         run = found["run"]
-        lines = [say("{job} is {state}.", job=words.reference(run), state=words.phase_word(run["phase"]))]
+        lines = [say("{job} is {state}.", job=words.reference(run), state=words.state_word(run))]
         named = [
             (say("parameters"), ", ".join(f"{k}={value(v)}" for k, v in run["params"].items())),
             (

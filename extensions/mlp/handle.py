@@ -122,9 +122,9 @@ class Job:
         if self.final and self.phase != "finished":
             name = words.title(self.data)
             if shown:
-                why = words.cause(self.data) or words.phase_word(self.phase)
+                why = words.cause(self.data) or words.state_word(self.data)
                 raise JobFailed(self, say("{what}: {why}", what=name, why=why))
-            why = words.failure(self.data) or words.phase_word(self.phase)
+            why = words.failure(self.data) or words.state_word(self.data)
             tail = str((self.data.get("failure") or {}).get("tail") or "").rstrip()
             said = say("{what}: {why}", what=name, why=why)
             raise JobFailed(self, picture.plain(f"{said}\n{tail}" if tail else said))
@@ -206,7 +206,7 @@ class Job:
                 state=words.phase_word(phase),
                 command=why,
             )
-        how = {"job": name, "state": words.phase_word(phase)}
+        how = {"job": name, "state": words.state_word(self.data)}
         if self.final:
             return say("{job} is {state}; it has written nothing.", **how)
         return say("{job} is {state}; it has written nothing yet.", **how)

@@ -47,7 +47,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
     which = {"name": found.get("job"), "run": found.get("run"), "phase": phase}
     name = words.reference(which)
     end = words.ended(job) if job else ""
-    lines = [end or say("{job} is {state}.", job=words.title(which), state=words.phase_word(phase))]
+    lines = [end or say("{job} is {state}.", job=words.title(which), state=words.state_word(job or which))]
     if job and (failure := words.failure(job)):
         lines.append(say("{text}.", text=words.bare(failure)))
         first = (job.get("failure") or {}).get("rank")

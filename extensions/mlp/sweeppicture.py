@@ -14,6 +14,7 @@ from mlp import svg, words
 from mlp.format import clock_time, number
 from mlp.language import say, says
 from mlp.picture import FRAME, TONES, bar, plain
+from mlp.terms import REASONS
 
 Json = Mapping[str, Any]
 BEST_ROWS = 10
@@ -41,7 +42,7 @@ def trial_state(trial: Json) -> str:
         "planned": lambda: say("waiting"),
         "running": lambda: words.phase_word(trial["phase"]) if trial.get("phase") else say("running"),
         "finished": lambda: say("finished"),
-        "stopped": lambda: say("stopped early"),
+        "stopped": REASONS["StoppedEarly"],
         "failed": lambda: say("failed"),
         "cancelled": lambda: say("cancelled"),
     }

@@ -158,7 +158,7 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
         [
             j.get("name", ""),
             str(j.get("run") or 1),
-            words.phase_word(j.get("phase", "")),
+            words.state_word(j),
             f"{j.get('progress') or 0} %",
             j.get("tenant", ""),
             j.get("runtime", ""),

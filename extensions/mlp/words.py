@@ -83,6 +83,18 @@ def phase_word(phase: object) -> str:
     return known() if known else str(phase)
 
 
+def state_word(job: Mapping[str, Any]) -> str:
+    """Write the phase of a job; of a trial that its sweep stopped early that, as nobody cancelled it."""
+    return REASONS[_EARLY]() if _stopped_early(job) else phase_word(job.get("phase", "unknown"))
+
+
+_EARLY = "StoppedEarly"
+
+
+def _stopped_early(job: Mapping[str, Any]) -> bool:
+    return job.get("phase") == "cancelled" and job.get("reason") == _EARLY
+
+
 def shell() -> Any:
     """Return the IPython that this process is; None where it is none."""
     module = sys.modules.get("IPython")
@@ -379,6 +391,12 @@ def ended(job: Mapping[str, Any]) -> str:
         how = say("{job} finished at {time}", job=name, time=at) if at else say("{job} finished", job=name)
     elif phase == "failed":
         how = say("{job} failed at {time}", job=name, time=at) if at else say("{job} failed", job=name)
+    elif _stopped_early(job):
+        how = (
+            say("{job} was stopped early at {time}", job=name, time=at)
+            if at
+            else say("{job} was stopped early", job=name)
+        )
     elif at:
         how = say("{job} was cancelled at {time}", job=name, time=at)
     else:
@@ -461,8 +479,8 @@ def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
 
 def state(job: Mapping[str, Any]) -> str:
     """Write where the job stands, with the reason where there is one."""
-    phase, notes = str(job.get("phase", "unknown")), standing(job)
-    return say("{state}: {why}", state=phase_word(phase), why=notes) if notes else phase_word(phase)
+    word, notes = state_word(job), standing(job)
+    return say("{state}: {why}", state=word, why=notes) if notes else word
 
 
 def standing(job: Mapping[str, Any]) -> str:

@@ -48,7 +48,8 @@ class RunMetric(Response):
 class ListedRun(Response):
     """A run of a job as tables show it.
 
-    `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
+    `reason` is why it ended as it did, where its job says so: `StoppedEarly` of a trial that its sweep stopped, or a failure's cause;
+    null until it has ended. `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
     ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
     lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
     """
@@ -60,6 +61,7 @@ class ListedRun(Response):
     tenant: str
     state: JobState
     phase: str
+    reason: str | None
     progress: int
     params: dict[str, bool | int | float | str]
     metrics: dict[str, RunMetric]

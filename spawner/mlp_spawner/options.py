@@ -161,6 +161,16 @@ def environment_in(stored: Mapping[str, Any]) -> str:
     return found if isinstance(found, str) else ""
 
 
+def repeated(
+    stored: Mapping[str, Any], default_tenant: str, environments: Mapping[str, Sequence[ServerEnvironment]]
+) -> dict[str, Any]:
+    """Return the options of the last start as a start that gives none repeats them: without an environment that is gone."""
+    name, tenant = environment_in(stored), stored.get("tenant", default_tenant)
+    there = environments.get(tenant, ()) if isinstance(tenant, str) else ()
+    gone = bool(name) and all(each.name != name for each in there)
+    return {key: value for key, value in stored.items() if not (gone and key == "environment")}
+
+
 def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], str]) -> Iterator[str]:
     """Return the fields for GPUs: how many, and of which kind where there are several."""
     gpu, text = _or(last.get("gpu"), 0), say(msg("Nobody else uses them as long as the server runs."))

@@ -186,7 +186,7 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
             except MissingObjectError:  # the tenant is so new that the service is still making its namespace
                 if loop.time() - begun > PLACE_S:
                     raise
-                self._news = msg("Waiting for the tenant's namespace in the cluster")
+                self._news = msg("Waiting for the team's namespace in the cluster")
                 await asyncio.sleep(0.5)
             else:
                 await self._end(watch, self._key, NOW_S)

@@ -65,6 +65,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         config=True,
     )
 
+    user_options: dict[str, Any]
     gives_gpus = False
     """Whether what starts the servers can give them GPUs."""
     grant = Grant()
@@ -168,6 +169,9 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         self._news = msg("Asking for room within the quota")
         try:
             account = await self._account()
+            environments = {tenant: room.environments for tenant, room in account.room.items()}
+            if self._repeats():
+                self._repeat(options.repeated(self.user_options, account.default_tenant, environments))
             try:
                 choice = options.choose(
                     self.user_options,
@@ -175,7 +179,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                     account.tenants,
                     account.default_tenant,
                     gpus=self.gives_gpus,
-                    environments={tenant: room.environments for tenant, room in account.room.items()},
+                    environments=environments,
                 )
             except OptionsError as error:
                 raise ServerRefused(sentence(error.message), "options", 400) from error
@@ -192,6 +196,23 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             return place
         finally:
             self._busy = self._has_room = False
+
+    def _repeats(self) -> bool:
+        """Whether who asked for this start gave no options, so that the hub took those of the last one."""
+        asked = getattr(
+            self.handler, "get_server_json_body", None
+        )  # a page's handler has none: its form gives all
+        return asked is not None and asked()["user_options"] is None
+
+    def _repeat(self, found: dict[str, Any]) -> None:
+        """Have the server start with these options, and pages and the next start know of no others."""
+        if found == self.user_options:
+            return
+        gone = options.environment_in(self.user_options)
+        self.log.info("%s starts with the platform's environment: %s is gone", self._log_name, gone)
+        self.user_options = found
+        if self.orm_spawner is not None:
+            self.orm_spawner.user_options = found
 
     async def _take(self, choice: options.Choice) -> None:
         user = self.user.name

@@ -588,7 +588,7 @@ class Data:
                 return 201, self.tenants[body["name"]]
         name = rest[0]
         if name not in self.tenants:
-            return 403, {"msg": f"there is no tenant {name}", "reason": "NotFound"}
+            return 403, {"msg": f"there is no team {name}", "reason": "NotFound"}
         match method, rest[1:]:
             case "PUT", []:
                 self.tenants[name] |= body

@@ -30,5 +30,6 @@ test("the card of a run has a line for each two columns, and one for a note and 
   const columns = (...keys: string[]): RunColumn[] => keys.map((key) => ({ key }) as RunColumn);
   const line = cardHeight(columns("a", "b", "c")) - cardHeight(columns("a", "b"));
   assert.equal(cardHeight(columns("a", "b", "c", "d")), cardHeight(columns("a", "b", "c")));
+  assert.equal(cardHeight(columns("state", "a", "b")), cardHeight(columns("a", "b")) + line);
   assert.equal(cardHeight(columns("a", "b", "note")), cardHeight(columns("a", "b")) + line);
 });

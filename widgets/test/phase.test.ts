@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { workersWords } from "../src/core/phase";
-import type { Rank } from "../src/core/wire";
+import { word, workersWords } from "../src/core/phase";
+import { trialWord } from "../src/core/sweep";
+import type { Rank, SweepTrial } from "../src/core/wire";
 
 test("an elastic job says how many workers it has now", () => {
   const ranks = (...roles: string[]): Rank[] => roles.map((role, rank) => ({ rank, role }) as Rank);
@@ -10,4 +11,12 @@ test("an elastic job says how many workers it has now", () => {
   assert.equal(workersWords({ workers: "1:3", ps: 0, ranks: [] }), "1 to 3 workers");
   assert.equal(workersWords({ workers: 2, ps: 0, ranks: ranks("worker", "worker") }), "2 workers");
   assert.equal(workersWords({ workers: 1, ps: 0, ranks: [] }), "1 worker");
+});
+
+test("a trial that its sweep stopped early nobody cancelled", () => {
+  assert.equal(word("cancelled", "StoppedEarly"), "Stopped early");
+  assert.equal(trialWord({ state: "stopped", phase: "cancelled" } as SweepTrial), "Stopped early");
+  assert.equal(word("cancelled", null), "Cancelled");
+  assert.equal(word("cancelling", "StoppedEarly"), "Cancelling");
+  assert.equal(word("failed", "time-limit"), "Failed");
 });

@@ -30,11 +30,11 @@ test("what is beyond the quota says what becomes of it", () => {
     beyondWords(tenant({ cpu: 2, over: { cpu: 1 } })),
     "1 cpu in use beyond the quota. Nothing is stopped for that alone: what runs goes on. Nothing new starts until enough is given back",
   );
-  assert.match(beyondWords(tenant({ cohort: "main", over: { cpu: 1 } })), /taken back from the cheapest of its jobs as soon as another tenant of cohort main/);
+  assert.match(beyondWords(tenant({ cohort: "main", over: { cpu: 1 } })), /taken back from the cheapest of its jobs as soon as another team of cohort main/);
   assert.equal(
     beyondWords(tenant({ cohort: "main", borrowed: { cpu: 2, ram: 1024 } })),
     "2 cpu, 1 GiB memory of what is in use is borrowed: it stays until its jobs end, and is taken back from the cheapest of its jobs as soon as " +
-      "another tenant of cohort main needs its own",
+      "another team of cohort main needs its own",
   );
 });
 

@@ -119,7 +119,7 @@ class Reason(StrEnum):
         "TenantMoves",
         "waits while its team's files are moved",
         "The files of its tenant are being moved to where another grade of isolation keeps them; what would change them waits until then.",
-        msg("the end of moving the tenant's files"),
+        msg("the end of moving the team's files"),
     )
     SUSPENDED = (
         "Suspended",
@@ -226,7 +226,7 @@ NOT_THERE: Mapping[str, Message] = {
     "runtime": msg("there is no runtime {name}"),
     "secret": msg("there is no secret {name}"),
     "sweep": msg("there is no sweep {name}"),
-    "tenant": msg("there is no tenant {name}"),
+    "tenant": msg("there is no team {name}"),
     "user": msg("there is no user {name}"),
 }
 

@@ -126,22 +126,22 @@ def parse_array(text: str) -> tuple[tuple[int, ...], int | None]:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "array {text} cannot be read; write 0-31, 0-30:2, 1,5,9 or 0-31%8 for 8 at a time",
+                    "--array {text} cannot be read; write 0-31, 0-30:2, 1,5,9 or 0-31%8 for 8 at a time",
                     text=text[:100],
                 ),
             )
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or not step:
             raise Refused(
-                Reason.INVALID, msg("array {text} is empty; write FIRST-LAST, as in 0-31", text=text[:100])
+                Reason.INVALID, msg("--array {text} is empty; write FIRST-LAST, as in 0-31", text=text[:100])
             )
         found += range(first, last + 1, step)[: MOST_CHOICES + 1]
     if len(set(found)) < len(found):
-        raise Refused(Reason.INVALID, msg("array {text} has an index twice", text=text[:100]))
+        raise Refused(Reason.INVALID, msg("--array {text} has an index twice", text=text[:100]))
     if len(found) > MOST_CHOICES:
         raise Refused(
             Reason.INVALID,
-            msg("array {text} has more than {most} members", text=text[:100], most=MOST_CHOICES),
+            msg("--array {text} has more than {most} members", text=text[:100], most=MOST_CHOICES),
         )
     return tuple(found), int(most) if most else None
 

@@ -121,7 +121,7 @@ def no_such_tenant(name: str) -> Refused:
     return Refused(
         Reason.NOT_FOUND,
         msg(
-            "you are not a member of {name}: it is for those who are in no other tenant, and whom an administrator adds",
+            "you are not a member of {name}: it is for those who are in no other team, and whom an administrator adds",
             name=name,
         ),
     )

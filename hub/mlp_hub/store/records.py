@@ -238,6 +238,7 @@ class RunRow:
     run: int
     tenant: str
     phase: Phase
+    reason: str | None
     progress: int
     submitted_at: float
     started_at: float | None

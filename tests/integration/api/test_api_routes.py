@@ -68,9 +68,9 @@ def test_a_list_of_jobs_refuses_a_tenant_that_is_not_there_as_one_that_is_foreig
     for tenant in ("nope", "blue"):
         answer = rig.ask("GET", f"/users/ann/jobs?tenant={tenant}", token=rig.ann)
         assert (answer.status, answer.json["reason"]) == (403, "NotFound")
-        assert answer.json["msg"] == f"there is no tenant {tenant} here; yours: red"
+        assert answer.json["msg"] == f"there is no team {tenant} here; yours: red"
     answer = rig.ask("GET", "/users/ann/jobs?tenant=nope", token=rig.root_user)
-    assert answer.json["msg"] == "there is no tenant nope here; those of ann: red"
+    assert answer.json["msg"] == "there is no team nope here; those of ann: red"
     assert rig.ask("GET", "/users/ann/jobs?tenant=red&state=error", token=rig.ann).status == 200
     answer = rig.ask("GET", "/users/ann/jobs?state=foo", token=rig.ann)
     assert (
@@ -237,7 +237,7 @@ def test_who_is_not_in_default_is_told_that_and_of_other_tenants_nothing(rig: Ap
         assert (answer.status, answer.json["reason"]) == (403, "NotFound")
         assert "you are not a member of default" in answer.json["msg"]
     hidden = rig.ask("POST", "/users/ann/jobs", {**job, "tenant": "blue"}, token=rig.ann)
-    assert hidden.json["msg"] == "there is no tenant blue"
+    assert hidden.json["msg"] == "there is no team blue"
 
 
 def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:

@@ -222,7 +222,7 @@ def test_the_command_lists_writes_and_compares(
     assert table.index("\none ") < table.index("\ntwo ")
     assert "2 runs" in table
     assert [r["name"] for r in json.loads(said("runs", "lr<0.15", "--json"))] == ["one"]
-    assert said("runs", "lr<0.15", "--csv").startswith("name,run,user")
+    assert said("runs", "lr<0.15", "--csv").startswith("name,run,user,tenant,state,reason,")
     assert "no space goes around" in said("runs", "lr", "<", "1", status=3)
     assert "second thought" in said("runs", "note", "two", "second", "thought")
     assert "done" in said("runs", "tag", "two", "later")

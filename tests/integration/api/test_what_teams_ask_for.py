@@ -92,6 +92,15 @@ def test_a_request_that_cannot_be_meant_is_refused_with_what_is_wrong(
     assert says in refused.json["msg"]
 
 
+def test_a_resource_without_a_limit_is_named_in_the_readers_words(rig: ApiRig, team: str) -> None:
+    body = {"reason": "a paper", "rom": 2}
+    path, chinese = f"/tenants/{team}/quota_requests", {"Accept-Language": "zh-CN"}
+    refused = rig.ask("POST", path, body, token="lea-token", headers=chinese)
+    assert refused.status == 403
+    assert "存储" in refused.json["msg"]
+    assert "storage" not in refused.json["msg"]
+
+
 def test_who_leads_nothing_there_asks_for_nothing_and_sees_nothing(rig: ApiRig, team: str) -> None:
     made = ask(rig, team, cpu=16).json["id"]
     for who in ("mia-token", "nia-token", rig.rita, rig.blue):

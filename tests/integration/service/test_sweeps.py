@@ -96,6 +96,11 @@ def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: 
         stopped = await job(rig, "s.1", "cancelled")
         assert stopped.reason == "StoppedEarly"
         assert str(stopped.message) == "stopped early: at 1 its acc was 0.1, and others were better"
+        listed = await rig.platform.runs.search(SYSTEM, user="ann", search="state=cancelled")
+        (one,) = [run for run in listed.runs if run.name == "s.1"]
+        assert (one.phase, one.reason) == ("cancelled", "StoppedEarly"), "the table of runs says it too"
+        going = await rig.platform.runs.search(SYSTEM, user="ann", search="state!=cancelled")
+        assert {run.reason for run in going.runs} == {None}, "none that goes on has ended for a reason"
         await report(rig, "s.2", 1, 0.2)
         await report(rig, "s.3", 1, 0.95, 0.96)
         await job(rig, "s.2", "cancelled")
@@ -344,25 +349,37 @@ def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "nothing to try"),
+    ({}, "nothing to try: give --grid (as in lr=0.1,0.01) or --search"),
     ({"grid": {"lr": []}}, "parameter lr: no value is given"),
-    ({"search": {"x": "uniform(0, 1)"}, "sampler": "random"}, "the space has no end"),
-    ({"search": {"x": "uniform(0, 1)"}, "trials": 3}, "a search needs a metric and a goal"),
+    (
+        {"search": {"x": "uniform(0, 1)"}, "sampler": "random"},
+        "the space has no end: say how much may be tried, with --trials, --core-hours or --deadline",
+    ),
+    (
+        {"search": {"x": "uniform(0, 1)"}, "trials": 3},
+        "a search needs --metric and --goal, or --sampler random",
+    ),
     ({"search": {"x": "uniform(0, inf)"}, "trials": 3, "sampler": "random"}, "two finite numbers"),
-    ({"grid": {"x": [1]}, "params": {"x": 2}}, "parameter x is given twice"),
-    ({"grid": {"x": [1]}, "metric": "acc"}, "is more acc better, or less"),
-    ({"grid": {"x": [1]}, "goal": "max"}, "goal without metric compares nothing"),
-    ({"grid": {"x": [1]}, "stop": "asha"}, "stop without metric compares nothing"),
+    (
+        {"grid": {"x": [1]}, "params": {"x": 2}},
+        "parameter x is given twice: each has its place in one of --grid, --search and --param",
+    ),
+    ({"grid": {"x": [1]}, "metric": "acc"}, "is more acc better, or less? Give --goal max or --goal min"),
+    ({"grid": {"x": [1]}, "goal": "max"}, "--goal without --metric compares nothing"),
+    ({"grid": {"x": [1]}, "stop": "asha"}, "--stop without --metric compares nothing"),
     ({"grid": {"x": [1, 2]}, "trials": 3}, "3 trials are more than the 2 points"),
     ({"grid": {"x": list(range(100)), "y": list(range(11))}}, "the grid has 1100 points"),
-    ({"array": "0-3", "grid": {"x": [1]}}, "array and grid or search are both given"),
-    ({"array": "3-0"}, "array 3-0 is empty"),
+    ({"array": "0-3", "grid": {"x": [1]}}, "--array goes with neither --grid nor --search"),
+    ({"array": "3-0"}, "--array 3-0 is empty"),
     ({"grid": {"x": [1]}, "core_hours": 0.0001}, "0.0001 core-hours cannot hold one trial"),
     (
         {"grid": {"x": [1]}, "core_hours": 0.5, "time_limit": 3600},
         "cannot hold one trial, which may take 1 (1 cores for 3",
     ),
-    ({"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600}, "a deadline in 60 s cannot hold one trial"),
+    (
+        {"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600},
+        "--deadline in 60 s cannot hold one trial, whose --time-limit is 3600 s",
+    ),
     ({"grid": {"x": [1]}, "cpu": 64.0}, "64"),
 ]
 

@@ -162,7 +162,7 @@ def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_sa
             await rig.platform.ledger.try_(held)
             await rig.platform.ledger.confirm(ResourceRequestKey(id=tenant, applier="sp"))
         assert [str(n) for n in (await only(rig)).notes] == [
-            f"{plain.notes[0]}: servers of other tenants hold 3 cpu now"
+            f"{plain.notes[0]}: servers of other teams hold 3 cpu now"
         ]
         rig.ahead = 120
         assert (await only(rig)).open

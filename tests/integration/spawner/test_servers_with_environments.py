@@ -131,6 +131,39 @@ def test_the_form_has_it_and_keeps_the_choice_until_it_is_gone(made: HubStack) -
         made.tell_service(environments={"red": [TOOLS]})
 
 
+def test_a_start_without_options_repeats_the_last_ones_with_the_platforms_where_theirs_is_gone(
+    made: HubStack,
+) -> None:
+    token = start_server(made, "ann", environment="tools", ram=700)
+    stop_server(made, "ann", token)
+
+    def again(**body: object) -> tuple[str, int]:
+        answer = made.api("POST", "/users/ann/server", token, **body)
+        assert answer.status_code in (201, 202), answer.text
+
+        def ready() -> bool:
+            server = made.api("GET", "/users/ann", token).json()["servers"].get("")
+            return bool(server and server["ready"])
+
+        wait_for(ready)
+        try:
+            return specs(made, "ann", token)["default"], made.ledger()["rows"]["ann/"]["ram"]
+        finally:
+            stop_server(made, "ann", token)
+
+    assert again() == ("mlp-env-tools", 700)
+    made.tell_service(environments={"red": []})
+    try:
+        assert again() == ("python3", 700)
+        assert again(json={"display_name": ""}) == ("python3", 700)
+        person = Browser(made)
+        person.login("ann")
+        assert "mlp-environment-gone" not in person.get("/hub/spawn/ann").text
+        assert "has no environment 'tools'" in refused(made, "ann", environment="tools")
+    finally:
+        made.tell_service(environments={"red": [TOOLS]})
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -118,7 +118,7 @@ def test_who_leaves_default_is_told_before(pages: Pages, front: FrontService) ->
     page.get_by_role("button", name="Add to tenant: carol").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Tenant", exact=True).select_option("red")
-    expect(dialog).to_contain_text("carol is in default only as long as in no other tenant")
+    expect(dialog).to_contain_text("carol is in default only as long as in no other team")
     shot(page, "panel-leaves-default")
 
 

@@ -190,13 +190,13 @@ def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, fro
     expect(waiting.get_by_role("row").nth(1)).to_contain_text("normal")
     main = page.locator("main")
     expect(main).to_contain_text(
-        "Each tenant has a line of its own; whose turn it is follows from the policy. "
+        "Each team has a line of its own; whose turn it is follows from the policy. "
         "Lines go by priority, then age; red by age alone."
     )
     shot(page, "panel-queue-lines", full=True)
     front.data.scheduling["policy"] = "finish"
     page.reload()
-    expect(main).to_contain_text("All tenants wait in one line.")
+    expect(main).to_contain_text("All teams wait in one line.")
     page = pages.panel("admin/tenants/red")
     expect(page.get_by_role("region", name="Queue")).to_contain_text("Goes by age alone")
     assert not pages.unexpected()

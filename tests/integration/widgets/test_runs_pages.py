@@ -41,6 +41,21 @@ def test_runs_are_listed_and_compared_in_every_look(pages: Pages, front: FrontSe
     assert not pages.unexpected()
 
 
+def test_a_trial_that_its_sweep_stopped_early_is_not_said_to_be_cancelled(
+    pages: Pages, front: FrontService
+) -> None:
+    front.data.runs.rows[0] |= {"state": "error", "phase": "cancelled", "reason": "StoppedEarly"}
+    front.data.runs.rows[1] |= {"state": "error", "phase": "cancelled"}
+    page = pages.panel("runs")
+    expect(page.locator(".mlp-run-row .mlp-badge")).to_have_text(
+        ["Stopped early", "Cancelled", "Finished", "Finished"]
+    )
+    page.set_viewport_size({"width": 360, "height": 700})
+    state = page.locator(".mlp-run-row td", has=page.locator(".mlp-badge"))
+    expect(state.first).to_have_css("display", "flex")
+    assert state.evaluate_all("cells => cells.filter((td) => td.scrollWidth > td.clientWidth).length") == 0
+
+
 def test_ten_thousand_are_searched_sorted_and_only_those_in_view_are_drawn(
     pages: Pages, front: FrontService
 ) -> None:

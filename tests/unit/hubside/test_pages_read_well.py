@@ -107,7 +107,7 @@ def test_who_gives_a_terminal_a_token_reads_all_that_it_may() -> None:
         "data": "your datasets",
         "models": "models",
         "apps": "apps",
-        "tenants": "your tenants",
+        "tenants": "your teams",
         "notices": "notified of",
     }
     words["users"] = "your tokens"

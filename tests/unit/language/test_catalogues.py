@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -87,3 +88,14 @@ def test_the_front_end_is_read_whatever_stands_in_tsx(tmp_path: Path) -> None:
 @pytest.mark.parametrize("domain", ["mlp", "front"])
 def test_every_language_has_each_catalogue(domain: str) -> None:
     assert [path.parts[-3] for path, _ in catalogues(domain)] == ["zh_CN"]
+
+
+def test_sentences_call_storage_rom_only_where_they_name_the_field() -> None:
+    said = [m.id for domain in ("mlp", "front") for _, one in catalogues(domain) for m in one]
+    each = [one for ids in said for one in (ids if isinstance(ids, tuple) else (ids,))]
+    named = {one.split(":")[0].split(" is {")[0] for one in each if re.search(r"\brom\b", one)}
+    assert named == {
+        "amount has rom",
+        "reserved.rom",
+        "{field} has {dimension}, which is no resource; the resources are cpu, gpu, gpu",
+    }

@@ -188,7 +188,7 @@ def test_gpus_of_a_kind_and_of_any_kind_are_given_back_apart(bench, make_node) -
 
 def test_an_unknown_tenant_is_not_found(bench) -> None:
     for release in (False, True):
-        with refused(Reason.NOT_FOUND, "there is no tenant blue"):
+        with refused(Reason.NOT_FOUND, "there is no team blue"):
             bench.try_("a", tenant="blue", cpu=1, release=release)
 
 

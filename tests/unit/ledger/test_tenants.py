@@ -102,13 +102,13 @@ def test_names_that_are_taken_missing_or_changed_are_refused(hub: Hub) -> None:
     hub.create("red")
     with refused(Reason.CONFLICT, "tenant red already"):
         hub.create("red")
-    with refused(Reason.NOT_FOUND, "no tenant blue"):
+    with refused(Reason.NOT_FOUND, "no team blue"):
         hub.update("blue")
     with refused(Reason.NOT_FOUND):
         hub.delete("blue")
     with refused(Reason.NOT_FOUND):
         asyncio.run(hub.tenants.get("blue"))
-    with refused(Reason.INVALID, "tenants are not renamed"):
+    with refused(Reason.INVALID, "teams are not renamed"):
         hub.update("red", name="blue")
 
 
@@ -207,7 +207,7 @@ def test_who_is_in_no_tenant_is_in_the_default_one(hub: Hub) -> None:
     gone = asyncio.run(hub.tenants.remove_member("red", "bob"))
     assert gone.role == "admin"
     assert [m.user for m in asyncio.run(hub.tenants.members("default"))] == ["ann", "bob"]
-    with refused(Reason.NOT_FOUND, "bob of tenant red"):
+    with refused(Reason.NOT_FOUND, "bob of team red"):
         asyncio.run(hub.tenants.remove_member("red", "bob"))
     with refused(Reason.INVALID, "the roles are member and admin"):
         hub.put("red", "bob", "king")

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 import mlp
-from mlp import sweeping, sweeppicture
+from mlp import sweeping, sweeppicture, tables, words
 from mlp.client import Client
+from mlp.compared import RunPicture, RunsTable
 from mlp.errors import Refused, UsageError
 from mlp.options import BY_NAME
 from mlp.sweepoptions import OWN, SWEEP
 from mlp.verbs import COMMAND, MAGIC, find, options_of, parse
 from mlp_api.sweeps import SweepCreate, SweepExtend
+from mlp_stand_in import NOW, job_record
 from sweep_shapes import curves, sweep, trial
 
 
@@ -220,3 +222,24 @@ def test_where_it_is_started_from_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     sweeping.send(client, {"name": "search", "code": "1"}, named=True)
     ((_, sent),) = client.asked
     assert sent["provenance"] == {"commit": "a" * 40, "dirty": False}
+
+
+def test_a_trial_that_was_stopped_early_is_not_said_to_be_cancelled_anywhere() -> None:
+    stopped = job_record("s.1", phase="cancelled", state="error", reason="StoppedEarly", finished_at=NOW)
+    run = {**stopped, "metrics": {}, "duration_s": 3.0, "ram_peak": None, "tags": [], "note": ""}
+    found = RunsTable({"runs": [run], "total": 1})
+    shown = [
+        repr(found),
+        repr(RunPicture({"run": {**run, "params": {}}})),
+        repr(tables.jobs([stopped])),
+        words.state(stopped),
+        words.ended(stopped),
+        sweeppicture.trial_state(trial(1, state="stopped", phase="cancelled")),
+    ]
+    for text in shown:
+        assert "stopped early" in text
+        assert "cancelled" not in text
+    frame = found.to_frame()
+    assert (frame[0] if isinstance(frame, list) else frame.iloc[0])["reason"] == "StoppedEarly"
+    assert words.state({**stopped, "reason": None}) == "cancelled"
+    assert words.state({**stopped, "phase": "cancelling"}) == "cancelling"

@@ -75,7 +75,7 @@ def test_who_is_lowered_already_is_left_alone_and_who_is_wanted_again_has_all_ba
 @pytest.mark.parametrize(
     ("tenant", "policy", "why"),
     [
-        (RED, IdlePolicy(), "is idle, but guarantees of idle tenants are not lowered any more"),
+        (RED, IdlePolicy(), "is idle, but guarantees of idle teams are not lowered any more"),
         (RED, IdlePolicy(after_s=4 * HOUR), "has not been idle for 4 h yet"),
         (RED, IdlePolicy(after_s=HOUR, floor=1.0), "has no guarantee that could be lowered any more"),
     ],

@@ -15,7 +15,7 @@ from mlp_spawner import launcher, pod_states, server
 from mlp_spawner.environment import Who
 from mlp_spawner.errors import OptionsError
 from mlp_spawner.grant import Grant
-from mlp_spawner.options import Choice, Defaults, choose, environment_in, form, from_form
+from mlp_spawner.options import Choice, Defaults, choose, environment_in, form, from_form, repeated
 from mlp_spawner.paths import Paths
 from mlp_spawner.service import Account, Room, ServerEnvironment
 from server_pods import made
@@ -210,3 +210,23 @@ def test_the_launcher_ends_at_once_where_its_python_has_no_server(tmp_path: Path
     assert (done.returncode, (tmp_path / "word").read_text()) == (launcher.LACKS, "jupyterhub jupyterlab"), (
         json.dumps(done.stderr)
     )
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        ({"environment": "Speech", "cpu": 1}, True),
+        ({"environment": "vision", "tenant": "blue"}, True),
+        ({"environment": "Speech", "tenant": "blue"}, False),
+        ({"environment": "gone", "ram": 700}, False),
+        ({"environment": "vision", "tenant": ["blue"]}, False),
+        ({"environment": "", "cpu": 1}, True),
+        ({"environment": 5}, True),  # no name: it is refused as it was
+        ({}, True),
+    ],
+)
+def test_what_a_start_without_options_repeats_has_no_environment_that_is_gone(
+    stored: dict[str, object], kept: bool
+) -> None:
+    left = {key: value for key, value in stored.items() if key != "environment"}
+    assert repeated(stored, "red", THERE) == (stored if kept else left)

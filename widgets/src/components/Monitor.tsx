@@ -49,7 +49,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
         <div class="mlp-title">
           {page ? <h1 title={job.name}>{job.name}</h1> : <h2 title={job.name}>{job.name}</h2>}
           {job.run ? <span class="mlp-dim mlp-run">{t("run {run}", { run: job.run })}</span> : null}
-          <StateBadge phase={job.phase} />
+          <StateBadge phase={job.phase} reason={job.reason} />
           <Connection view={view} live={live} now={now} />
         </div>
         <Actions
@@ -63,7 +63,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
           }}
         />
       </div>
-      <p class="mlp-hidden" role="status" aria-live="polite">{t("Job {job}: {state}", { job: title(job), state: word(job.phase) })}</p>
+      <p class="mlp-hidden" role="status" aria-live="polite">{t("Job {job}: {state}", { job: title(job), state: word(job.phase, job.reason) })}</p>
       {again && !page ? (
         <p class="mlp-again" role="status">
           {rich(t("Submitted again as run {run}. To see it: {command}", { run: again.run }), { command: <code>{`%mlp watch ${commandName(again)}`}</code> })}

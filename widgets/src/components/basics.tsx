@@ -57,12 +57,12 @@ export function Icon({ name }: { name: string }): JSX.Element {
   );
 }
 
-export function StateBadge({ phase }: { phase: string }): JSX.Element {
+export function StateBadge({ phase, reason }: { phase: string; reason?: string | null }): JSX.Element {
   const kind = tone(phase);
   return (
     <span class={`mlp-badge mlp-tone-${kind}`} data-phase={phase}>
       <Icon name={phase === "cancelled" ? "bad" : kind} />
-      {word(phase)}
+      {word(phase, reason)}
     </span>
   );
 }

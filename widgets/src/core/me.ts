@@ -16,7 +16,7 @@ export const jobLines = (jobs: Job[]): JobLine[] =>
   jobs.map((job) => ({
     reference: `${job.name}@${job.run}`,
     title: job.run > 1 ? `${job.name}@${job.run}` : job.name,
-    state: word(job.phase),
+    state: word(job.phase, job.reason),
     progress: job.progress,
     submitted: job.submitted_at,
   }));

@@ -1,5 +1,6 @@
 /** What a job's phase means to a person: its word, its tone, and what may be done. Pure. */
 import { n, t } from "./language";
+import { capital, reasonWords } from "./reasons";
 import type { Job, Rank } from "./wire";
 
 type Phase = Job["phase"];
@@ -27,7 +28,8 @@ const UNKNOWN = { word: () => t("Unknown"), tone: "idle" as Tone, actions: [] as
 
 const row = (phase: string): (typeof TABLE)[Phase] => (Object.hasOwn(TABLE, phase) ? TABLE[phase as Phase] : UNKNOWN);
 
-export const word = (phase: string): string => row(phase).word();
+/** A trial that its sweep stopped early nobody cancelled. */
+export const word = (phase: string, reason?: string | null): string => (phase === "cancelled" && reason === "StoppedEarly" ? capital(reasonWords(reason)) : row(phase).word());
 export const tone = (phase: string): Tone => row(phase).tone;
 export const actions = (phase: string): ActionName[] => row(phase).actions;
 export const isFinal = (phase: string): boolean => ["finished", "failed", "cancelled"].includes(phase);

@@ -19,7 +19,7 @@ const plain = (value: unknown): string => (typeof value === "number" ? show(valu
 const shown = (value: number | null | undefined): string => (value === null || value === undefined ? "" : show(value));
 
 const FIXED: RunColumn[] = [
-  { key: "state", title: () => t("State"), text: (r) => word(r.phase), numeric: false, sorts: true },
+  { key: "state", title: () => t("State"), text: (r) => word(r.phase, r.reason), numeric: false, sorts: true },
   { key: "duration", title: () => t("Duration"), text: (r) => (r.duration_s === null ? "" : duration(r.duration_s)), numeric: true, sorts: true },
   { key: "ram_peak", title: () => t("Peak memory"), text: (r) => (r.ram_peak === null ? "" : ram(r.ram_peak)), numeric: true, sorts: true },
   { key: "cpu_peak", title: () => t("Peak cores"), text: (r) => (r.cpu_peak === null ? "" : cores(r.cpu_peak)), numeric: true, sorts: true },
@@ -59,8 +59,8 @@ export function usual(columns: RunColumn[]): string[] {
     .map((c) => c.key);
 }
 
-/** Notes have a line of their own on a card, and so has the time of submission; all else shares one with another. */
-export const isWide = (column: RunColumn): boolean => column.key === "note";
+/** States and notes have a line of their own on a card, and so has the time of submission; all else shares one with another. */
+export const isWide = (column: RunColumn): boolean => column.key === "note" || column.key === "state";
 const CARD = { head: 41, line: 24 };
 
 /** How high the card of a run is, in pixels: by its columns and so the same for all, as what is drawn is found by it. */

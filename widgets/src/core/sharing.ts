@@ -62,7 +62,7 @@ export const isolationWords = (tenant: Pick<Tenant, "isolation">): string =>
 export function moveWords(move: Tenant["move"]): string {
   if (!move || move.state === "done") return "";
   const how = { how: KEPT[move.new]?.() ?? move.new, step: STEPS[move.state]?.() ?? move.state, done: bytes(move.done), total: bytes(move.total), why: move.message };
-  if (move.state === "copying" || move.state === "comparing") return t("Its files are on their way, to be kept {how}: {step}, {done} of {total}. Nothing of the tenant starts until that is done.", how);
+  if (move.state === "copying" || move.state === "comparing") return t("Its files are on their way, to be kept {how}: {step}, {done} of {total}. Nothing of the team starts until that is done.", how);
   if (move.state === "failed") return t("Its files were to be kept {how}, and are where they were: {why}.", how);
   return t("Its files are on their way, to be kept {how}: {step}. {why}", how);
 }
@@ -131,7 +131,7 @@ export function standingWords(s: Standing, show: (n: number) => string): string[
 
 /** What becomes of that which a tenant holds beyond its quota, and of what it borrowed; empty where it is inside its own. */
 export function beyondWords(tenant: Tenant): string {
-  const who = tenant.parent ? t("who shares {parent} with it", { parent: tenant.parent }) : tenant.cohort ? t("another tenant of cohort {cohort}", { cohort: tenant.cohort }) : "";
+  const who = tenant.parent ? t("who shares {parent} with it", { parent: tenant.parent }) : tenant.cohort ? t("another team of cohort {cohort}", { cohort: tenant.cohort }) : "";
   const over = Object.keys(tenant.over);
   if (over.length && over.every((dimension) => dimension === "rom")) {
     return t("{amounts} in use beyond the quota. What runs goes on; who holds more than an equal part of it submits nothing new until there is room", { amounts: amounts(tenant.over) });

@@ -2,6 +2,7 @@
 import { metric as show } from "./format";
 import { n, t } from "./language";
 import type { Tone } from "./phase";
+import { capital, reasonWords } from "./reasons";
 import type { Sweep, SweepCurve, SweepTrial } from "./wire";
 
 type Param = boolean | number | string;
@@ -25,7 +26,7 @@ const TRIALS: Record<TrialState, { word: () => string; tone: Tone }> = {
   planned: { word: () => t("Waits"), tone: "wait" },
   running: { word: () => t("Running"), tone: "run" },
   finished: { word: () => t("Finished"), tone: "good" },
-  stopped: { word: () => t("Stopped early"), tone: "idle" },
+  stopped: { word: () => capital(reasonWords("StoppedEarly")), tone: "idle" },
   failed: { word: () => t("Failed"), tone: "bad" },
   cancelled: { word: () => t("Cancelled"), tone: "idle" },
 };

@@ -28,7 +28,7 @@ export const PLAIN = {
   },
   isolation: {
     label: () => t("How its files are kept"),
-    hint: () => t("Datasets, models and jobs' directories; homes stay where they are. A change moves them: nothing of the tenant starts meanwhile."),
+    hint: () => t("Datasets, models and jobs' directories; homes stay where they are. A change moves them: nothing of the team starts meanwhile."),
     options: () => [["shared", t("In the tree of all")], ["encrypted", t("Encrypted, with a key of its own")], ["dedicated", t("In a root of its own")]],
   },
   data_root: {
@@ -42,7 +42,7 @@ export const PLAIN = {
   },
   datasets: {
     label: () => t("Datasets that a member's jobs may read"),
-    hint: () => t("Read only, and none of another tenant. What is started after the change goes by it."),
+    hint: () => t("Read only, and none of another team. What is started after the change goes by it."),
     options: () => [["own", t("The member's own")], ["members", t("Those of all members")]],
   },
   joining: {

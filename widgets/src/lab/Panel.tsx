@@ -18,7 +18,7 @@ import { Select } from "../panel/form";
 const EVERY_MS = 4000;
 const QUOTA_MS = 10_000;
 
-type Line = Pick<Job, "user" | "name" | "run" | "phase" | "tenant" | "message" | "position" | "expected_start" | "submitted_at" | "started_at" | "waiting_since" | "waited_s" | "ran_s"> &
+type Line = Pick<Job, "user" | "name" | "run" | "phase" | "reason" | "tenant" | "message" | "position" | "expected_start" | "submitted_at" | "started_at" | "waiting_since" | "waited_s" | "ran_s"> &
   Partial<Pick<Job, "failure" | "progress" | "finished_at" | "uid">>;
 
 export interface PanelProps {
@@ -48,7 +48,7 @@ function Row({ job, mine, now, open }: { job: Line; mine: boolean; now: number; 
         <span class="mlp-lab-line">
           <span class="mlp-lab-name" title={job.name}>{job.name}</span>
           <span class="mlp-dim mlp-run">{t("run {run}", { run: job.run })}</span>
-          <StateBadge phase={job.phase} />
+          <StateBadge phase={job.phase} reason={job.reason} />
         </span>
         <span class="mlp-lab-line mlp-dim">
           <span class="mlp-lab-note" title={said}>{[mine ? "" : job.user, said].filter(Boolean).join(" · ")}</span>

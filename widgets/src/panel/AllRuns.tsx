@@ -19,7 +19,7 @@ const MOST = 1000;
 
 const columns = (now: number): Column<ListedRun>[] => [
   { title: t("Job"), kind: "name", cell: (run) => <Link to={href("jobs", run.user, reference(run))}>{title(run)}</Link> },
-  { title: t("State"), kind: "tight", cell: (run) => <StateBadge phase={run.phase} /> },
+  { title: t("State"), kind: "tight", cell: (run) => <StateBadge phase={run.phase} reason={run.reason} /> },
   { title: t("User"), cell: (run) => run.user },
   { title: t("Team"), cell: (run) => <Link to={href("admin", "tenants", run.tenant)}>{run.tenant}</Link> },
   { title: t("Submitted"), kind: "tight", cell: (run) => ago(run.submitted_at, now) },

@@ -50,7 +50,7 @@ export function JobsPage(): JSX.Element {
   const now = useNow(1000);
   const columns: Column<Job>[] = [
     { title: t("Name"), cell: (j) => <Named job={j} />, kind: "name" },
-    { title: t("State"), cell: (j) => <StateBadge phase={j.phase} />, kind: "tight" },
+    { title: t("State"), cell: (j) => <StateBadge phase={j.phase} reason={j.reason} />, kind: "tight" },
     { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={noteOf(j, now)}>{noteOf(j, now)}</span>, kind: "grow" },
     { title: t("Team"), cell: (j) => j.tenant, kind: "low" },
     { title: t("Shape"), cell: (j) => [j.runtime, workersWords(j), sizeWords(j)].join(t(", ")), kind: "low" },

@@ -209,10 +209,10 @@ export function QueueTables({ rows, tenants, line = "", done }: {
 
 /** Whose lines there are, and what they go by where that is not priority. */
 function lineWords(policy: string, tenants: Tenant[], rows: QueueEntry[]): string {
-  if (!LINE_PER_TENANT.includes(policy)) return t("All tenants wait in one line.");
+  if (!LINE_PER_TENANT.includes(policy)) return t("All teams wait in one line.");
   const shown = new Set(rows.map((e) => e.tenant));
   const others = tenants.filter((one) => shown.has(one.name) && one.queue_order !== "priority").map((one) => t("{tenant} by {order}", { tenant: one.name, order: orderWords(one.queue_order) }));
-  return t("Each tenant has a line of its own; whose turn it is follows from the policy. Lines go by {orders}.", { orders: [orderWords("priority"), ...others].join(t("; ")) });
+  return t("Each team has a line of its own; whose turn it is follows from the policy. Lines go by {orders}.", { orders: [orderWords("priority"), ...others].join(t("; ")) });
 }
 
 export function QueuePage(): JSX.Element {

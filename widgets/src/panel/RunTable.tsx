@@ -111,8 +111,8 @@ export function RunTable({ caption, of, columns, total, rowAt, need, sort, onSor
                 <td class="mlp-col-tight"><input type="checkbox" checked={selected.has(keyOf(run))} aria-label={t("Select {run}", { run: title(run) })} onChange={(e) => onSelect(run, e.currentTarget.checked)} /></td>
                 <td class="mlp-col-name"><Named job={run} /></td>
                 {columns.map((c) => (
-                  <td key={c.key} class={c.numeric ? "mlp-col-num" : isWide(c) ? "mlp-run-wide" : ""} data-title={c.title()} title={t("{name}: {value}", { name: c.title(), value: c.text(run) })}>
-                    {c.key === "state" ? <StateBadge phase={run.phase} /> : c.text(run) ? <span>{c.text(run)}</span> : null}
+                  <td key={c.key} class={c.numeric ? "mlp-col-num" : isWide(c) ? `mlp-run-wide mlp-run-${c.key}` : ""} data-title={c.title()} title={t("{name}: {value}", { name: c.title(), value: c.text(run) })}>
+                    {c.key === "state" ? <StateBadge phase={run.phase} reason={run.reason} /> : c.text(run) ? <span>{c.text(run)}</span> : null}
                   </td>
                 ))}
                 <td class="mlp-col-num mlp-run-wide" data-title={t("Submitted")}><span>{new Date(run.submitted_at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}</span></td>

@@ -42,7 +42,7 @@ export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
   return (
     <div class="mlp-fold-body">
       <Select label={t("Its own jobs go by")} name={`${prefix}queue_order`} value={texts.queue_order} options={Object.keys(ORDERS).map((o) => [o, capital(orderWords(o))] as [string, string])} onChange={set("queue_order")} />
-      <p class="mlp-dim">{now("queue_order", "") || t("Age alone: no job of it passes or stops another for its priority. Turns: whose jobs hold the smallest share is next, so one member's many jobs do not hold up the others. Where the hub's policy puts all tenants' jobs into one line, that line's order holds instead.")}</p>
+      <p class="mlp-dim">{now("queue_order", "") || t("Age alone: no job of it passes or stops another for its priority. Turns: whose jobs hold the smallest share is next, so one member's many jobs do not hold up the others. Where the hub's policy puts all teams' jobs into one line, that line's order holds instead.")}</p>
       <div class="mlp-form-grid">
         {field("cohort", t("Cohort"), t("Its members lend each other what they leave idle"), t("none"))}
         {field("parent", t("Parent"), t("Or: carve the quota out of this tenant's"), t("none"))}

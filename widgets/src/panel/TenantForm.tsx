@@ -95,9 +95,9 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
         {field("ram", t("Memory"), t("Such as 16 GiB; a bare number is MiB"))}
         {field("rom", t("Storage"), t("Such as 100 GiB"))}
       </div>
-      <p class="mlp-dim">{t("An empty field means no limit: the tenant may use what the nodes have.")}</p>
+      <p class="mlp-dim">{t("An empty field means no limit: the team may use what the nodes have.")}</p>
       <div class="mlp-form-grid">
-        {field("weight", t("Weight"), t("Share of what is free when tenants compete"), "1")}
+        {field("weight", t("Weight"), t("Share of what is free when teams compete"), "1")}
         {PLAIN_FIELDS.map((name) => (plain(name).options ? null : field(name, plain(name).label(), plain(name).hint(), "")))}
       </div>
       {PLAIN_FIELDS.map((name) => <Choice key={name} name={name} value={texts[name]} onChange={set(name)} />)}

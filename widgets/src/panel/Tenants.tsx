@@ -174,7 +174,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         ) : null}
       </PageHead>
       {state.error ? <ErrorBox error={state.error} retry={() => void state.reload()} /> : null}
-      {!tenant && !state.error ? <Loading what={t("Loading tenant {name}", { name })} lines={6} /> : null}
+      {!tenant && !state.error ? <Loading what={t("Loading team {name}", { name })} lines={6} /> : null}
       {tenant && state.data ? (
         <>
           {editing ? (

@@ -111,7 +111,7 @@ async def _known_tenant(call: Call, tenant: str) -> None:
     raise Refused(
         Reason.NOT_FOUND,
         msg(
-            "there is no tenant {tenant} here; {whose}: {mine}",
+            "there is no team {tenant} here; {whose}: {mine}",
             tenant=tenant,
             whose=msg("yours") if own else msg("those of {user}", user=call.user),
             mine=tuple(mine) or msg("none"),

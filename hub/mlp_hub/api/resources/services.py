@@ -59,7 +59,7 @@ async def create(call: Call) -> wire.ServiceTokenGiven:
     tenant, user, actor = call.params["tenant"], PREFIX + body.name, call.principal.name
     if tenant == DEFAULT_TENANT:
         raise Refused(
-            Reason.INVALID, msg("{tenant} is nobody's; an account is made for another tenant", tenant=tenant)
+            Reason.INVALID, msg("{tenant} is nobody's; an account is made for another team", tenant=tenant)
         )
     accounts = call.platform.service_accounts
     await accounts.free(user, tenant)

@@ -94,9 +94,7 @@ async def set_member(call: Call) -> Member:
     if is_service(user):
         raise Refused(
             Reason.FORBIDDEN,
-            msg(
-                "{user} is an account of one tenant: it joins no other, and administers none", user=clip(user)
-            ),
+            msg("{user} is an account of one team: it joins no other, and administers none", user=clip(user)),
         )
     if call.principal.is_platform_admin:
         if await _person(call) is None:
@@ -104,7 +102,7 @@ async def set_member(call: Call) -> Member:
                 Reason.NOT_FOUND,
                 msg(
                     "there is no user {user} who was let in; people sign up on the login page, an admin lets them "
-                    "in, then they can join a tenant",
+                    "in, then they can join a team",
                     user=clip(user),
                 ),
             )
@@ -127,7 +125,7 @@ async def _check_free(call: Call, places: Sequence[Place]) -> None:
         raise Refused(
             Reason.NOT_FOUND,
             msg(
-                "there is no user {user} without a tenant; who has one is added by a platform admin",
+                "there is no user {user} without a team; who has one is added by a platform admin",
                 user=clip(call.user),
             ),
         )

@@ -44,7 +44,7 @@ class Possible:
     def check(self, job: PendingWorkload) -> Verdict | None:
         """Return why the job can never run, None when it can."""
         if job.tenant not in self.tenants:
-            return Verdict(Reason.NOT_FOUND, msg("There is no tenant {tenant}.", tenant=job.tenant))
+            return Verdict(Reason.NOT_FOUND, msg("There is no team {tenant}.", tenant=job.tenant))
         demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self.keeps_nodes else None)
         return self._over_quota(job, demand) or self._no_flavor(job) or self._too_big(job, demand)
 

@@ -145,7 +145,7 @@ def _restored(tenant: IdleTenant, policy: IdlePolicy) -> Restored:
     if tenant.idle_since is None:
         why = msg("is no longer idle")
     elif policy.after_s is None:
-        why = msg("is idle, but guarantees of idle tenants are not lowered any more")
+        why = msg("is idle, but guarantees of idle teams are not lowered any more")
     elif any(_shrinking(tenant, policy.floor)):
         why = msg("has not been idle for {limit} yet", limit=Span(policy.after_s))
     else:

@@ -107,7 +107,7 @@ class BookingService:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "{most_in_all} windows are booked, which is the most of all tenants together; remove one first",
+                        "{most_in_all} windows are booked, which is the most of all teams together; remove one first",
                         most_in_all=limits.WINDOWS_IN_ALL,
                     ),
                 )
@@ -130,7 +130,7 @@ class BookingService:
             _existing(tx, tenant)
             window = tx.bookings.remove(tenant, name)
             if window is None or window.end <= now:
-                text = msg("there is no booked window {name} of tenant {tenant}", name=name, tenant=tenant)
+                text = msg("there is no booked window {name} of team {tenant}", name=name, tenant=tenant)
                 raise Refused(Reason.NOT_FOUND, text)
             tx.audit.add(now, actor, "booking.delete", name, tenant=tenant, detail=_described(window))
             review_in(tx, nodes, now)
@@ -215,7 +215,7 @@ def _check_times(window: BookedWindow, now: float) -> None:
         _invalid(
             msg(
                 "the window is {days} days long; {most_days} days are the most. Give an earlier end, or reserve the "
-                "amount in the tenant's quota",
+                "amount in the team's quota",
                 days=f"{(end - start) / DAY_S:.4g}",
                 most_days=limits.WINDOW_DAYS,
             )
@@ -302,7 +302,7 @@ def _notes(window: BookedWindow, servers: Sequence[ResourceRequest]) -> list[Mes
     return [
         msg(
             "a notebook server that runs into the window keeps what it holds until it is stopped: "
-            "servers of other tenants hold {amounts} now",
+            "servers of other teams hold {amounts} now",
             amounts=amounts,
         )
     ]

@@ -87,7 +87,7 @@ def check_lines(policy: SchedulingPolicy) -> None:
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "jobs of all tenants wait in one line here, by the policy {policy}: a tenant has no order of its own in it",
+                "jobs of all teams wait in one line here, by the policy {policy}: a team has no order of its own in it",
                 policy=policy.name,
             ),
         )

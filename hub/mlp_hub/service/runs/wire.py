@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 
 from mlp_api import runs as runs_api
-from mlp_hub.domain.job import state_of
+from mlp_hub.domain.job import FINAL, state_of
 from mlp_hub.domain.run import MetricSummary
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.records import RunRow
@@ -30,6 +30,7 @@ def run_to(row: RunRow, now: float) -> runs_api.ListedRun:
         tenant=row.tenant,
         state=state_of(row.phase).value,
         phase=row.phase.value,
+        reason=row.reason if row.phase in FINAL else None,
         progress=row.progress,
         params=dict(row.params),
         metrics={name: _metric(name, one) for name, one in row.metrics.items()},
@@ -67,6 +68,7 @@ FIXED = (
     "user",
     "tenant",
     "state",
+    "reason",
     "duration_s",
     "cpu_peak",
     "ram_peak",

@@ -250,7 +250,7 @@ def _wrong(sweep: Sweep, what: str) -> Refused:
 def _extended(sweep: Sweep, more: api.SweepExtend, now: float) -> Budget:
     budget, points = sweep.budget, sweep.spec.points
     if more.trials is None and more.core_hours is None and more.deadline is None:
-        raise Refused(Reason.INVALID, msg("nothing to extend: give trials, core_hours or deadline"))
+        raise Refused(Reason.INVALID, msg("nothing to extend: give --trials, --core-hours or --deadline"))
     trials = budget.trials + (more.trials or 0)
     if points is not None and trials > points:
         raise Refused(

@@ -220,7 +220,7 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
                 msg(
                     "{tenant} has no limit of {dimension}: leave it out",
                     tenant=tenant,
-                    dimension="storage" if dimension == "rom" else dimension,
+                    dimension=msg("storage") if dimension == "rom" else dimension,
                 ),
             )
         if amount <= has:

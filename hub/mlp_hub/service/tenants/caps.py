@@ -44,7 +44,7 @@ class MemberCaps:
             if user != EVERYBODY and not known and cap != Cap():
                 raise Refused(
                     Reason.NOT_FOUND,
-                    msg("there is no member {user} of tenant {tenant}", user=user, tenant=tenant),
+                    msg("there is no member {user} of team {tenant}", user=user, tenant=tenant),
                 )
             before = next((one.cap for one in tx.caps.of_tenant(tenant) if one.user == user), Cap())
             if cap != before:

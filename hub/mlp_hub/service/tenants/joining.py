@@ -65,7 +65,7 @@ class Joining:
         if is_service(user):
             raise Refused(
                 Reason.FORBIDDEN,
-                msg("{user} is an account of one tenant: it joins no other, and administers none", user=user),
+                msg("{user} is an account of one team: it joins no other, and administers none", user=user),
             )
         if self._provider:
             raise Refused(

@@ -155,7 +155,7 @@ class TenantService:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "the tenant is {name}, the body names {other}: tenants are not renamed, leave the name out",
+                    "the team is {name}, the body names {other}: teams are not renamed, leave the name out",
                     name=name,
                     other=asked.name,
                 ),
@@ -318,7 +318,7 @@ class TenantService:
             _existing(tx, tenant)
             member = tx.members.get(tenant, user)
             if member is None:
-                text = msg("there is no member {user} of tenant {tenant}", user=user, tenant=tenant)
+                text = msg("there is no member {user} of team {tenant}", user=user, tenant=tenant)
                 raise Refused(Reason.NOT_FOUND, text)
             if member.source == GROUP:
                 raise self._managed(member)
@@ -559,7 +559,7 @@ def default_tenant(tx: Tx, user: str) -> str:
 def _left_default(user: str, tenant: str) -> Message:
     """Say what a first tenant takes."""
     return msg(
-        "{user} is no longer in {default}, which is for those who are in no other tenant: what {user} starts from now on "
+        "{user} is no longer in {default}, which is for those who are in no other team: what {user} starts from now on "
         "counts for {tenant}; what runs in {default} goes on",
         user=user,
         tenant=tenant,

@@ -68,6 +68,7 @@ def rows_of(uids: Sequence[str]) -> Select[Any]:
         c.run,
         c.tenant,
         c.phase,
+        c.reason,
         c.progress,
         c.submitted_at,
         c.started_at,

@@ -261,6 +261,7 @@ class Runs(Repo):
                 run=row.run,
                 tenant=row.tenant,
                 phase=Phase(row.phase),
+                reason=row.reason,
                 progress=row.progress,
                 submitted_at=row.submitted_at,
                 started_at=row.started_at,
