@@ -882,7 +882,7 @@ export interface AuditEntry {
   };
 }
 /**
- * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs in the tenant.
+ * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs and notebook servers in the tenant.
  */
 export interface MemberCap {
   user: string | null;
@@ -891,7 +891,7 @@ export interface MemberCap {
   jobs: number | null;
 }
 /**
- * The most that a member may hold at once with all jobs in the tenant: null is as much as the tenant may.
+ * The most that a member may hold at once with all jobs and notebook servers in the tenant: null is as much as the tenant may.
  *
  * `user` null means each member who has no cap of their own. One in which all is null is taken away.
  */
@@ -1479,7 +1479,8 @@ export interface RunPage {
 /**
  * A run of a job as tables show it.
  *
- * `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
+ * `reason` is why it ended as it did, where its job says so: `StoppedEarly` of a trial that its sweep stopped, or a failure's cause;
+ * null until it has ended. `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
  * ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
  * lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
  */
@@ -1505,6 +1506,7 @@ export interface ListedRun {
     | "cancelling"
     | "cancelled"
     | "deleting";
+  reason: string | null;
   progress: number;
   params: {
     [k: string]: boolean | number | string;
