@@ -34,6 +34,11 @@ def span(seconds: float) -> str:
     return f"{text} {say('{n} h', n=hours)}" if hours else text
 
 
+def core_hours(value: float | None) -> str:
+    """Write core-hours: 0.034, 12.5, 1.2e+03; empty where there are none to tell."""
+    return "" if value is None else f"{value:.3g}"
+
+
 def clock_time(text: object) -> str:
     """Write a point in time in the reader's zone: 14:20, with the date when it is not today."""
     at = parse_time(text)
