@@ -34,11 +34,6 @@ def span(seconds: float) -> str:
     return f"{text} {say('{n} h', n=hours)}" if hours else text
 
 
-def core_hours(value: float | None) -> str:
-    """Write core-hours: 0.034, 12.5, 1.2e+03; empty where there are none to tell."""
-    return "" if value is None else f"{value:.3g}"
-
-
 def clock_time(text: object) -> str:
     """Write a point in time in the reader's zone: 14:20, with the date when it is not today."""
     at = parse_time(text)
@@ -70,6 +65,13 @@ def number(value: float) -> str:
     if value == int(value) and abs(value) < 1e6:
         return str(int(value))
     return f"{value:.4g}"
+
+
+def core_hours(value: float | None) -> str:
+    """Write core-hours as `number` does, of short programs without an exponent: 12.5, 0.000026; empty where there are none to tell."""
+    if value is None:
+        return ""
+    return number(value) if value >= 0.0001 else rounded(value, 6)
 
 
 def rounded(value: float, digits: int) -> str:

@@ -304,8 +304,8 @@ def previewed(told: Json, body: Json) -> Sentences:
     ]
     if told.get("core_hours") is not None:
         most = told.get("core_hours_most")
-        cost = say("About {n} core-hours", n=number(told["core_hours"]))
-        lines.append(say("{cost}, {most} at most", cost=cost, most=number(most)) if most else cost)
+        cost = say("About {n} core-hours", n=core_hours(told["core_hours"]))
+        lines.append(say("{cost}, {most} at most", cost=cost, most=core_hours(most)) if most else cost)
     if told.get("trial_s") is not None:
         lines.append(say("One trial: about {time}", time=span(told["trial_s"])))
     start, end = clock_time(told.get("expected_start")), clock_time(told.get("expected_end"))

@@ -241,6 +241,8 @@ def test_what_a_run_took_stands_in_the_table_and_of_the_run_alone() -> None:
     assert "core-hours: 0.05" in repr(RunPicture({"run": run}))
     frame = found.to_frame()
     assert (frame[0] if isinstance(frame, list) else frame.iloc[0])["core_hours"] == 0.05
+    short = RunsTable({"runs": [run | {"core_hours": 0.000026}], "total": 1})
+    assert "0.000026" in repr(short)
     older = {key: value for key, value in run.items() if key != "core_hours"}
     assert "core-hours" not in repr(RunPicture({"run": older})), "an older hub tells none"
 

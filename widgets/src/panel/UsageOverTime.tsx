@@ -5,8 +5,8 @@ import { Empty } from "../components/basics";
 import { useNow } from "../components/hooks";
 import { bytes, clock, cores, ram, trim } from "../core/format";
 import { n, t } from "../core/language";
-import { heldBy, HOURS, hoursOf, sumOf, type Held, type Sum } from "../core/usage";
 import { label } from "../core/team";
+import { heldBy, HOURS, hoursOf, sumOf, type Held, type Sum } from "../core/usage";
 import type { Tenant, UsageHour } from "../core/wire";
 
 const MINUTE = 60_000;
