@@ -176,6 +176,31 @@ def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> No
     ]
 
 
+def test_how_ranks_of_a_cancelled_job_ended_is_stored_before_it_is_forgotten() -> None:
+    ran = tuple(RankStatus(n, "worker", "n1", "running", cpu=1.0, ram=100) for n in range(2))
+    ended = tuple(replace(one, state="stopped", cpu=None, ram=None, ram_peak=120) for one in ran)
+    stored = job(P.CANCELLING, T.CANCEL, ranks=ran)
+    update, again = d.decide(stored, seen(A.STOPPED, ranks=ended), NOW, GRACE)
+    assert isinstance(update, d.Update)
+    assert (update.job.ranks, again) == (ended, d.CheckAgain(NOW))
+    told = update.job
+    assert outline(d.decide(told, seen(A.STOPPED, ranks=ended), NOW, GRACE)) == [*LEAVE, "cancelled"]
+    # whoever was killed after it was forgotten, or whose move came too late
+    (*_, move) = d.decide(told, seen(A.ABSENT), NOW, GRACE)
+    assert isinstance(move, Move)
+    assert move.new.ranks == ended
+
+
+def test_no_rank_of_a_cancelled_job_goes_on_for_ever() -> None:
+    ran = (
+        RankStatus(0, "worker", "n1", "finished", exit_code=0, ram_peak=120),
+        RankStatus(1, "worker", "n1", "running", cpu=1.0, ram=100),
+    )
+    (*_, move) = d.decide(job(P.CANCELLING, T.CANCEL, ranks=ran), seen(A.ABSENT), NOW, GRACE)
+    assert isinstance(move, Move)
+    assert move.new.ranks == (ran[0], replace(ran[1], state="stopped", cpu=None, ram=None))
+
+
 def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
     stored = job(P.RUNNING, started_at=NOW - 100, spec={"time_limit": 50})
     assert outline(d.decide(stored, seen(A.RUNNING), NOW, GRACE)) == ["finishing"]

@@ -55,7 +55,7 @@ export function UsageOverTime({ tenant, history }: { tenant: Tenant; history: Us
           <figcaption>
             <span class="mlp-chart-name">{words}</span>
           </figcaption>
-          <svg viewBox={`0 0 ${HOURS * WIDE} ${HIGH}`} width="100%" height={HIGH} preserveAspectRatio="none" role="img" aria-label={t("{what}: {words}", { what: label(of), words })}>
+          <svg viewBox={`0 0 ${HOURS * WIDE} ${HIGH}`} width="100%" height={HIGH} preserveAspectRatio="none" role="img" aria-label={words}>
             {hours.map((hour, at) =>
               hour ? (
                 <rect key={at} x={at * WIDE} y={HIGH - high(hour[of])} width={WIDE - 0.5} height={high(hour[of])} fill="var(--mlp-accent)">

@@ -36,7 +36,8 @@ def shown(user: str, name: str, point: Mapping[str, Any]) -> JobMetrics:
     values = dict(point["values"])
     known = {k: values.pop(k, None) for k in KNOWN}
     for count in COUNTS:
-        if (value := known[count]) is not None and value.is_integer():
+        value = known[count]  # an int where a program reported one
+        if isinstance(value, float) and value.is_integer():
             known[count] = int(value)
     return JobMetrics(
         user=user, name=name, seq=point["seq"], rank=point["rank"], time=point["time"], values=values, **known

@@ -88,6 +88,7 @@ Action = Move | Update | Start | Stop | Relimit | Collect | SweepPoints | Forget
 A = AttemptPhase
 P = Phase
 T = Target
+_GOES_ON = frozenset({"pending", "running"})
 _GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
 _TO_CANCELLED = frozenset({P.CANCELLING, P.CANCELLED})
 _NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK})
@@ -362,9 +363,17 @@ def _cancelling(t: _Turn) -> list[Action]:
     if t.seen.phase is A.SUCCEEDED:
         return _ended(t)  # it was quicker than its user
     if t.seen.phase in _GONE or t.seen.phase is A.FAILED:
-        ranks = t.seen.ranks or t.job.ranks
+        ranks = tuple(map(_over, t.seen.ranks or t.job.ranks))
+        if t.seen.ranks and [r.state for r in ranks] != [r.state for r in t.job.ranks]:
+            # how they ended is forgotten with the attempt, and the move that follows may have to be tried again
+            return [Update(replace(t.job, ranks=ranks)), CheckAgain(t.now)]
         return _leave(t.moved(P.CANCELLED, "cancelled", msg("cancelled"), finished_at=t.now, ranks=ranks))
     return _see_to_its_end(t)
+
+
+def _over(rank: RankStatus) -> RankStatus:
+    """Return a rank of an attempt of which nothing is alive."""
+    return rank if rank.state not in _GOES_ON else replace(rank, state="stopped", cpu=None, ram=None)
 
 
 def _suspended(t: _Turn) -> list[Action]:
