@@ -15,7 +15,7 @@ from typing import Any
 from mlp import svg, tables, words
 from mlp.client import Client
 from mlp.errors import Refused, UsageError
-from mlp.format import memory, number, span
+from mlp.format import core_hours, memory, number, span
 from mlp.language import say, says
 from mlp.picture import plain
 
@@ -57,6 +57,7 @@ class RunsTable(tables.Table):
                 *(value(r["params"].get(name)) for name in params),
                 *(value((r["metrics"].get(name) or {}).get("best")) for name in metrics),
                 span(r["duration_s"]) if r.get("duration_s") is not None else "",
+                core_hours(r.get("core_hours")),
                 memory(r["ram_peak"]) if r.get("ram_peak") is not None else "",
                 " ".join(r.get("tags") or ()),
                 str(r.get("note") or ""),
@@ -65,7 +66,8 @@ class RunsTable(tables.Table):
         ]
         best = [say("best {metric}", metric=name) for name in metrics]
         columns = (
-            say("run"), say("state"), *params, *best, say("time"), say("peak memory"), say("tags"), say("note"),
+            say("run"), say("state"), *params, *best, say("time"), say("core-hours"), say("peak memory"), say("tags"),
+            say("note"),
         )  # fmt: skip
         none = say("No run fits {asked}", asked=asked) if asked else say("There are no runs yet")
         super().__init__(columns, rows, runs, empty=none, notes=[says("1 run", "{n} runs", total)])
@@ -126,6 +128,7 @@ class RunPicture(tables.Sentences):
                 say("best"),
                 ", ".join(f"{k}={value(m['best'])}" for k, m in run["metrics"].items() if k not in AXES),
             ),
+            (say("core-hours"), core_hours(run.get("core_hours"))),
             (say("tags"), " ".join(run["tags"])),
             (say("note"), run["note"]),
             (say("script"), found.get("entry") or ""),

@@ -67,6 +67,13 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def core_hours(value: float | None) -> str:
+    """Write core-hours as `number` does, of short programs without an exponent: 12.5, 0.000026; empty where there are none to tell."""
+    if value is None:
+        return ""
+    return number(value) if value >= 0.0001 else rounded(value, 6)
+
+
 def rounded(value: float, digits: int) -> str:
     """Write a number with at most so many decimals, halves up, without trailing zeros."""
     scale = 10**digits

@@ -13,7 +13,7 @@ from typing import Any
 from mlp import program, provenance, sweeppicture, words
 from mlp.client import Client
 from mlp.errors import MLPError, Refused
-from mlp.format import clock_time, number, span
+from mlp.format import clock_time, core_hours, number, span
 from mlp.handle import Job, describe, parse
 from mlp.language import say, says
 from mlp.sweepoptions import EXTEND, SWEEP, own_fields
@@ -258,7 +258,7 @@ def listed(found: Sequence[Json]) -> Table:
             sweeppicture.state(s),
             sweeppicture.progress(s),
             sweeppicture.best(s),
-            f"{s['core_hours']:.3g}",
+            core_hours(s["core_hours"]),
             str(s["tenant"]),
             clock_time(s.get("submitted_at")) or "",
             str(s.get("message") or ""),
@@ -285,7 +285,7 @@ def trials(found: Json) -> Table:
             *(str(t["params"].get(name, "")) for name in names),
             "" if t["value"] is None else number(t["value"]),
             str(t["steps"]),
-            f"{t['core_hours']:.3g}",
+            core_hours(t["core_hours"]),
             str(t["message"]) if t["state"] in {"failed", "stopped"} else "",
         ]
         for t in order
@@ -304,8 +304,8 @@ def previewed(told: Json, body: Json) -> Sentences:
     ]
     if told.get("core_hours") is not None:
         most = told.get("core_hours_most")
-        cost = say("About {n} core-hours", n=number(told["core_hours"]))
-        lines.append(say("{cost}, {most} at most", cost=cost, most=number(most)) if most else cost)
+        cost = say("About {n} core-hours", n=core_hours(told["core_hours"]))
+        lines.append(say("{cost}, {most} at most", cost=cost, most=core_hours(most)) if most else cost)
     if told.get("trial_s") is not None:
         lines.append(say("One trial: about {time}", time=span(told["trial_s"])))
     start, end = clock_time(told.get("expected_start")), clock_time(told.get("expected_end"))

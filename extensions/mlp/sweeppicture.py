@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from mlp import svg, words
-from mlp.format import clock_time, number
+from mlp.format import clock_time, core_hours, number
 from mlp.language import say, says
 from mlp.picture import FRAME, TONES, bar, plain
 from mlp.terms import REASONS
@@ -104,10 +104,12 @@ def summary(sweep: Json) -> list[str]:
         *([says("1 was stopped early", "{n} were stopped early", c["stopped"])] if c["stopped"] else []),
         *([says("1 failed", "{n} failed", c["failed"])] if c["failed"] else []),
     ]
-    took = say("{n} core-hours", n=number(sweep["core_hours"]))
+    took = say("{n} core-hours", n=core_hours(sweep["core_hours"]))
     if sweep.get("budget_core_hours") is not None:
         took = say(
-            "{n} of {most} core-hours", n=number(sweep["core_hours"]), most=number(sweep["budget_core_hours"])
+            "{n} of {most} core-hours",
+            n=core_hours(sweep["core_hours"]),
+            most=core_hours(sweep["budget_core_hours"]),
         )
     lines = [say(", ").join(parts), took]
     if until := clock_time(sweep.get("deadline")):

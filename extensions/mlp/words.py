@@ -83,12 +83,12 @@ def phase_word(phase: object) -> str:
     return known() if known else str(phase)
 
 
+_EARLY = "StoppedEarly"
+
+
 def state_word(job: Mapping[str, Any]) -> str:
     """Write the phase of a job; of a trial that its sweep stopped early that, as nobody cancelled it."""
     return REASONS[_EARLY]() if _stopped_early(job) else phase_word(job.get("phase", "unknown"))
-
-
-_EARLY = "StoppedEarly"
 
 
 def _stopped_early(job: Mapping[str, Any]) -> bool:

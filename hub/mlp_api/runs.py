@@ -21,7 +21,7 @@ Search = Annotated[
     Meta(
         max_length=1000,
         description="terms that must all hold: lr<0.1, best.accuracy>=0.9, tag=baseline, state=finished, name=digits-*, "
-        "duration>5m, or a word of names, tags and notes",
+        "duration>5m, core_hours>1, or a word of names, tags and notes",
     ),
 ]
 SortBy = Annotated[
@@ -29,7 +29,7 @@ SortBy = Annotated[
     Meta(
         min_length=1,
         max_length=120,
-        description="submitted, finished, name, run, state, duration, cpu_peak, ram_peak, note, tenant, user, or a parameter or "
+        description="submitted, finished, name, run, state, duration, core_hours, cpu_peak, ram_peak, note, tenant, user, or a parameter or "
         "metric: lr, param.lr, metric.loss, best.loss; with - before it from the highest down",
     ),
 ]
@@ -50,7 +50,7 @@ class ListedRun(Response):
 
     `reason` is why it ended as it did, where its job says so: `StoppedEarly` of a trial that its sweep stopped, or a failure's cause;
     null until it has ended. `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
-    ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
+    ran; `core_hours` are these times the cores that its ranks held of the quota, as a sweep counts its trials. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
     lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
     """
 
@@ -66,6 +66,7 @@ class ListedRun(Response):
     params: dict[str, bool | int | float | str]
     metrics: dict[str, RunMetric]
     duration_s: float | None
+    core_hours: float | None
     cpu_peak: float | None
     ram_peak: int | None
     tags: list[str]

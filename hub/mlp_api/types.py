@@ -290,7 +290,7 @@ class Holding(Response):
 class UsageHour(Response):
     """What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
 
-    `cpu` and `gpu` are units, so that the sum over hours is core-hours; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+    `cpu` and `gpu` are units, so that the sum over hours is core-hours, but for the hour that goes on, of which it is the mean so far; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
     """
 
     time: datetime

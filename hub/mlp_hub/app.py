@@ -30,6 +30,7 @@ from mlp_hub.api.listeners import Listener
 from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.mounted.directories import Directories
@@ -41,7 +42,6 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.config import (
     DAY_S,
-    HOUR_S,
     MIB,
     DiskPolicy,
     KeepPolicy,

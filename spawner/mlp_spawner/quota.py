@@ -199,9 +199,8 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     def _repeats(self) -> bool:
         """Whether who asked for this start gave no options, so that the hub took those of the last one."""
-        asked = getattr(
-            self.handler, "get_server_json_body", None
-        )  # a page's handler has none: its form gives all
+        # a page's handler has none: its form gives all
+        asked = getattr(self.handler, "get_server_json_body", None)
         return asked is not None and asked()["user_options"] is None
 
     def _repeat(self, found: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ def run_of(name: str, run: int = 1, **change: Any) -> Json:
     """A run that has finished."""
     return {
         "uid": f"{abs(hash((name, run))):026d}"[:26], "name": name, "run": run, "user": "ann", "tenant": "red", "state": "finished",
-        "phase": "finished", "reason": None, "progress": 100, "params": {}, "metrics": {}, "duration_s": 61.5, "cpu_peak": 1.9, "ram_peak": 812,
+        "phase": "finished", "reason": None, "progress": 100, "params": {}, "metrics": {}, "duration_s": 61.5, "core_hours": 0.034167, "cpu_peak": 1.9, "ram_peak": 812,
         "tags": [], "note": "", "sweep": None, "trial": None, "commit": "5d41402abc4b2a76b9719d911017c592aaaaaaaa", "dirty": run > 1,
         "environment": "e" * 64, "submitted_at": when(-3600 * run), "started_at": when(-3600), "finished_at": when(-3500), **change,
     }  # fmt: skip

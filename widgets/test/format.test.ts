@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, badName, bytes, clock, cores, duration, metric, parseAmount, parseBytes, parseRam, ram, starts, withLocalTimes } from "../src/core/format";
+import { ago, badName, bytes, clock, coreHours, cores, duration, metric, parseAmount, parseBytes, parseRam, ram, starts, withLocalTimes } from "../src/core/format";
 import amounts from "./amounts.json";
 
 test("amounts read as people write them, and as Python writes them", () => {
@@ -47,6 +47,10 @@ test("memory and storage are read with their units, empty is no limit", () => {
     assert.equal(parseBytes(bad).ok, false, bad);
     assert.equal(parseAmount(bad, "cpu").ok, false, bad);
   }
+});
+
+test("core-hours of what is over at once have no exponent", () => {
+  assert.deepEqual([null, 0, 0.000026, 0.034167, 12.5].map(coreHours), ["–", "0", "0.000026", "0.03417", "12.5"]);
 });
 
 test("a bad name is told what is wrong with it", () => {

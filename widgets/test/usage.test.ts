@@ -16,8 +16,14 @@ test("each hour of a week has its place, and those of which nothing is known are
 });
 
 test("hours add up to core-hours", () => {
-  assert.deepEqual(sumOf([hour("2026-11-28T04:00:00Z"), hour("2026-11-28T05:00:00Z", { cpu: 0.5 })], "cpu"), { most: 2, hours: 2.5 });
-  assert.deepEqual(sumOf([], "cpu"), { most: 0, hours: 0 });
+  const history = [hour("2026-11-28T03:00:00Z"), hour("2026-11-28T04:00:00Z", { cpu: 0.5 })];
+  assert.deepEqual(sumOf(history, "cpu", NOW), { most: 2, hours: 2.5 });
+  assert.deepEqual(sumOf([], "cpu", NOW), { most: 0, hours: 0 });
+});
+
+test("of the hour that goes on only what has passed of it counts", () => {
+  const history = [hour("2026-11-28T04:00:00Z"), hour("2026-11-28T05:00:00Z", { cpu: 3 })];
+  assert.deepEqual(sumOf(history, "cpu", NOW), { most: 3, hours: 4 });
 });
 
 test("devices have a curve where a team has or had any", () => {

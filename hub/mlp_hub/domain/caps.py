@@ -10,11 +10,20 @@ EVERYBODY = ""
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """The most that one member may hold: thousandths of cores and of devices, and jobs that run, of which a notebook server is none. None: as much as the tenant may."""
+    """The most that one member may hold: thousandths of cores and of devices, and jobs that run, of which a notebook server is none.
+
+    None: as much as the tenant may.
+    """
 
     cpu: int | None = None
     gpu: int | None = None
     jobs: int | None = None
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What it limits, by name."""
+        found = {"cpu": self.cpu, "gpu": self.gpu, "jobs": self.jobs}
+        return {name: most for name, most in found.items() if most is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 MILLI = 1000
+HOUR_S = 3600.0
+"""Given: seconds of an hour, in which core-hours are counted."""
 DIMENSIONS = ("cpu", "gpu", "ram", "rom")
 
 
@@ -102,6 +105,11 @@ def milli(value: float) -> int:
 def units(value: int) -> float:
     """Turn thousandths into cores or devices."""
     return value / MILLI
+
+
+def core_seconds(seconds: Any, ranks: Any, cpu: Any) -> Any:
+    """Return what so many ranks take in so many seconds, each of `cpu` thousandths of a core: of numbers, or of columns of a query."""
+    return seconds * ranks * cpu / MILLI
 
 
 def _merge(

@@ -21,7 +21,7 @@ LONGEST_QUERY = 1000
 _SHOWN = 60
 TEXTS = ("name", "tag", "note", "tenant", "user", "state", "sweep")
 """What is compared as text."""
-NUMBERS = ("run", "duration", "cpu_peak", "ram_peak")
+NUMBERS = ("run", "duration", "core_hours", "cpu_peak", "ram_peak")
 """What of a run is a number besides its parameters and metrics."""
 KINDS = ("param", "metric", "best")
 """What a name may begin with, and a dot: `param.lr`, `metric.loss` (the last value), `best.loss`."""

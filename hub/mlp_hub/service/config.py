@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 
 DAY_S = 86_400.0
 """Given: seconds of a day."""
-HOUR_S = 3600.0
-"""Given: seconds of an hour."""
 MIB = 2**20
 """Given: bytes of a MiB."""
 

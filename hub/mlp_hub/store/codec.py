@@ -49,6 +49,8 @@ class Past(msgspec.Struct, array_like=True, frozen=True):
     stages: StageTimes = NO_TIMES
 
 
+RAN = Past.__struct_fields__.index("ran")
+"""Given: where in the JSON of `past` the seconds stand that earlier attempts ran."""
 _past_decoder = msgspec.json.Decoder(Past)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])

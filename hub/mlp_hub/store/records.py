@@ -230,7 +230,10 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as tables show it; what was worked out is None until it is."""
+    """A run as tables show it; what was worked out is None until it is.
+
+    `duration` are the seconds that all its attempts ran so far, `core_s` its core-seconds; both None before it ran.
+    """
 
     uid: str
     user: str
@@ -243,7 +246,8 @@ class RunRow:
     submitted_at: float
     started_at: float | None
     finished_at: float | None
-    ran: float | None
+    duration: float | None
+    core_s: float | None
     cpu_peak: float | None
     ram_peak: int | None
     commit: str | None

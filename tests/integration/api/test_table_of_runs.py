@@ -118,6 +118,7 @@ def test_what_is_written_on_a_run_is_bounded_and_stays_text(rig: ApiRig) -> None
     assert answer.headers["content-type"].startswith("text/csv")
     assert answer.headers["x-content-type-options"] == "nosniff"
     (line,) = csv.DictReader(io.StringIO(answer.body.decode()))
+    assert 0 < float(line["core_hours"]) < 1
     assert (line["name"], line["note"], line["param.lr"], line["best.accuracy"]) == (
         "one",
         f"'{note}",

@@ -50,6 +50,7 @@ def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_path: Pa
         run = await summed(rig, "digits", 0.5, ended=True)
         assert run.metrics["loss"].best == 0.5
         assert run.duration_s is not None
+        assert run.core_hours == round(run.duration_s * job.cpu / 3600, 6)
         await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
         assert (await rig.platform.runs.get(SYSTEM, "ann", "digits")).run.metrics == {}
 

@@ -12,6 +12,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.run import MetricSummary, Origin, RunSummary, UsedDataset
 from mlp_hub.domain.runquery import parse, parse_order
 from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.service.sweeps.next_action import core_s
 from mlp_hub.store import Database
 from mlp_hub.store.repos.runs import sha256_of
 
@@ -96,6 +97,8 @@ SEARCHES = [
     ("BASELINE", [1]),
     ("%", [1]),
     ("duration>2m", [3, 4]),
+    ("core_hours>=0.05", [3, 4]),
+    ("core_hours<0.02", [1]),
     ("ram_peak>=300", [3, 4]),
     ("run=1", [1, 2, 3, 4]),
     ("sweep=search-*", [3]),
@@ -118,6 +121,7 @@ ORDERS = [
     ("-best.loss", [4, 3, 2, 1]),
     ("duration", [1, 2, 3, 4]),
     ("-ram_peak", [4, 3, 2, 1]),
+    ("-core_hours", [4, 3, 2, 1]),
     ("-name", [4, 3, 2, 1]),
     ("note", [1, 4, 3, 2]),
     ("-finished", [3, 2, 1, 4]),
@@ -142,7 +146,7 @@ def test_nothing_is_found_but_what_is_within(filled: Database) -> None:
     assert found(filled, user=None, tenant="red", context=leads) == [1, 2, 3, 4, 5]
     assert found(filled, context=TenantContext("bob", frozenset({"blue"}))) == []
     with filled.reading() as tx:
-        assert [row.uid for row in tx.runs.rows(ann, [uid(1), uid(5)])] == [uid(1)]
+        assert [row.uid for row in tx.runs.rows(ann, [uid(1), uid(5)], 1000.0)] == [uid(1)]
 
 
 def test_a_state_that_is_none_is_refused_with_those_there_are(filled: Database) -> None:
@@ -158,7 +162,7 @@ def test_a_row_tells_all_and_goes_with_its_job(filled: Database) -> None:
         for number in (1, 2):
             tx.runs.put_origin(uid(number), Origin("a" * 40, True, environment, program, data), texts)
     with filled.reading() as tx:
-        one, trial = tx.runs.rows(SYSTEM, [uid(1), uid(99), uid(3)])
+        one, trial = tx.runs.rows(SYSTEM, [uid(1), uid(99), uid(3)], 1000.0)
         assert (one.tags, one.commit, one.dirty, one.environment) == (
             ("baseline", "x%"),
             "a" * 40,
@@ -178,8 +182,40 @@ def test_a_row_tells_all_and_goes_with_its_job(filled: Database) -> None:
         tx.jobs.remove(uid(2))
         assert tx.runs.sweep(10) == 2
         assert tx.runs.text(environment) is None
-        assert tx.runs.rows(SYSTEM, [uid(1)]) == []
+        assert tx.runs.rows(SYSTEM, [uid(1)], 1000.0) == []
         assert not tx.runs.put_summary(uid(1), RunSummary()), "it is gone"
+
+
+SHAPES = [
+    {"phase": Phase.QUEUED},
+    {"phase": Phase.QUEUED, "ran": 50.0},  # gave way, and waits again
+    {"phase": Phase.STARTING, "placement": ("n", "n", "n")},
+    {"phase": Phase.RUNNING, "started_at": 900.0, "placement": ("n", "n", "n"), "ran": 50.0},
+    {"phase": Phase.RUNNING, "started_at": 900.0, "placement": ("n", "n", "n", "m")},  # it grew
+    {"phase": Phase.RUNNING, "started_at": 1001.0, "placement": ("n", "n", "n")},  # by another clock
+    {"phase": Phase.FAILED, "started_at": 900.0, "finished_at": 960.0, "placement": ("n", "n", "n"), "ran": 50.0},
+    {"phase": Phase.CANCELLED, "finished_at": 960.0, "ran": 50.0},
+]  # fmt: skip
+
+
+def test_core_seconds_of_runs_are_those_that_a_sweep_counts_of_its_trials(db: Database) -> None:
+    spec = JobSpec(
+        "j", "ann", "red", "tf", Resources(cpu=1500, ram=512), workers_min=2, workers_max=4, ps=1, code='"\0'
+    )
+    jobs = [
+        Job(uid(n), replace(spec, name=f"j{n}"), target=Target.RUN, submitted_at=float(n), **shape)
+        for n, shape in enumerate(SHAPES)
+    ]
+    with db.begin() as tx:
+        for each in jobs:
+            tx.jobs.insert(each)
+    with db.reading() as tx:
+        rows = tx.runs.rows(SYSTEM, [each.uid for each in jobs], 1000.0)
+    took = [0, 225, 0, 675, 600, 0, 495, 225]
+    assert [core_s(each, 1000.0) for each in jobs] == took
+    assert [row.core_s or 0 for row in rows] == took
+    assert [row.duration for row in rows] == [None, 50, None, 150, 100, 0, 110, 50]
+    assert found(db, "core_hours>0.15", sort="-core_hours") == [3, 4]
 
 
 def test_what_ended_and_was_not_summed_up_is_found(filled: Database) -> None:

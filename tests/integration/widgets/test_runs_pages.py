@@ -83,8 +83,12 @@ def test_columns_are_chosen_and_kept(pages: Pages, front: FrontService) -> None:
     page.get_by_role("checkbox", name="opt").uncheck()
     page.get_by_role("checkbox", name="Last loss").check()
     expect(page.get_by_role("columnheader", name="opt")).to_have_count(0)
+    page.get_by_role("checkbox", name="Core-hours").check()
     page.reload()
     expect(page.get_by_role("columnheader", name="Last loss")).to_be_visible()
+    expect(page.locator('.mlp-run-row [data-title="Core-hours"]').first).to_have_text("0.03417")
+    with page.expect_request(lambda asked: "sort=-core_hours" in asked.url):
+        page.get_by_role("columnheader", name="Core-hours").get_by_role("button").click()
     expect(page.get_by_role("columnheader", name="opt")).to_have_count(0)
 
 

@@ -224,6 +224,29 @@ def test_where_it_is_started_from_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     assert sent["provenance"] == {"commit": "a" * 40, "dirty": False}
 
 
+def test_what_a_run_took_stands_in_the_table_and_of_the_run_alone() -> None:
+    run = {
+        **job_record("s.1"),
+        "params": {},
+        "metrics": {},
+        "duration_s": 90.0,
+        "core_hours": 0.05,
+        "ram_peak": None,
+        "tags": [],
+        "note": "",
+    }
+    found = RunsTable({"runs": [run], "total": 1})
+    heads, row, *_ = repr(found).splitlines()
+    assert row[heads.index("core-hours") :].startswith("0.05")
+    assert "core-hours: 0.05" in repr(RunPicture({"run": run}))
+    frame = found.to_frame()
+    assert (frame[0] if isinstance(frame, list) else frame.iloc[0])["core_hours"] == 0.05
+    short = RunsTable({"runs": [run | {"core_hours": 0.000026}], "total": 1})
+    assert "0.000026" in repr(short)
+    older = {key: value for key, value in run.items() if key != "core_hours"}
+    assert "core-hours" not in repr(RunPicture({"run": older})), "an older hub tells none"
+
+
 def test_a_trial_that_was_stopped_early_is_not_said_to_be_cancelled_anywhere() -> None:
     stopped = job_record("s.1", phase="cancelled", state="error", reason="StoppedEarly", finished_at=NOW)
     run = {**stopped, "metrics": {}, "duration_s": 3.0, "ram_peak": None, "tags": [], "note": ""}

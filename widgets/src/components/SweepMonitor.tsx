@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { paths, type Client } from "../core/api";
-import { clock, metric as show } from "../core/format";
+import { clock, coreHours, metric as show } from "../core/format";
 import { t } from "../core/language";
 import { countsWords, ended, hasEnded, inOrder, paramNames, paramText, paramWords, spentWords, sweepReference, sweepTone, sweepWord, trialTone, trialWaits, trialWord, type SweepSnapshot } from "../core/sweep";
 import type { Sweep, SweepCurve, SweepTrial } from "../core/wire";
@@ -116,7 +116,7 @@ function Trials({ sweep, job, compare }: { sweep: Sweep; job: SweepMonitorProps[
     { title: t("State"), kind: "tight", cell: (x) => <Chip kind={trialWaits(x) ? "wait" : trialTone(x.state)}>{trialWord(x)}</Chip> },
     ...(sweep.metric ? [{ title: sweep.metric, kind: "num", cell: (x: SweepTrial) => (x.value === null ? "–" : show(x.value)) }] : []),
     ...paramNames(sweep).slice(0, 6).map((name) => ({ title: name, kind: "num", cell: (x: SweepTrial) => paramText(x.params[name]) })),
-    { title: t("Core-hours"), kind: "num low", cell: (x) => show(x.core_hours) },
+    { title: t("Core-hours"), kind: "num low", cell: (x) => coreHours(x.core_hours) },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (x) => <span class="mlp-clip" title={x.message}>{["failed", "stopped"].includes(x.state) || trialWaits(x) ? x.message : ""}</span> },
   ];
   if (!rows.length) return <Empty title={t("No trials yet")} />;

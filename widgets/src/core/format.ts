@@ -111,6 +111,9 @@ export function metric(value: number | null | undefined): string {
   return String(Number(value.toPrecision(4)));
 }
 
+/** Of programs that are over at once too: "0.000026". */
+export const coreHours = (value: number | null): string => (value && value < 1e-4 ? trim(value, 6) : metric(value));
+
 /** "2 cpu": of two of these the first reads "3 of 8". */
 export const cpus = (value: number): string => t("{amount} cpu", { amount: cores(value) });
 

@@ -1,5 +1,5 @@
 /** The table of runs: which columns, what stands in them, and which rows are in view. Pure. */
-import { cores, duration, metric as show, ram } from "./format";
+import { coreHours, cores, duration, metric as show, ram } from "./format";
 import { t } from "./language";
 import { word } from "./phase";
 import type { ListedRun } from "./wire";
@@ -21,6 +21,7 @@ const shown = (value: number | null | undefined): string => (value === null || v
 const FIXED: RunColumn[] = [
   { key: "state", title: () => t("State"), text: (r) => word(r.phase, r.reason), numeric: false, sorts: true },
   { key: "duration", title: () => t("Duration"), text: (r) => (r.duration_s === null ? "" : duration(r.duration_s)), numeric: true, sorts: true },
+  { key: "core_hours", title: () => t("Core-hours"), text: (r) => (r.core_hours === null ? "" : coreHours(r.core_hours)), numeric: true, sorts: true },
   { key: "ram_peak", title: () => t("Peak memory"), text: (r) => (r.ram_peak === null ? "" : ram(r.ram_peak)), numeric: true, sorts: true },
   { key: "cpu_peak", title: () => t("Peak cores"), text: (r) => (r.cpu_peak === null ? "" : cores(r.cpu_peak)), numeric: true, sorts: true },
   { key: "tags", title: () => t("Tags"), text: (r) => r.tags.join(" "), numeric: false, sorts: false },

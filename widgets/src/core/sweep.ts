@@ -1,5 +1,5 @@
 /** What a sweep's pictures are made of: the order of its trials, and where their values are on parallel axes. Pure. */
-import { metric as show } from "./format";
+import { coreHours } from "./format";
 import { n, t } from "./language";
 import type { Tone } from "./phase";
 import { capital, reasonWords } from "./reasons";
@@ -60,8 +60,8 @@ export function countsWords(sweep: Sweep): string {
 
 export const spentWords = (sweep: Sweep): string =>
   sweep.budget_core_hours === null
-    ? t("{n} core-hours", { n: show(sweep.core_hours) })
-    : t("{n} of {most} core-hours", { n: show(sweep.core_hours), most: show(sweep.budget_core_hours) });
+    ? t("{n} core-hours", { n: coreHours(sweep.core_hours) })
+    : t("{n} of {most} core-hours", { n: coreHours(sweep.core_hours), most: coreHours(sweep.budget_core_hours) });
 
 const short = (value: Param | undefined): string =>
   value === undefined ? "" : typeof value === "number" ? String(Number(value.toPrecision(4))) : String(value);

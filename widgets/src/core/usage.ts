@@ -1,10 +1,11 @@
 /** What a team held over time: its hours as bars of a week, and what they add up to. */
+import type { Amount } from "./team";
 import type { Tenant, UsageHour } from "./wire";
 
 export const HOURS = 7 * 24;
 const HOUR = 3_600_000;
 
-export type Held = "cpu" | "gpu" | "ram" | "rom";
+export type Held = Amount;
 
 /** Each of the last hours, the oldest first; null where nothing is known. */
 export function hoursOf(history: readonly UsageHour[], now: number): (UsageHour | null)[] {
@@ -30,6 +31,8 @@ export interface Sum {
   hours: number;
 }
 
-export function sumOf(history: readonly UsageHour[], of: Held): Sum {
-  return { most: Math.max(0, ...history.map((hour) => hour[of])), hours: history.reduce((sum, hour) => sum + hour[of], 0) };
+/** Of the hour that goes on only the part that has passed counts. */
+export function sumOf(history: readonly UsageHour[], of: Held, now: number): Sum {
+  const passed = (hour: UsageHour): number => Math.min(1, Math.max(0, (now - Date.parse(hour.time)) / HOUR));
+  return { most: Math.max(0, ...history.map((hour) => hour[of])), hours: history.reduce((sum, hour) => sum + hour[of] * passed(hour), 0) };
 }

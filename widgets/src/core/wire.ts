@@ -767,7 +767,7 @@ export interface Holding {
 /**
  * What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
  *
- * `cpu` and `gpu` are units, so that the sum over hours is core-hours; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+ * `cpu` and `gpu` are units, so that the sum over hours is core-hours, but for the hour that goes on, of which it is the mean so far; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
  */
 export interface UsageHour {
   time: string;
@@ -1481,7 +1481,7 @@ export interface RunPage {
  *
  * `reason` is why it ended as it did, where its job says so: `StoppedEarly` of a trial that its sweep stopped, or a failure's cause;
  * null until it has ended. `metrics` are of the lowest rank that reports them. `duration_s` are the seconds that all its attempts ran, null before it
- * ran. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
+ * ran; `core_hours` are these times the cores that its ranks held of the quota, as a sweep counts its trials. `cpu_peak` (cores) and `ram_peak` (MiB) are the most of one rank. `commit`, `dirty` and `environment` (a sha256 of its
  * lines) are what its client said. `sweep` and `trial` name the sweep whose trial it is, null of one that is none.
  */
 export interface ListedRun {
@@ -1515,6 +1515,7 @@ export interface ListedRun {
     [k: string]: RunMetric;
   };
   duration_s: number | null;
+  core_hours: number | null;
   cpu_peak: number | null;
   ram_peak: number | null;
   tags: string[];

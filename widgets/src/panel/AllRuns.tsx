@@ -5,7 +5,7 @@ import { Empty, ErrorBox, Loading, ShowMore, StateBadge, Table, type Column } fr
 import { useLoad, useNow, useSettled } from "../components/hooks";
 import { searchOf } from "../core/allruns";
 import { paths } from "../core/api";
-import { ago, cores, duration, ram } from "../core/format";
+import { ago, coreHours, cores, duration, ram } from "../core/format";
 import { n, t } from "../core/language";
 import { reference, title } from "../core/runs";
 import type { ListedRun, RunPage, Tenant } from "../core/wire";
@@ -24,6 +24,7 @@ const columns = (now: number): Column<ListedRun>[] => [
   { title: t("Team"), cell: (run) => <Link to={href("admin", "tenants", run.tenant)}>{run.tenant}</Link> },
   { title: t("Submitted"), kind: "tight", cell: (run) => ago(run.submitted_at, now) },
   { title: t("Ran"), kind: "num", cell: (run) => (run.duration_s === null ? "–" : duration(run.duration_s)) },
+  { title: t("Core-hours"), kind: "num low", cell: (run) => coreHours(run.core_hours) },
   { title: t("Peak"), kind: "low", cell: (run) => (run.cpu_peak === null || run.ram_peak === null ? "–" : `${cores(run.cpu_peak)} · ${ram(run.ram_peak)}`) },
 ];
 

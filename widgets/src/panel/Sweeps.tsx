@@ -5,7 +5,7 @@ import { useLoad, useNow } from "../components/hooks";
 import { rich } from "../components/language";
 import { SweepMonitor } from "../components/SweepMonitor";
 import { paths } from "../core/api";
-import { clock, metric as show } from "../core/format";
+import { clock, coreHours, metric as show } from "../core/format";
 import { n, t } from "../core/language";
 import { countsWords, ended, hasEnded, sweepReference, sweepTone, sweepWord } from "../core/sweep";
 import type { Sweep } from "../core/wire";
@@ -34,7 +34,7 @@ export function SweepsPage(): JSX.Element {
     { title: t("Trials"), kind: "num", cell: (s) => <span title={countsWords(s)}>{`${ended(s)}/${s.budget_trials}`}</span> },
     { title: t("Best"), kind: "tight", cell: (s) => (s.best && s.metric ? `${s.metric} ${show(s.best.value)}` : "–") },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (s) => <span class="mlp-clip" title={s.message}>{s.message}</span> },
-    { title: t("Core-hours"), kind: "num low", cell: (s) => show(s.core_hours) },
+    { title: t("Core-hours"), kind: "num low", cell: (s) => coreHours(s.core_hours) },
     { title: t("Team"), kind: "low", cell: (s) => s.tenant },
     { title: t("Started"), kind: "num", cell: (s) => clock(s.submitted_at, now) },
   ];

@@ -5,7 +5,8 @@ import { Empty } from "../components/basics";
 import { useNow } from "../components/hooks";
 import { bytes, clock, cores, ram, trim } from "../core/format";
 import { n, t } from "../core/language";
-import { heldBy, HOURS, hoursOf, sumOf, type Held } from "../core/usage";
+import { label } from "../core/team";
+import { heldBy, HOURS, hoursOf, sumOf, type Held, type Sum } from "../core/usage";
 import type { Tenant, UsageHour } from "../core/wire";
 
 const MINUTE = 60_000;
@@ -19,8 +20,7 @@ const show: Record<Held, (amount: number) => string> = {
   rom: bytes,
 };
 
-function summed(of: Held, history: readonly UsageHour[], quota: number | null): string {
-  const { most, hours } = sumOf(history, of);
+function summed(of: Held, { most, hours }: Sum, quota: number | null): string {
   const peak = quota === null ? t("at most {most}", { most: show[of](most) }) : t("at most {most} of {quota}", { most: show[of](most), quota: show[of](quota) });
   if (of === "cpu") return t("{hours} core-hours, {peak}", { hours: trim(hours, 1), peak });
   if (of === "gpu") return t("{hours} GPU-hours, {peak}", { hours: trim(hours, 1), peak });
@@ -30,11 +30,11 @@ function summed(of: Held, history: readonly UsageHour[], quota: number | null): 
 export function UsageOverTime({ tenant, history }: { tenant: Tenant; history: UsageHour[] }): JSX.Element {
   const [of, setOf] = useState<Held>("cpu");
   const now = useNow(MINUTE);
-  const names: Record<Held, string> = { cpu: t("CPU"), gpu: t("GPU"), ram: t("Memory"), rom: t("Storage") };
   const quota = tenant[of];
   const hours = hoursOf(history, now);
-  const words = summed(of, history, quota);
-  const top = Math.max(quota ?? 0, sumOf(history, of).most) || 1;
+  const sum = sumOf(hours.filter((hour) => hour !== null), of, now);
+  const words = summed(of, sum, quota);
+  const top = Math.max(quota ?? 0, sum.most) || 1;
   const high = (amount: number): number => (amount / top) * (HIGH - 2);
   return (
     <section class="mlp-card" aria-label={t("Use in the last 7 days")}>
@@ -44,7 +44,7 @@ export function UsageOverTime({ tenant, history }: { tenant: Tenant; history: Us
           <select class="mlp-select mlp-head-end" aria-label={t("What is shown")} value={of} onChange={(event) => setOf(event.currentTarget.value as Held)}>
             {heldBy(tenant, history).map((each) => (
               <option key={each} value={each}>
-                {names[each]}
+                {label(each)}
               </option>
             ))}
           </select>

@@ -131,7 +131,7 @@ def _of_member(
             facts = facts_of(name, cap, asked, servers.fact(name))
             yield one.uid, Verdict(Reason.WAITING_FOR_QUOTA, _beside(facts, member), facts)
         elif (name := (would + asked).beyond(cap, asked)) is not None or full:
-            full, name = True, name or _tightest(cap)
+            full, name = True, name or next(iter(cap.limits))
             facts = facts_of(name, cap, asked, held.fact(name))
             yield one.uid, Verdict(Reason.WAITING_FOR_QUOTA, _full(facts, member), facts)
         else:
@@ -139,10 +139,6 @@ def _of_member(
             if one.is_server:  # it will hold before any of the jobs
                 held.add(one)
                 servers.add(one)
-
-
-def _tightest(cap: Cap) -> str:
-    return next(name for name in ("cpu", "gpu", "jobs") if getattr(cap, name) is not None)
 
 
 def _never(name: str, cap: Cap, asked: Taken, member: Member) -> tuple[Message, tuple[Fact, ...]]:

@@ -23,7 +23,7 @@ Member = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a member holds, or asks for."""
+    """What a member holds, or asks for: thousandths of cores and of devices, and jobs."""
 
     cpu: int = 0
     gpu: int = 0
@@ -37,14 +37,10 @@ class Taken:
 
         A cap that was lowered below what is held of one thing stops nothing that needs none of it.
         """
-        limits = (
-            ("cpu", self.cpu, cap.cpu, asked.cpu),
-            ("gpu", self.gpu, cap.gpu, asked.gpu),
-            ("jobs", self.jobs, cap.jobs, asked.jobs),
+        over = (
+            name for name, most in cap.limits.items() if getattr(asked, name) and getattr(self, name) > most
         )
-        return next(
-            (name for name, has, most, ask in limits if most is not None and ask and has > most), None
-        )
+        return next(over, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ def total(holdings: Iterable[Portion]) -> Taken:
 
 
 def amount(name: str, value: int) -> Arg:
-    """Return so much of what a cap names, as people read it."""
+    """Return so much of what a cap limits, in the units of `Cap`, as people read it."""
     return msgs("1 job", "{n} jobs", n=value) if name == "jobs" else quantity(name, value)
 
 

@@ -72,7 +72,7 @@ class RunService:
             names = tx.runs.names(uids[:NAMED])
             end = at + len(page)
             return runs_api.RunPage(
-                runs=[wire.run_to(row, now) for row in tx.runs.rows(context, page)],
+                runs=[wire.run_to(row) for row in tx.runs.rows(context, page, now)],
                 total=len(uids),
                 params=names[PARAM],
                 metrics=names[METRIC],
@@ -90,7 +90,7 @@ class RunService:
             uids = [job.uid for job in jobs if job is not None]
             found = tx.runs.names(uids)
             return runs_api.RunPage(
-                runs=[wire.run_to(row, now) for row in tx.runs.rows(context, uids)],
+                runs=[wire.run_to(row) for row in tx.runs.rows(context, uids, now)],
                 total=len(uids),
                 params=found[PARAM],
                 metrics=found[METRIC],
@@ -134,7 +134,7 @@ class RunService:
 
             def work(tx: Tx, part: Sequence[str] = part) -> bytes:
                 return wire.csv_lines(
-                    (wire.run_to(row, now) for row in tx.runs.rows(context, part)), params, metrics
+                    (wire.run_to(row) for row in tx.runs.rows(context, part, now)), params, metrics
                 )
 
             yield await self._board.db.read(work)
@@ -149,7 +149,7 @@ class RunService:
             spec = job.spec
             asked = jobs_wire.create_of(spec)
             return runs_api.RunDetail(
-                run=wire.run_to(tx.runs.rows(context, [job.uid])[0], now),
+                run=wire.run_to(tx.runs.rows(context, [job.uid], now)[0]),
                 entry=spec.entry,
                 program=spec.code if spec.code is not None else tx.runs.text(origin.program),
                 runtime=spec.runtime,
@@ -192,7 +192,7 @@ class RunService:
                 note=None if asked.note is UNSET else asked.note,
                 tags=None if asked.tags is UNSET else asked.tags,
             )
-            return wire.run_to(tx.runs.rows(context, [job.uid])[0], now)
+            return wire.run_to(tx.runs.rows(context, [job.uid], now)[0])
 
         return await self._board.db.write(work)
 
@@ -251,12 +251,12 @@ class RunService:
         now = self._clock()
 
         def made(tx: Tx) -> runs_api.RunCurves:
-            rows = tx.runs.rows(context, [job.uid])
+            rows = tx.runs.rows(context, [job.uid], now)
             if not rows:
                 raise not_found("job", name)
             curves = maker.curves(points)
             return runs_api.RunCurves(
-                run=wire.run_to(rows[0], now), reported=maker.seen, curves=curves, more=maker.more
+                run=wire.run_to(rows[0]), reported=maker.seen, curves=curves, more=maker.more
             )
 
         return await self._board.db.read(made)

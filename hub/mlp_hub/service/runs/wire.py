@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from mlp_api import runs as runs_api
 from mlp_hub.domain.job import FINAL, state_of
+from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.domain.run import MetricSummary
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.records import RunRow
@@ -19,7 +20,7 @@ _FORMULA = (
 """Given: what a formula begins with in a spreadsheet; the wide ones count where Chinese or Japanese is typed."""
 
 
-def run_to(row: RunRow, now: float) -> runs_api.ListedRun:
+def run_to(row: RunRow) -> runs_api.ListedRun:
     """Return a run as tables show it."""
     trial = row.trial or (None, None)
     return runs_api.ListedRun(
@@ -34,7 +35,8 @@ def run_to(row: RunRow, now: float) -> runs_api.ListedRun:
         progress=row.progress,
         params=dict(row.params),
         metrics={name: _metric(name, one) for name, one in row.metrics.items()},
-        duration_s=_duration(row, now),
+        duration_s=None if row.duration is None else round(row.duration, 3),
+        core_hours=None if row.core_s is None else round(row.core_s / HOUR_S, 6),
         cpu_peak=row.cpu_peak,
         ram_peak=row.ram_peak,
         tags=list(row.tags),
@@ -54,14 +56,6 @@ def _metric(name: str, one: MetricSummary) -> runs_api.RunMetric:
     return runs_api.RunMetric(last=one.last, best=one.best(name), low=one.low, high=one.high)
 
 
-def _duration(row: RunRow, now: float) -> float | None:
-    if row.ran is not None:
-        return round(row.ran, 3)
-    if row.started_at is None:
-        return None
-    return round(max((row.finished_at or now) - row.started_at, 0.0), 3)
-
-
 FIXED = (
     "name",
     "run",
@@ -70,6 +64,7 @@ FIXED = (
     "state",
     "reason",
     "duration_s",
+    "core_hours",
     "cpu_peak",
     "ram_peak",
     "tags",

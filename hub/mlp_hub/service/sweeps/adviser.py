@@ -44,9 +44,8 @@ class Adviser:
 
     def propose(self, number: int) -> dict[str, Param]:
         """Choose the parameters of the next trial, whose number this is: the same ones for the same history."""
-        if (
-            not self._spec.search
-        ):  # nothing is left to choose: a sampler would only be asked for what is fixed
+        if not self._spec.search:
+            # nothing is left to choose: a sampler would only be asked for what is fixed
             trial = SweepTrial(number, self._spec.point(number))
             self._study.add_trial(self._frozen(trial, ()))
             return dict(trial.params)
@@ -96,9 +95,8 @@ class Adviser:
         return False
 
     def _with_rungs(self, trial: SweepTrial) -> SweepTrial:
-        kept = self._study.get_trials(deepcopy=False)[
-            trial.number
-        ].system_attrs  # or each report copies all trials
+        # a copy would be one of all trials, with each report
+        kept = self._study.get_trials(deepcopy=False)[trial.number].system_attrs
         rungs = {key.removeprefix(RUNG): value for key, value in kept.items() if key.startswith(RUNG)}
         rungs = {rung: value for rung, value in rungs.items() if math.isfinite(value)}
         return trial if rungs == dict(trial.rungs) else replace(trial, rungs=rungs)

@@ -10,7 +10,7 @@ from typing import NoReturn
 from mlp_api import sweeps as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import JobSpec
-from mlp_hub.domain.resources import units
+from mlp_hub.domain.resources import HOUR_S, units
 from mlp_hub.domain.space import Grid, check_grid, parse_array, parse_space
 from mlp_hub.domain.sweep import MOST_TRIALS, Budget, SubmittedFrom, SweepSpec
 from mlp_language.message import Message, msg
@@ -101,8 +101,8 @@ def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
     cores = units(job.per_worker.cpu) * job.ranks_min
     limit = job.time_limit
     if asked.core_hours is not None:
-        least = cores * LEAST_S / 3600
-        needed = least if limit is None else cores * limit / 3600
+        least = cores * LEAST_S / HOUR_S
+        needed = least if limit is None else cores * limit / HOUR_S
         if asked.core_hours < needed:
             _refuse(
                 msg(

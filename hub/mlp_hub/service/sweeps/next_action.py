@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import FINAL, Job, Phase
-from mlp_hub.domain.resources import units
+from mlp_hub.domain.resources import HOUR_S, core_seconds, units
 from mlp_hub.domain.sweep import (
     ALL_FAILED,
     ENDED_SWEEPS,
@@ -80,7 +80,8 @@ def core_s(job: Job, now: float) -> float:
     ran = job.ran_in_all
     if job.phase not in FINAL and job.started_at is not None and job.placement:
         ran = job.ran + max(now - job.started_at, 0.0)
-    return ran * ranks * units(job.spec.per_worker.cpu)
+    took: float = core_seconds(ran, ranks, job.spec.per_worker.cpu)
+    return took
 
 
 def spent(trials: Sequence[SweepTrial], jobs: Mapping[int, TrialJob], now: float) -> float:
@@ -141,7 +142,7 @@ def _is_over(
             why=last.message,
         )
     budget = sweep.budget
-    if budget.core_hours is not None and spent(trials, jobs, now) >= budget.core_hours * 3600:
+    if budget.core_hours is not None and spent(trials, jobs, now) >= budget.core_hours * HOUR_S:
         return S.FINISHED.value, msg("its {n} core-hours are used up", n=f"{budget.core_hours:g}")
     if budget.deadline is not None and now >= budget.deadline:
         return S.FINISHED.value, msg("its deadline has passed")
@@ -186,7 +187,7 @@ def _again(
         held = [seen.job for seen in jobs.values() if seen.job is not None and seen.job.placement]
         rate = sum(len(job.placement) * units(job.spec.per_worker.cpu) for job in held)
         if rate:
-            waits.append((budget.core_hours * 3600 - spent(trials, jobs, now)) / rate)
+            waits.append((budget.core_hours * HOUR_S - spent(trials, jobs, now)) / rate)
     return max(min(waits), 0.1) if waits else None
 
 

@@ -9,7 +9,7 @@ from statistics import median
 from mlp_api import sweeps as api
 from mlp_api.said import Text
 from mlp_hub.domain.job import JobSpec, Phase
-from mlp_hub.domain.resources import units
+from mlp_hub.domain.resources import HOUR_S, units
 from mlp_hub.domain.sweep import Budget, SweepSpec, TrialState
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.service.jobs.submissions import Submissions
@@ -33,7 +33,7 @@ async def preview(
     width = max(sum(placement.values()) // job.ranks_max, 1)
     trial_s, because = await db.read(lambda tx: _lasts(tx, context, spec))
     cores = units(job.per_worker.cpu) * job.ranks_min
-    each = None if trial_s is None else trial_s * cores / 3600
+    each = None if trial_s is None else trial_s * cores / HOUR_S
     hours = None if each is None else each * budget.trials
     if budget.core_hours is not None:
         hours = budget.core_hours if hours is None else min(hours, budget.core_hours)
@@ -47,7 +47,7 @@ async def preview(
         trials=budget.trials,
         at_a_time=min(width, most),
         core_hours=None if hours is None else round(hours, 4),
-        core_hours_most=None if limit is None else round(cores * limit / 3600 * budget.trials, 4),
+        core_hours_most=None if limit is None else round(cores * limit / HOUR_S * budget.trials, 4),
         trial_s=None if trial_s is None else round(trial_s, 1),
         expected_start=maybe_when(alone.expected_start),
         expected_end=maybe_when(end),

@@ -10,7 +10,7 @@ import msgspec
 from mlp_api import sweeps as api
 from mlp_api.said import Detail, Text
 from mlp_hub.domain.job import Job, Phase
-from mlp_hub.domain.resources import units
+from mlp_hub.domain.resources import HOUR_S, units
 from mlp_hub.domain.space import Choice, Range
 from mlp_hub.domain.sweep import Sweep, SweepPhase, SweepTrial, TrialState, best_of
 from mlp_hub.service.jobs.wire import workers_to
@@ -97,7 +97,7 @@ def trial_to(trial: SweepTrial, job: Job | None, now: float) -> api.SweepTrial:
 
 
 def _core_hours(trial: SweepTrial, job: Job | None, now: float) -> float:
-    return (trial.core_s if job is None or not trial.is_live else core_s(job, now)) / 3600
+    return (trial.core_s if job is None or not trial.is_live else core_s(job, now)) / HOUR_S
 
 
 def _counts(sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, Job]) -> api.SweepCounts:

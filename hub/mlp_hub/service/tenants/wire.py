@@ -11,7 +11,7 @@ from typing import Any
 from mlp_api import types as api
 from mlp_api.said import Text
 from mlp_hub.domain.relocation import Relocation
-from mlp_hub.domain.resources import Quota, Resources, units
+from mlp_hub.domain.resources import HOUR_S, Quota, Resources, units
 from mlp_hub.domain.tenant import Lowering, Member, Tenant
 from mlp_hub.service.quota.lending import Share
 from mlp_hub.service.support.units import (
@@ -27,8 +27,6 @@ from mlp_hub.service.support.units import (
 from mlp_hub.store.records import UsageSample
 from mlp_language.message import NOTHING, Message
 
-HOUR_S = 3600.0
-"""Given: seconds of an hour, what core-hours are counted in."""
 AS_ASKED = tuple(
     f.name
     for f in fields(Tenant)
@@ -153,7 +151,7 @@ def member_to(member: Member, provider: str = "") -> api.Member:
 
 
 def hours_of(samples: Iterable[UsageSample]) -> list[api.UsageHour]:
-    """Sum samples up by the hour; they are in order of time."""
+    """Return a tenant's use by the hour of samples in order of time: means of what was held, the most jobs; no hour without a sample."""
     found = []
     for hour, group in groupby(samples, lambda sample: sample.time // HOUR_S):
         of = list(group)

@@ -6,12 +6,28 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Select, and_, case, exists, func, literal, not_, or_, select
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    FromClause,
+    Select,
+    Text,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+)
 
 from mlp_hub.domain.app import OF_APPS
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Phase, State, state_of
-from mlp_hub.domain.runquery import RunOrder, Term
+from mlp_hub.domain.resources import HOUR_S, core_seconds
+from mlp_hub.domain.runquery import NUMBERS, RunOrder, Term
 from mlp_hub.store import codec
 from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_value
 from mlp_language.message import msg
@@ -24,9 +40,10 @@ _OPS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-_OF_SUMMARY = {"duration", "cpu_peak", "ram_peak"}
+_OF_SUMMARY = {"duration", "core_hours", "cpu_peak", "ram_peak"}
 _OF_NOTE = {"note", "words"}
 _KINDS = {"param": ("param",), "metric": ("metric",), "best": ("metric",), "any": ("param", "metric")}
+_JSON = JSON().with_variant(Text(), "sqlite")  # whose functions take text
 
 
 def query_of(
@@ -58,8 +75,8 @@ def query_of(
     return query.order_by(c.uid.desc() if newest else c.uid)
 
 
-def rows_of(uids: Sequence[str]) -> Select[Any]:
-    """Return the query of what tables show of these runs; their programs are not read."""
+def rows_of(uids: Sequence[str], now: float) -> Select[Any]:
+    """Return the query of what tables show of these runs; their programs stay in the database."""
     c = job.c
     of_job = (
         c.uid,
@@ -74,10 +91,11 @@ def rows_of(uids: Sequence[str]) -> Select[Any]:
         c.started_at,
         c.finished_at,
     )
-    of_summary = (run_summary.c.ran, run_summary.c.cpu_peak, run_summary.c.ram_peak)
+    took = (_duration(now).label("duration"), _core_s(now).label("core_s"))
+    of_summary = (run_summary.c.cpu_peak, run_summary.c.ram_peak)
     of_origin = (run_origin.c.commit, run_origin.c.dirty, run_origin.c.environment)
     return (
-        select(*of_job, *of_summary, *of_origin, run_note.c.note)
+        select(*of_job, *took, *of_summary, *of_origin, run_note.c.note)
         .select_from(
             job.outerjoin(run_summary, run_summary.c.job == c.uid)
             .outerjoin(run_origin, run_origin.c.job == c.uid)
@@ -87,10 +105,30 @@ def rows_of(uids: Sequence[str]) -> Select[Any]:
     )
 
 
+def _json(column: ColumnElement[Any]) -> Any:
+    # PostgreSQL refuses a NUL wherever it stands, as in a program; of what is looked up here no other sign changes anything
+    return cast(func.replace(column, "\\u0000", "\\u0001"), _JSON)
+
+
 def _duration(now: float) -> ColumnElement[Any]:
+    """Return the seconds that all attempts ran so far, null before the first."""
     c = job.c
+    before = func.coalesce(_json(c.past)[codec.RAN].as_float(), 0.0)
     end = func.coalesce(c.finished_at, literal(now))
-    return func.coalesce(run_summary.c.ran, case((c.started_at.is_not(None), end - c.started_at), else_=None))
+    ran = case(
+        (end > c.started_at, before + end - c.started_at),
+        (or_(c.started_at.is_not(None), before > 0), before),
+    )
+    return func.coalesce(run_summary.c.ran, ran)
+
+
+def _core_s(now: float) -> ColumnElement[Any]:
+    """Return the core-seconds so far, of those ranks that it has or had last: as a sweep counts its trials."""
+    spec, placed = _json(job.c.spec), func.json_array_length(_json(job.c.placement))
+    fewest = spec["workers_min"].as_integer() + spec["ps"].as_integer()
+    ranks = case((placed > 0, placed), else_=fewest)
+    of_all: ColumnElement[Any] = core_seconds(_duration(now), ranks, spec["per_worker", "cpu"].as_integer())
+    return of_all
 
 
 def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[Any, Any] | None]:
@@ -102,11 +140,8 @@ def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[
         "tenant": c.tenant,
         "user": c.user,
         "state": c.phase,
-        "run": c.run,
         "note": func.nullif(run_note.c.note, ""),
-        "duration": _duration(now),
-        "cpu_peak": run_summary.c.cpu_peak,
-        "ram_peak": run_summary.c.ram_peak,
+        **_numbers(now),
     }
     if order.kind == "submitted":
         return [], None  # uids are sorted by it
@@ -125,18 +160,23 @@ def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[
     return [number, text], (v, on)
 
 
+def _numbers(now: float) -> dict[str, ColumnElement[Any]]:
+    """Return what is a number besides parameters and metrics: the `NUMBERS` of a search."""
+    return {
+        "run": job.c.run,
+        "duration": _duration(now),
+        "core_hours": _core_s(now) / HOUR_S,
+        "cpu_peak": run_summary.c.cpu_peak,
+        "ram_peak": run_summary.c.ram_peak,
+    }
+
+
 def _condition(term: Term, now: float) -> ColumnElement[bool]:
     if term.kind in _TEXTS:
         holds = _TEXTS[term.kind](term.text)
         return holds if term.op == "=" else not_(holds)
-    numbers = {
-        "run": job.c.run,
-        "duration": _duration(now),
-        "cpu_peak": run_summary.c.cpu_peak,
-        "ram_peak": run_summary.c.ram_peak,
-    }
-    if term.kind in numbers:
-        return _OPS[term.op](numbers[term.kind], term.number)  # type: ignore[no-any-return]
+    if term.kind in NUMBERS:
+        return _OPS[term.op](_numbers(now)[term.kind], term.number)  # type: ignore[no-any-return]
     return _of_value(term)
 
 

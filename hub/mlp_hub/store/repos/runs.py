@@ -232,8 +232,8 @@ class Runs(Repo):
             found[kind].append(name)
         return found
 
-    def rows(self, context: TenantContext, uids: Sequence[str]) -> list[RunRow]:
-        """Return these runs in this order; who is gone is left out."""
+    def rows(self, context: TenantContext, uids: Sequence[str], now: float) -> list[RunRow]:
+        """Return these runs in this order, as they are `now`; who is gone is left out."""
         found: dict[str, Any] = {}
         params: dict[str, dict[str, ParamValue]] = {}
         metrics: dict[str, dict[str, MetricSummary]] = {}
@@ -241,7 +241,7 @@ class Runs(Repo):
         trials: dict[str, tuple[str, int]] = {}
         for at in range(0, len(uids), MOST_NAMES):
             part = uids[at : at + MOST_NAMES]
-            query = within(run_search.rows_of(part), context, job.c.user, job.c.tenant)
+            query = within(run_search.rows_of(part, now), context, job.c.user, job.c.tenant)
             found |= {row.uid: row for row in self._c.execute(query)}
             for v in self._c.execute(select(run_value).where(run_value.c.job.in_(part))):
                 if v.kind == PARAM:
@@ -266,7 +266,8 @@ class Runs(Repo):
                 submitted_at=row.submitted_at,
                 started_at=row.started_at,
                 finished_at=row.finished_at,
-                ran=row.ran,
+                duration=row.duration,
+                core_s=row.core_s,
                 cpu_peak=row.cpu_peak,
                 ram_peak=row.ram_peak,
                 commit=row.commit,
