@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from mlp_hub.domain.caps import EVERYBODY, Cap
+from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
-from mlp_hub.domain.job import Job
+from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, JobKey, job_key
@@ -30,26 +30,35 @@ from mlp_hub.service.quota.caps import (
     of_server,
     total,
 )
-from mlp_hub.service.state.board import Board
 from mlp_language.message import Message, TenantRef, msg
 
 T = TypeVar("T", Job, ResourceRequest)
 
 
+def is_capped(caps: Iterable[CapOfMember], spec: JobSpec) -> bool:
+    """Whether whose job this is has a cap in its tenant."""
+    return any(one.tenant == spec.tenant and one.user in (spec.user, EVERYBODY) for one in caps)
+
+
+def of_member(tenant: str, user: str, jobs: Iterable[Job]) -> list[Job]:
+    """Return the jobs of one member."""
+    return [job for job in jobs if job.spec.user == user and job.spec.tenant == tenant]
+
+
 def held_now(
     holders: Holders,
-    board: Board,
+    waiting: Iterable[Job],
+    holding: Iterable[Job],
     policy: SchedulingPolicy,
     before: Mapping[str, Verdict],
-    *new: Job,
 ) -> dict[str, Verdict]:
-    """Return who of the board's jobs, of `new` ones and of the pending requests is held back, as `held_back` does."""
+    """Return who of the waiting jobs and of the pending requests is held back, as `held_back` does."""
     orders = {t.name: t.queue_order for t in holders.tenants}
 
     def key(job: Job) -> JobKey:
         return job_key(waiting_of(job), policy, orders.get(job.spec.tenant, DEFAULT_ORDER))
 
-    return held_back(holders, (*board.waiting.values(), *new), board.holding.values(), key, before)
+    return held_back(holders, waiting, holding, key, before)
 
 
 def held_back(
