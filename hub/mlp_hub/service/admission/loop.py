@@ -30,7 +30,7 @@ from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Snapshot, Verd
 from mlp_hub.scheduler.policy import ORDERS
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore, matters
-from mlp_hub.service.admission.caps import held_now, is_capped, of_member
+from mlp_hub.service.admission.caps import KeptKeys, held_now, is_capped, of_member
 from mlp_hub.service.admission.commit import Decided, Starts, Stored, store_apart
 from mlp_hub.service.admission.cycle_watch import CycleWatch
 from mlp_hub.service.admission.snapshot import (
@@ -92,6 +92,7 @@ class Admission:
         self._queues = Queues()
         self._seen = SeenNodes()
         self._waits = Waits(board, clock)
+        self._keys = KeptKeys()
         self._backoff.held = self._is_held
         self.decisions = DecisionLog(board.db)
         self._starts = starts
@@ -299,7 +300,9 @@ class Admission:
         before = self._waits.capped
         if holders.caps or before:
             waiting, holding = self._board.waiting.values(), self._board.holding.values()
-            self._waits.capped = held_now(holders, waiting, holding, self._policy.scheduling, before)
+            self._waits.capped = held_now(
+                holders, waiting, holding, self._policy.scheduling, before, keys=self._keys
+            )
             self._dirty |= dict.fromkeys(before.keys() ^ self._waits.capped.keys())
 
     def _catch_up(self, kept: KeptCore, holders: Holders, now: float, *, news: bool) -> None:
