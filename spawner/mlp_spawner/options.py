@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import isfinite
 from typing import Any
 
 from mlp_language.message import NOTHING, Message, msg, msgs
@@ -18,6 +17,7 @@ RAM_MIN = 100  # MiB
 CPU_MAX = 1_000_000.0
 RAM_MAX = 1_000_000_000
 GPU_MAX = 64
+NAME_MAX = 50  # characters of an environment
 FIELDS = ("tenant", "cpu", "ram", "environment")
 GPU_FIELDS = ("gpu", "gpu_kind")
 """Given: what may be chosen besides where servers can have GPUs."""
@@ -102,8 +102,8 @@ def form(
         )
         parts.append(f'<p class="form-text" id="mlp-back">{say(back)}</p>')
     parts += _environments(account, environment_in(last), str(chosen), say)
-    cpu = _or(last.get("cpu"), defaults.cpu)
-    ram = _or(last.get("ram"), defaults.ram)
+    cpu = _or(last.get("cpu"), defaults.cpu, CPU_MAX)
+    ram = _or(last.get("ram"), defaults.ram, RAM_MAX)
     label, text = say(msg("CPU (cores)")), say(msg("A share: idle cores may be used."))
     parts.append(_number("cpu", label, value=f"{cpu:g}", low=f"{CPU_MIN:g}", step="0.1", text=text))
     label, text = say(msg("Memory (MiB)")), say(msg("A limit for notebooks and terminals together."))
@@ -158,7 +158,8 @@ def _environments(account: Account, last: str, tenant: str, say: Callable[[Messa
 def environment_in(stored: Mapping[str, Any]) -> str:
     """Return the environment that options name, which came from whichever way; empty where that is the platform's, or is no name."""
     found = stored.get("environment")
-    return found if isinstance(found, str) else ""
+    # half a character keeps a page from being written; a line's end makes a line of a log two
+    return found if isinstance(found, str) and found.isprintable() and len(found) <= NAME_MAX else ""
 
 
 def repeated(
@@ -173,7 +174,8 @@ def repeated(
 
 def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], str]) -> Iterator[str]:
     """Return the fields for GPUs: how many, and of which kind where there are several."""
-    gpu, text = _or(last.get("gpu"), 0), say(msg("Nobody else uses them as long as the server runs."))
+    gpu = _or(last.get("gpu"), 0, GPU_MAX)
+    text = say(msg("Nobody else uses them as long as the server runs."))
     yield _number("gpu", say(msg("GPUs")), value=f"{gpu:.0f}", low="0", step="1", text=text)
     kinds = sorted({kind for room in account.room.values() for kind in room.gpu_kinds})
     if kinds:
@@ -254,8 +256,10 @@ def _networks(account: Account, default: str) -> Message:
     return msg("{what}; an administrator of the hub can allow it.", what=what)
 
 
-def _or(value: Any, default: float) -> float:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else default
+def _or(value: Any, default: float, most: float) -> float:
+    """Return a number that was chosen before; the default where it is none that can be chosen, as an API may have left one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= most else default
 
 
 def _number(name: str, label: str, *, value: str, low: str, step: str, text: str) -> str:
@@ -326,11 +330,8 @@ def choose(
         )
     cpu, ram = options.get("cpu", defaults.cpu), options.get("ram", defaults.ram)
     if (
-        isinstance(cpu, bool)
-        or not isinstance(cpu, int | float)
-        or not isfinite(cpu)
-        or not CPU_MIN <= cpu <= CPU_MAX
-    ):
+        isinstance(cpu, bool) or not isinstance(cpu, int | float) or not CPU_MIN <= cpu <= CPU_MAX
+    ):  # what is not finite, or too large for a float, is out of these bounds too
         text = msg(
             "cpu is {given}; it must be a number of cores of at least {least}",
             given=str(cpu)[:40],

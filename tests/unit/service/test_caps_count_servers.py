@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.job import Job, JobSpec, Phase, Steered, Target
 from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
-from mlp_hub.scheduler.model.types import Verdict
+from mlp_hub.scheduler.model.types import PendingWorkload, SchedulingPolicy, Verdict
+from mlp_hub.service.admission import caps
 from mlp_hub.service.admission.caps import held_back
-from mlp_hub.service.admission.snapshot import Holders
+from mlp_hub.service.admission.snapshot import Holders, waiting_of
 from mlp_language.message import msg
 from mlp_language.render import ENGLISH, render
 
@@ -129,3 +134,32 @@ def test_what_was_said_before_stays_the_same_object() -> None:
     stored = (server(cpu=4), job("a", 1))
     before = look(Cap(cpu=4000), *stored)
     assert look(Cap(cpu=4000), *stored, before=before)["a"] is before["a"]
+
+
+def test_of_thousands_that_wait_for_one_thing_what_they_are_told_is_made_and_compared_once() -> None:
+    stored = (job("runs", 2, holds=True), *(job(f"j{n:02}", 1 + n % 2) for n in range(60)), job("huge", 9))
+    before = look(Cap(cpu=2000), *stored)
+    assert len(before) == 61
+    assert len({id(verdict) for verdict in before.values()}) == 3  # those of 1 cpu, of 2 and of 9
+    again = look(Cap(cpu=2000), *stored, before=before)
+    assert all(again[uid] is verdict for uid, verdict in before.items())
+    other = look(Cap(cpu=1000), *stored, before=before)
+    assert words(other["j00"])[0] == "The cap of ann in red: 1 cpu; 2 cpu in use."
+    assert words(other["j01"])[0] == "Asks for 2 cpu; the cap of ann in red is 1 cpu."
+
+
+def test_of_jobs_that_did_not_change_no_key_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def counted(stored: Job) -> PendingWorkload:
+        made.append(stored.uid)
+        return waiting_of(stored)
+
+    monkeypatch.setattr(caps, "waiting_of", counted)
+    holders = Holders((), {}, {}, {}, None, caps=(CapOfMember("red", EVERYBODY, Cap(cpu=1000)),))
+    jobs, keys, policy = [job("a"), job("b"), job("c")], caps.KeptKeys(), SchedulingPolicy()
+    assert list(caps.held_now(holders, jobs, [], policy, {}, keys=keys)) == ["b", "c"]
+    made.clear()
+    jobs[2] = replace(jobs[2], steered=Steered(priority="high"), spec=replace(jobs[2].spec, priority="high"))
+    assert list(caps.held_now(holders, jobs, [], policy, {}, keys=keys)) == ["a", "b"]
+    assert made == ["c"]

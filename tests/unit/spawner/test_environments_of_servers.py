@@ -114,8 +114,10 @@ def test_a_last_choice_that_is_gone_is_told_and_the_platforms_takes_its_place() 
 
 
 @pytest.mark.parametrize(
-    "stored", [{}, {"environment": 1}, {"environment": ["vision"]}, {"environment": None}]
-)
+    "stored",
+    [{}, {"environment": 1}, {"environment": ["vision"]}, {"environment": None}, {"environment": "half \ud800"},
+     {"environment": "two\nlines"}, {"environment": "x" * 51}],
+)  # fmt: skip
 def test_what_is_no_name_is_none(stored: dict[str, Any]) -> None:
     assert environment_in(stored) == ""
     assert "mlp-environment-gone" not in form(DEFAULTS, MINE, stored)

@@ -36,6 +36,7 @@ def test_what_is_chosen_is_taken():
         ({"cpu": "2"}, "cpu is 2; it must be a number"),
         ({"cpu": math.nan}, "cpu is nan"),
         ({"cpu": math.inf}, "cpu is inf"),
+        ({"cpu": 10**400}, "cpu is 1000000000000"),
         ({"cpu": True}, "cpu is True"),
         ({"ram": 99}, "ram is 99; it must be a whole number of MiB of at least 100"),
         ({"ram": 1024.5}, "ram is 1024.5"),
@@ -179,3 +180,13 @@ def test_the_page_asks_for_gpus_where_a_tenant_may_use_some():
     assert "6 of 8 gpu" in page
     assert 'name="gpu"' not in form(DEFAULTS, account("red", red=some), {})
     assert 'name="gpu"' not in form(DEFAULTS, account("red", red=Room(gpu=0)), {}, gpus=True)
+
+
+@pytest.mark.parametrize("left", [10**400, -1, math.nan, math.inf, True, "2", [2], {}])
+def test_what_the_api_left_and_cannot_be_chosen_does_not_keep_the_form_away(left):
+    given = dict.fromkeys(("cpu", "ram", "gpu", "gpu_kind", "environment", "tenant"), left)
+    red = Room(gpu=2, gpu_free=2, gpu_kinds=("a100",))
+    fresh = form(DEFAULTS, account("red", red=red), {}, gpus=True)
+    there = form(DEFAULTS, account("red", red=red), {**given, "environment": None}, gpus=True)
+    assert there == fresh
+    form(DEFAULTS, account("red", red=red), given, gpus=True).encode()

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from mlp_hub.domain.caps import EVERYBODY, Cap
+from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
-from mlp_hub.domain.job import Job
+from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, JobKey, job_key
@@ -30,26 +30,54 @@ from mlp_hub.service.quota.caps import (
     of_server,
     total,
 )
-from mlp_hub.service.state.board import Board
 from mlp_language.message import Message, TenantRef, msg
 
 T = TypeVar("T", Job, ResourceRequest)
 
 
+def is_capped(caps: Iterable[CapOfMember], spec: JobSpec) -> bool:
+    """Whether whose job this is has a cap in its tenant."""
+    return any(one.tenant == spec.tenant and one.user in (spec.user, EVERYBODY) for one in caps)
+
+
+def of_member(tenant: str, user: str, jobs: Iterable[Job]) -> list[Job]:
+    """Return the jobs of one member."""
+    return [job for job in jobs if job.spec.user == user and job.spec.tenant == tenant]
+
+
+class KeptKeys:
+    """Keys of the jobs that were looked at last: thousands may wait, and few of them change between two looks."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Job, str, JobKey]] = {}
+
+    def of(self, policy: SchedulingPolicy, orders: Mapping[str, str]) -> Callable[[Job], JobKey]:
+        """Return what gives a job its key; who is not asked for before the next look is forgotten."""
+        before, self._known = self._known, {}
+
+        def key(job: Job) -> JobKey:
+            order = orders.get(job.spec.tenant, DEFAULT_ORDER)
+            known = before.get(job.uid)
+            if known is None or known[0] is not job or known[1] != order:
+                known = (job, order, job_key(waiting_of(job), policy, order))
+            self._known[job.uid] = known
+            return known[2]
+
+        return key
+
+
 def held_now(
     holders: Holders,
-    board: Board,
+    waiting: Iterable[Job],
+    holding: Iterable[Job],
     policy: SchedulingPolicy,
     before: Mapping[str, Verdict],
-    *new: Job,
+    *,
+    keys: KeptKeys | None = None,
 ) -> dict[str, Verdict]:
-    """Return who of the board's jobs, of `new` ones and of the pending requests is held back, as `held_back` does."""
+    """Return who of the waiting jobs and of the pending requests is held back, as `held_back` does."""
     orders = {t.name: t.queue_order for t in holders.tenants}
-
-    def key(job: Job) -> JobKey:
-        return job_key(waiting_of(job), policy, orders.get(job.spec.tenant, DEFAULT_ORDER))
-
-    return held_back(holders, (*board.waiting.values(), *new), board.holding.values(), key, before)
+    return held_back(holders, waiting, holding, (keys or KeptKeys()).of(policy, orders), before)
 
 
 def held_back(
@@ -69,6 +97,7 @@ def held_back(
         return {}
     servers, running = _by_member(caps, holders.servers), _by_member(caps, holding)
     found: dict[str, Verdict] = {}
+    alike: dict[int, tuple[Verdict, Verdict]] = {}  # thousands may wait for one reason: it is compared once
     for member in {**asked, **jobs}:
         cap = caps.get(member) or caps[member[0], EVERYBODY]
         queued = sorted(jobs.get(member, ()), key=key)
@@ -76,7 +105,12 @@ def held_back(
         holds = [*map(of_server, servers.get(member, ())), *map(of_job, running.get(member, ()))]
         for uid, verdict in _of_member(cap, line, holds, member):
             known = before.get(uid)
-            found[uid] = known if known == verdict else verdict
+            if known is not None and known is not alike.get(id(verdict), (verdict, None))[1]:
+                if known != verdict:
+                    known = None
+                else:
+                    alike[id(verdict)] = (verdict, known)
+            found[uid] = verdict if known is None else known
     return found
 
 
@@ -121,24 +155,33 @@ def _of_member(
     held = _Held(holds, "inuse")
     servers = _Held([one for one in holds if one.is_server], "held")
     would, full = held.total, False
+    said: dict[Taken, Verdict] = {}  # what jobs that wait are told: the same where they ask for the same
     for one in line:
         asked = one.what
+        verdict = None if one.is_server else said.get(asked)
+        if verdict is not None:
+            yield one.uid, verdict
+            continue
         if (name := asked.beyond(cap, asked)) is not None:
             # a job stays, for the cap may be raised; nobody keeps on asking for a server
             reason = Reason.EXCEEDS_MAX_QUOTA if one.is_server else Reason.WAITING_FOR_QUOTA
-            yield one.uid, Verdict(reason, *_never(name, cap, asked, member))
+            verdict = Verdict(reason, *_never(name, cap, asked, member))
         elif not one.is_server and (name := (servers.total + asked).beyond(cap, asked)) is not None:
             facts = facts_of(name, cap, asked, servers.fact(name))
-            yield one.uid, Verdict(Reason.WAITING_FOR_QUOTA, _beside(facts, member), facts)
+            verdict = Verdict(Reason.WAITING_FOR_QUOTA, _beside(facts, member), facts)
         elif (name := (would + asked).beyond(cap, asked)) is not None or full:
             full, name = True, name or next(iter(cap.limits))
             facts = facts_of(name, cap, asked, held.fact(name))
-            yield one.uid, Verdict(Reason.WAITING_FOR_QUOTA, _full(facts, member), facts)
+            verdict = Verdict(Reason.WAITING_FOR_QUOTA, _full(facts, member), facts)
         else:
             would += asked
             if one.is_server:  # it will hold before any of the jobs
                 held.add(one)
                 servers.add(one)
+            continue
+        if not one.is_server:  # all servers come before: nothing that it depends on changes any more
+            said[asked] = verdict
+        yield one.uid, verdict
 
 
 def _never(name: str, cap: Cap, asked: Taken, member: Member) -> tuple[Message, tuple[Fact, ...]]:

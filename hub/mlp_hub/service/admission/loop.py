@@ -30,7 +30,7 @@ from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Snapshot, Verd
 from mlp_hub.scheduler.policy import ORDERS
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore, matters
-from mlp_hub.service.admission.caps import held_now
+from mlp_hub.service.admission.caps import KeptKeys, held_now, is_capped, of_member
 from mlp_hub.service.admission.commit import Decided, Starts, Stored, store_apart
 from mlp_hub.service.admission.cycle_watch import CycleWatch
 from mlp_hub.service.admission.snapshot import (
@@ -92,6 +92,7 @@ class Admission:
         self._queues = Queues()
         self._seen = SeenNodes()
         self._waits = Waits(board, clock)
+        self._keys = KeptKeys()
         self._backoff.held = self._is_held
         self.decisions = DecisionLog(board.db)
         self._starts = starts
@@ -158,13 +159,17 @@ class Admission:
         """Return why a job or a pending request waits, if that is because its member holds as much as they may."""
         return self._waits.capped.get(uid)
 
-    def cap_of_new(self, spec: JobSpec, uid: str) -> Verdict | None:
+    async def cap_of_new(self, spec: JobSpec, uid: str) -> Verdict | None:
         """Return why a job that is submitted now would wait, if that is because its member holds as much as they may."""
         holders = self._holders
-        if holders is None or not holders.caps:
+        if holders is None or not is_capped(holders.caps, spec):
             return None
         job = Job(uid, spec, Phase.QUEUED, Target.RUN, self._clock())
-        return held_now(holders, self._board, self._policy.scheduling, {}, job).get(uid)
+        # a copy of what that member has, which a thread may look at: they may have thousands that wait
+        mine = partial(of_member, spec.tenant, spec.user)
+        waiting, holding = mine(self._board.waiting.values()), mine(self._board.holding.values())
+        look = partial(held_now, holders, [*waiting, job], holding, self._policy.scheduling, {})
+        return (await asyncio.to_thread(look) if self.is_large else look()).get(uid)
 
     def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
         """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
@@ -294,7 +299,10 @@ class Admission:
         """Hold those back whose members hold as much as they may, and let others through."""
         before = self._waits.capped
         if holders.caps or before:
-            self._waits.capped = held_now(holders, self._board, self._policy.scheduling, before)
+            waiting, holding = self._board.waiting.values(), self._board.holding.values()
+            self._waits.capped = held_now(
+                holders, waiting, holding, self._policy.scheduling, before, keys=self._keys
+            )
             self._dirty |= dict.fromkeys(before.keys() ^ self._waits.capped.keys())
 
     def _catch_up(self, kept: KeptCore, holders: Holders, now: float, *, news: bool) -> None:

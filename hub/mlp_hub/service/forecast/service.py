@@ -160,7 +160,7 @@ class Forecasts:
             return Why((never,), None, 0, None, never.headline), {}
         if a.held is not None:
             return Why((a.held,), None, 0, None, a.held.headline), {}
-        if (capped := a.cap_of_new(spec, uid)) is not None:
+        if (capped := await a.cap_of_new(spec, uid)) is not None:
             return Why((capped,), None, 0, None, capped.headline), {}
         probe = waiting_job(spec, uid, now)
         # with the kept core nobody has to be looked at again who waits already
