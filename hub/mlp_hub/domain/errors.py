@@ -130,7 +130,7 @@ class Reason(StrEnum):
     STOPPED_EARLY = (
         "StoppedEarly",
         "stopped early",
-        "It is a trial of a sweep, and others were better at the same step; its quota was given back.",
+        "It is a trial of a sweep, and enough others were as good or better at the same step; its quota was given back.",
     )
     GATED = (
         "Gated",

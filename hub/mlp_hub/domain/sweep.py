@@ -51,7 +51,7 @@ class TrialState(StrEnum):
     PLANNED = "planned"  # its parameters are chosen; whether its job is there already, the jobs say
     RUNNING = "running"  # its job waits or runs
     FINISHED = "finished"  # its job ended well, and what is measured was reported
-    STOPPED = "stopped"  # ended early: others were better
+    STOPPED = "stopped"  # ended early: enough others were as good or better
     FAILED = "failed"  # its job failed, or never reported what is measured
     CANCELLED = "cancelled"  # its job was cancelled, by its user or as the sweep ended
 

@@ -161,7 +161,7 @@ class SweepWorker:
         if fresh and sweep.spec.stop != "none":
             for number, step in await asyncio.to_thread(self._judge, sweep, known, fresh):
                 stopped[number] = msg(
-                    "stopped early: at {step} its {metric} was {value}, and others were better",
+                    "stopped early: at {step} its {metric} was {value}, and enough others were as good or better",
                     step=step,
                     metric=sweep.spec.metric,
                     value=f"{known.reported[number].curve[step]:.4g}",
