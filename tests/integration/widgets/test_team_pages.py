@@ -163,3 +163,18 @@ def test_who_asks_to_join_is_counted_beside_the_team(pages: Pages, front: FrontS
     page.get_by_role("button", name="Take in carol").click()
     expect(entry).to_have_accessible_name("Team red")
     assert "GET /quota_requests" not in front.seen, "what is only a platform admin's is not asked for"
+
+
+def test_who_was_taken_in_meanwhile_sees_the_team_without_a_reload(
+    pages: Pages, front: FrontService
+) -> None:
+    front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": []}
+    page = pages.panel("me")
+    teams = page.get_by_role("region", name="Teams")
+    expect(teams).to_contain_text("asked")
+    front.data.teams.open = [t for t in front.data.teams.open if t["tenant"] != "teal"]
+    front.data.session["tenants"] = ["red", "teal"]
+    teams.get_by_role("button", name="Ask to join blue").click()  # so that it need not wait for the next look
+    page.get_by_role("dialog").get_by_role("button", name="Ask to join").click()
+    expect(teams.get_by_role("link", name="teal")).to_be_visible()
+    expect(teams.get_by_role("button", name="Take back the request to teal")).to_have_count(0)

@@ -1,6 +1,6 @@
 /** Frame of the pages: the bar at their top with the navigation, and what all of them show. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { ErrorBox, Empty, Icon, Loading } from "../components/basics";
 import { ApiError, paths, type Client } from "../core/api";
 import { themes as themeWords, type Theme, type Themes } from "../core/theme";
@@ -153,14 +153,18 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
   useLanguage();
   const [session, setSession] = useState<Session | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const ask = async (fresh: boolean): Promise<void> => {
+    const found = await client.session(fresh);
+    // nothing is shown in another language than the user's
+    await follow(found.language);
+    setSession(found);
+  };
   const load = (fresh = false): void => {
     setError(null);
-    // nothing is shown in another language than the user's
-    client.session(fresh).then(async (found) => {
-      await follow(found.language);
-      setSession(found);
-    }).catch(setError);
+    ask(fresh).catch(setError);
   };
+  // what is shown stays where that fails: the page itself says what is wrong
+  const renew = useCallback(() => ask(true).catch(() => undefined), [client]);
   useEffect(() => load(), [client]);
   const shown = session ? place(parts, session) ?? nothing() : null;
   const address = parts.join("/");
@@ -184,7 +188,7 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
     );
   }
   return (
-    <HubProvider client={client} session={session}>
+    <HubProvider client={client} session={session} renew={renew}>
       <a class="mlp-skip" href="#main">
         {t("Skip to the page")}
       </a>
