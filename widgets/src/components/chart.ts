@@ -27,7 +27,7 @@ export interface Readout {
 const RANKS_MAX = 32;
 const HEIGHT = 150;
 /** Given: pixels of the y axis, and Tuning: beside the plot, where half of the last label of the x axis stands, as of "100" or "1h 30m". */
-const [Y_AXIS, BESIDE] = [48, 18];
+const [Y_AXIS, BESIDE] = [48, 22];
 /** What is around a plot. */
 export const PADDING: [number, number, number, number] = [8, BESIDE, 0, 0];
 /** Pixels of a chart's width that are no plot. */
