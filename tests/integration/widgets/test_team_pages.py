@@ -143,6 +143,9 @@ def test_what_waits_for_a_platform_admin_s_answer_is_counted(pages: Pages, front
     page = pages.panel("admin")
     entry = page.get_by_role("banner").get_by_role("link", name="Requests")
     expect(entry).to_have_accessible_name("Requests 1 to answer")
+    tops = "links => links.map((link) => Math.round(link.getBoundingClientRect().top))"
+    lines = set(page.get_by_role("navigation", name="Pages").get_by_role("link").evaluate_all(tops))
+    assert len(lines) == 1, "with what they count the entries have room in one line"
     figure = page.get_by_role("list", name="What runs and what waits").get_by_role("link", name="request")
     expect(figure).to_have_accessible_name("1 request to answer")
     assert_accessible(page)
@@ -165,9 +168,7 @@ def test_who_asks_to_join_is_counted_beside_the_team(pages: Pages, front: FrontS
     assert "GET /quota_requests" not in front.seen, "what is only a platform admin's is not asked for"
 
 
-def test_who_was_taken_in_meanwhile_sees_the_team_without_a_reload(
-    pages: Pages, front: FrontService
-) -> None:
+def test_who_was_taken_in_meanwhile_sees_the_team_without_a_reload(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": []}
     page = pages.panel("me")
     teams = page.get_by_role("region", name="Teams")
