@@ -49,7 +49,7 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted
     expect(status).to_have_text("Jobs: 1 running, 0 waiting")
     expect(heard).to_have_count(0)  # it is told once, also to who loads the page anew
     status.click()
-    panel = page.locator("#mlp-hub-jobs")
+    panel = page.get_by_role("region", name="Jobs of MLP Hub")
     expect(panel).to_be_focused()  # who works without a mouse goes on in it
     expect(panel.get_by_role("region", name="Announced now")).to_contain_text("Maintenance on Sunday.")
     row = panel.get_by_role("list", name="My jobs, newest first").get_by_role("button")

@@ -144,8 +144,14 @@ function activate(app: Application, parts: Parts, folder: string): void {
       this.addClass("mlp");
       this.addClass("mlp-lab-side");
       this.title.icon = icon;
-      this.title.caption = t("Jobs");
       this.node.tabIndex = -1;
+      // a landmark, as Lab's own side panels are
+      this.node.setAttribute("role", "region");
+      this.named();
+    }
+    named(): void {
+      this.title.caption = t("Jobs");
+      this.node.setAttribute("aria-label", t("Jobs of MLP Hub"));
     }
     // Lumino calls these
     onActivateRequest(): void {
@@ -280,7 +286,7 @@ function activate(app: Application, parts: Parts, folder: string): void {
     .then((tag) => learn(tag, folder))
     .then(() => {
       spoken();
-      panel.title.caption = t("Jobs");
+      panel.named();
       commands.notifyCommandChanged();
       if (!lab) return;
       watch.start();
