@@ -24,7 +24,18 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted
     context = new_context(browser)
     page = context.new_page()
     log_in(page, hub, "lea")
+    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    announced = {"text": "Maintenance on Sunday.", "level": "warning", "until": until}
+    hub.ok("POST", "/announcements", body=announced)
     open_lab(page, hub, "lea")
+    # whoever works beside the file browser reads it too
+    heard = page.get_by_role("alert").filter(has_text="Maintenance on Sunday.")
+    expect(heard).to_be_visible()
+    shot(page, "lab-announced")
+    heard.get_by_role("button", name="Show in the side panel").click()
+    expect(page.locator("#mlp-hub-jobs").get_by_role("region", name="Announced now")).to_be_visible()
+    page.get_by_role("tab", name="File Browser").click()
+    page.reload()
     home = hub.homes / "lea"
     (home / "train.py").write_text("print('trained')\n")
     (home / "work.ipynb").write_text(notebook(("lr = 1", "parameters"), "print('lr is', lr)"))
@@ -32,14 +43,13 @@ def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted
     for name in ("train.py", "work.ipynb"):
         os.chown(home / name, owner.st_uid, owner.st_gid)
 
-    until = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
-    hub.ok("POST", "/announcements", body={"text": "Maintenance on Sunday.", "until": until})
     hub.submit("lea", "watched", WAITS.format(name="watched"))
     hub.wait_phase("lea", "watched", "running")
     status = page.locator(".mlp-lab-status button")
     expect(status).to_have_text("Jobs: 1 running, 0 waiting")
+    expect(heard).to_have_count(0)  # it is told once, also to who loads the page anew
     status.click()
-    panel = page.locator("#mlp-hub-jobs")
+    panel = page.get_by_role("region", name="Jobs of MLP Hub")
     expect(panel).to_be_focused()  # who works without a mouse goes on in it
     expect(panel.get_by_role("region", name="Announced now")).to_contain_text("Maintenance on Sunday.")
     row = panel.get_by_role("list", name="My jobs, newest first").get_by_role("button")

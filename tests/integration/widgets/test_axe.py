@@ -12,6 +12,7 @@ from front_admin import an_announcement
 from front_pages import PAGES, Pages, story
 from front_service import FrontService
 from mlp_hub.web import docs
+from sweep_shapes import curves, sweep
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -48,6 +49,16 @@ def test_the_monitor_in_a_cell_has_no_violation(
     page.evaluate("name => window.output(name)", name)  # people show a job twice in a notebook
     expect(page.locator(".mlp-monitor .mlp-title .mlp-badge")).to_have_count(2)
     expect(page.locator(".mlp-plot canvas")).to_have_count(6)
+    assert_accessible(page)
+
+
+def test_two_monitors_of_sweeps_in_one_notebook_have_no_violation(pages: Pages, front: FrontService) -> None:
+    front.data.forced["GET /users/ann/sweeps/other@1"] = (200, sweep("other"))
+    front.data.forced["GET /users/ann/sweeps/other@1/curves"] = (200, curves())
+    page = pages.widget("search@1", kind="sweep")
+    page.evaluate("window.output('other@1', 'sweep')")
+    expect(page.get_by_role("group", name="Trials of search")).to_be_visible()
+    expect(page.get_by_role("group", name="Trials of other")).to_be_visible()
     assert_accessible(page)
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from axe import assert_accessible
 from browser import shot
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
@@ -142,6 +143,55 @@ def test_a_zoom_is_of_all_charts_and_escape_shows_all_again(pages: Pages, front:
     expect(again).to_have_count(0)
     page.get_by_role("button", name="digits@2").click()
     expect(page.get_by_role("button", name="digits@2")).to_have_attribute("aria-pressed", "false")
+
+
+def test_charts_that_compare_runs_are_read_and_zoomed_by_keyboard(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("compare/ann/digits@1,digits@2,digits@3")
+    plots = page.locator(".mlp-overlay .mlp-plot")
+    expect(page.locator(".mlp-overlay canvas")).to_have_count(2)
+    plot = plots.first
+    for _ in range(80):
+        if plot.evaluate("e => e === document.activeElement"):
+            break
+        page.keyboard.press("Tab")
+    expect(plot).to_be_focused()
+    expect(plot).to_have_role("slider")
+    expect(plot).to_have_accessible_name(re.compile("^Curves of .* of 3 runs$"))
+    page.keyboard.press("Home")
+    expect(plot).to_have_attribute("aria-valuetext", re.compile("^step .*: digits@1 .*, digits@3 "))
+    expect(plot).to_have_attribute("aria-valuenow", "0")
+    page.keyboard.press("ArrowRight")
+    expect(plot).to_have_attribute("aria-valuenow", "1")
+    all_of_it = int(plot.get_attribute("aria-valuemax") or 0)
+    page.keyboard.press("+")
+    for each in (0, 1):  # one zoom is of all charts
+        expect(plots.nth(each)).not_to_have_attribute("aria-valuemax", str(all_of_it))
+    assert int(plot.get_attribute("aria-valuemax") or 0) < all_of_it
+    shot(page, "panel-compare-keys")
+    page.keyboard.press("-")
+    expect(plot).to_have_attribute("aria-valuemax", str(all_of_it))
+    page.keyboard.press("+")
+    page.keyboard.press("Escape")
+    expect(plot).to_have_attribute("aria-valuemax", str(all_of_it))
+    expect(plot).to_have_attribute("aria-valuetext", re.compile("^arrow keys read"))
+    assert_accessible(page)
+
+
+ROOM = """plot => {
+  const pen = document.createElement('canvas').getContext('2d');
+  pen.font = '11px sans-serif';
+  const [all, drawn] = [plot.getBoundingClientRect(), plot.querySelector('.u-over').getBoundingClientRect()];
+  return all.right - drawn.right - pen.measureText('1h 30m').width / 2;
+}"""
+
+
+@pytest.mark.parametrize("path", ["jobs/ann/digits", "compare/ann/digits@1,digits@3"])
+def test_the_last_label_below_a_chart_is_not_cut(pages: Pages, front: FrontService, path: str) -> None:
+    story(front)
+    page = pages.panel(path)
+    plot = page.locator(".mlp-plot:has(canvas)").first
+    expect(plot).to_be_visible()
+    assert plot.evaluate(ROOM) >= 0  # it stands around the plot's right edge
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -137,3 +137,45 @@ def test_where_a_provider_decides_nobody_is_asked_here(pages: Pages, front: Fron
     teams = pages.panel("me").get_by_role("region", name="Teams")
     expect(teams).to_contain_text("Who is in which team follows the groups of Keycloak.")
     expect(teams.get_by_role("button")).to_have_count(0)
+
+
+def test_what_waits_for_a_platform_admin_s_answer_is_counted(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin")
+    entry = page.get_by_role("banner").get_by_role("link", name="Requests")
+    expect(entry).to_have_accessible_name("Requests 1 to answer")
+    tops = "links => links.map((link) => Math.round(link.getBoundingClientRect().top))"
+    lines = set(page.get_by_role("navigation", name="Pages").get_by_role("link").evaluate_all(tops))
+    assert len(lines) == 1, "with what they count the entries have room in one line"
+    figure = page.get_by_role("list", name="What runs and what waits").get_by_role("link", name="request")
+    expect(figure).to_have_accessible_name("1 request to answer")
+    assert_accessible(page)
+    figure.click()
+    page.get_by_role("button", name="Decline the request of red").click()
+    page.get_by_role("dialog").get_by_role("button", name="Decline").click()
+    expect(entry).to_have_accessible_name("Requests")
+
+
+def test_who_asks_to_join_is_counted_beside_the_team(pages: Pages, front: FrontService) -> None:
+    front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": ["red"]}
+    front.data.tenants["red"]["joining"] = "asked"
+    page = pages.panel()
+    entry = page.get_by_role("banner").get_by_role("link", name="Team red")
+    expect(entry).to_have_accessible_name("Team red 1 ask to join")
+    shot(page, "team-counted")
+    entry.click()
+    page.get_by_role("button", name="Take in carol").click()
+    expect(entry).to_have_accessible_name("Team red")
+    assert "GET /quota_requests" not in front.seen, "what is only a platform admin's is not asked for"
+
+
+def test_who_was_taken_in_meanwhile_sees_the_team_without_a_reload(pages: Pages, front: FrontService) -> None:
+    front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": []}
+    page = pages.panel("me")
+    teams = page.get_by_role("region", name="Teams")
+    expect(teams).to_contain_text("asked")
+    front.data.teams.open = [t for t in front.data.teams.open if t["tenant"] != "teal"]
+    front.data.session["tenants"] = ["red", "teal"]
+    teams.get_by_role("button", name="Ask to join blue").click()  # so that it need not wait for the next look
+    page.get_by_role("dialog").get_by_role("button", name="Ask to join").click()
+    expect(teams.get_by_role("link", name="teal")).to_be_visible()
+    expect(teams.get_by_role("button", name="Take back the request to teal")).to_have_count(0)

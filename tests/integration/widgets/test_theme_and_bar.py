@@ -53,6 +53,11 @@ def test_the_bar_is_all_there_on_a_small_screen(pages: Pages, front: FrontServic
         assert box is not None
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width, place
+    for choice in ("Language", "Theme"):
+        cut = page.get_by_label(choice).evaluate(
+            "e => { const had = e.offsetWidth; e.style.maxWidth = 'none'; return e.offsetWidth - had; }"
+        )
+        assert cut == 0, choice
     assert fits(page)
     shot(page, f"panel-bar-{width}")
 

@@ -7,31 +7,20 @@ import { t } from "../core/language";
 import type { Announcement } from "../core/wire";
 import { Icon } from "./basics";
 import { useLoad } from "./hooks";
+import { keepIn, keptIn } from "./kept";
 
 const EVERY = 60_000;
 const KINDS = { info: "info", warning: "wait", critical: "bad" } as const;
 
-function kept(): string | null {
-  try {
-    return localStorage.getItem(AWAY);
-  } catch {
-    return null; // a browser that keeps nothing
-  }
-}
-
 export function Announced({ client, every = EVERY }: { client: Client; every?: number }): JSX.Element | null {
   const found = useLoad("announcements", () => client.list<Announcement>(paths.announcements), every);
-  const [away, setAway] = useState(() => readAway(kept()));
+  const [away, setAway] = useState(() => readAway(keptIn(AWAY)));
   const shown = left(found.data?.items ?? [], away);
   if (!shown.length) return null;
   const dismiss = (id: number): void => {
     const next = put(away, id);
     setAway(next);
-    try {
-      localStorage.setItem(AWAY, JSON.stringify(next));
-    } catch {
-      // then it comes back with the next page
-    }
+    keepIn(AWAY, JSON.stringify(next));
   };
   return (
     <section class="mlp-announced" aria-label={t("Announced now")}>

@@ -5,6 +5,7 @@ import type { JobStore } from "../core/jobstore";
 import type { XMode } from "../core/series";
 import { Earlier, Heading } from "./basics";
 import { Chart, type Readout } from "./chart";
+import { Plot } from "./Plot";
 import { clock, metric as show } from "../core/format";
 import { t } from "../core/language";
 
@@ -29,17 +30,6 @@ function ChartBox({ store, name, options }: { store: JobStore; name: string; opt
       made.destroy();
     };
   }, [store, name, options.ranks, options.log, options.x]);
-  const keys = (event: KeyboardEvent): void => {
-    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -20, PageDown: 20 };
-    const by = steps[event.key];
-    if (by !== undefined) chart.current?.moveCursor(by);
-    else if (event.key === "Home") chart.current?.moveCursor(Number.NEGATIVE_INFINITY);
-    else if (event.key === "End") chart.current?.moveCursor(Number.POSITIVE_INFINITY);
-    else if (event.key === "Escape") chart.current?.resetView();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
   const hovered = readout.x !== null;
   const spoken = readout.values.map((v) => `${v.label} ${show(v.value)}`).join(", ");
   return (
@@ -49,18 +39,13 @@ function ChartBox({ store, name, options }: { store: JobStore; name: string; opt
         <span class="mlp-chart-at">{hovered ? `${readout.xLabel} ${readout.x}` : ""}</span>
         <span class="mlp-chart-value">{readout.values.length === 1 || !hovered ? show(hovered ? readout.values[0]?.value : readout.last) : ""}</span>
       </figcaption>
-      <div
-        ref={box}
-        class="mlp-plot"
-        tabIndex={0}
-        role="slider"
-        aria-label={t("Curve of {name}", { name })}
-        aria-valuemin={0}
-        aria-valuemax={readout.most}
-        aria-valuenow={readout.at}
-        aria-valuetext={hovered ? `${readout.xLabel} ${readout.x}: ${spoken}` : t("last value {value}; arrow keys read single values", { value: show(readout.last) })}
-        onKeyDown={keys}
-        onBlur={() => chart.current?.leave()}
+      <Plot
+        box={box}
+        chart={chart}
+        label={t("Curve of {name}", { name })}
+        at={readout.at}
+        most={readout.most}
+        text={hovered ? `${readout.xLabel} ${readout.x}: ${spoken}` : t("last value {value}; arrow keys read single values", { value: show(readout.last) })}
       />
       {readout.values.length > 1 ? (
         <ul class="mlp-legend">

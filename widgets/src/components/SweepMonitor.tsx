@@ -121,7 +121,7 @@ function Trials({ sweep, job, compare }: { sweep: Sweep; job: SweepMonitorProps[
   ];
   if (!rows.length) return <Empty title={t("No trials yet")} />;
   return (
-    <section class="mlp-section" aria-label={t("Trials")}>
+    <section role="group" class="mlp-section" aria-label={t("Trials of {name}", { name: sweep.name })}>
       <div class="mlp-section-head">
         <Heading>{sweep.metric ? t("Trials, the best first") : t("Trials")}</Heading>
         {compare && best.length > 1 ? (

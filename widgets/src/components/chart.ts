@@ -1,7 +1,7 @@
 /** uPlot fed from a job's metric store; follows size and theme, draws at most once a frame. */
 import uPlot from "uplot";
 import { attemptEnds, breaks } from "../core/attempts";
-import { mean, perRank, positive, type Aligned, type Range } from "../core/decimate";
+import { mean, nearer, perRank, positive, whole, type Aligned, type Range } from "../core/decimate";
 import { metric as show, trim } from "../core/format";
 import { t } from "../core/language";
 import { elapsed, STEPS, tickWords } from "../core/timeaxis";
@@ -9,6 +9,7 @@ import type { JobStore } from "../core/jobstore";
 import type { Track } from "../core/series";
 import type { CurveOptions } from "./Curves";
 import { onThemeChange } from "./hooks";
+import type { Keyed } from "./Plot";
 
 export interface Readout {
   last: number | null;
@@ -25,6 +26,12 @@ export interface Readout {
 /** Most ranks drawn one by one. */
 const RANKS_MAX = 32;
 const HEIGHT = 150;
+/** Given: pixels of the y axis, and Tuning: beside the plot, where half of the last label of the x axis stands, as of "100" or "1h 30m". */
+const [Y_AXIS, BESIDE] = [48, 22];
+/** What is around a plot. */
+export const PADDING: [number, number, number, number] = [8, BESIDE, 0, 0];
+/** Pixels of a chart's width that are no plot. */
+export const NO_PLOT = Y_AXIS + BESIDE;
 /**
  * A chart that is not in view is drawn this often at most, in milliseconds: a notebook may hold many, and one that is
  * scrolled to should not be found far behind the log beside it.
@@ -58,7 +65,7 @@ export function colors(host: Element): Colors {
 /** "#rrggbb" with an alpha. */
 const faint = (color: string): string => `${color}2e`;
 
-export class Chart {
+export class Chart implements Keyed {
   private plot: uPlot | null = null;
   private shapeKey = "";
   private range: Range | null = null;
@@ -114,13 +121,17 @@ export class Chart {
   }
 
   moveCursor(by: number): void {
-    const { plot } = this;
-    const n = plot?.data[0].length ?? 0;
-    if (!plot || !n) return;
-    const from = this.cursor ?? (by < 0 ? n : -1);
-    const to = Math.max(0, Math.min(n - 1, from + by));
-    const x = plot.data[0][to] as number;
-    plot.setCursor({ left: plot.valToPos(x, "x"), top: 10 });
+    if (this.plot) readOn(this.plot, this.cursor, by);
+  }
+
+  zoomBy(factor: number): void {
+    if (!this.plot) return;
+    const base = this.options.x === "time" ? this.base : 0;
+    const all = whole(this.tracks().map(([, track]) => track), this.options.x);
+    const found = zoomOf(this.plot, { min: all.min - base, max: all.max - base }, this.cursor, factor);
+    if (found === undefined) return;
+    this.range = found && { min: found.min + base, max: found.max + base };
+    this.draw();
   }
 
   private tracks(): [number, Track][] {
@@ -157,7 +168,7 @@ export class Chart {
     this.stale = false;
     const { lastSeq: seq, lastTime: time } = this.store.metrics;
     this.newest = { seq, time };
-    const data = this.data(tracks, Math.max(50, width - 56));
+    const data = this.data(tracks, Math.max(50, width - NO_PLOT));
     const base = this.options.x === "time" ? this.base : 0;
     this.breaks = breaks(tracks.map(([, t]) => t), this.options.x, attemptEnds(this.store.view.events)).map((x) => x - base);
     this.host.dataset["breaks"] = String(this.breaks.length);
@@ -246,7 +257,7 @@ export class Chart {
       width,
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 8, 0, 0],
+      padding: PADDING,
       scales: { x: { time: false }, y: this.options.log ? { distr: 3 } : { range: calm } },
       series,
       ...(isMean ? { bands: [{ series: [3, 2] as [number, number], fill: faint(color(0)) }] } : {}),
@@ -254,7 +265,7 @@ export class Chart {
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
       hooks: {
         setCursor: [(u) => {
-          this.cursor = u.cursor.left !== undefined && u.cursor.left >= 0 ? (u.cursor.idx ?? null) : null;
+          this.cursor = readAt(u);
           this.report();
         }],
         setSelect: [(u) => {
@@ -277,6 +288,28 @@ export class Chart {
   }
 }
 
+/** Points between which one can still zoom in. */
+const FEWEST = 3;
+
+/** The point that is read, if one is. */
+export const readAt = (u: uPlot): number | null => (u.cursor.left !== undefined && u.cursor.left >= 0 ? (u.cursor.idx ?? null) : null);
+
+/** Reads the point so many further on than one; from none, the first or the last. */
+export function readOn(u: uPlot, from: number | null, by: number): void {
+  const n = u.data[0].length;
+  if (!n) return;
+  const to = Math.max(0, Math.min(n - 1, (from ?? (by < 0 ? n : -1)) + by));
+  u.setCursor({ left: u.valToPos(u.data[0][to] as number, "x"), top: 10 });
+}
+
+/** What is shown next, around the point that is read or the middle: null is all, undefined what is shown already. */
+export function zoomOf(u: uPlot, all: Range, at: number | null, factor: number): Range | null | undefined {
+  const { min, max } = u.scales["x"] ?? {};
+  if (typeof min !== "number" || typeof max !== "number") return undefined;
+  if (factor < 1 && u.data[0].length <= FEWEST) return undefined;
+  return nearer({ min, max }, all, (at === null ? null : u.data[0][at]) ?? (min + max) / 2, factor);
+}
+
 /** Single points are shown as dots only while they are few. */
 export function few(u: uPlot, s: number): boolean {
   const column = u.data[s];
@@ -290,7 +323,7 @@ export function axes(c: Colors, time: boolean): uPlot.Axis[] {
     time
       ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
       : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
-    { ...axis, size: 48, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
+    { ...axis, size: Y_AXIS, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
   ];
 }
 

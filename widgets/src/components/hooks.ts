@@ -93,20 +93,24 @@ export function useSettled<T>(value: T, ms = 250): T {
   return settled;
 }
 
-const SIGN_UPS = "mlp-sign-ups";
+/** What the navigation counts: people who wait for approval, requests of teams for more quota, requests of people to a team. */
+export type Counted = "sign-ups" | "quota requests" | `joins ${string}`;
+const COUNTED = "mlp-counted";
 
-/** Tell whoever shows how many people wait that somebody was let in or refused. */
-export const signUpsChanged = (): boolean => window.dispatchEvent(new Event(SIGN_UPS));
+/** Tell whoever shows how many of these wait that one was answered. */
+export const countChanged = (of: Counted): boolean => window.dispatchEvent(new CustomEvent(COUNTED, { detail: of }));
 
 /** Calls back when that was told. */
-export function useSignUpsChanged(changed: () => void): void {
+export function useCountChanged(of: Counted, changed: () => void): void {
   const told = useRef(changed);
   told.current = changed;
   useEffect(() => {
-    const hear = (): void => told.current();
-    window.addEventListener(SIGN_UPS, hear);
-    return () => window.removeEventListener(SIGN_UPS, hear);
-  }, []);
+    const hear = (event: Event): void => {
+      if ((event as CustomEvent<Counted>).detail === of) told.current();
+    };
+    window.addEventListener(COUNTED, hear);
+    return () => window.removeEventListener(COUNTED, hear);
+  }, [of]);
 }
 
 let ids = 0;

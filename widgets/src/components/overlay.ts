@@ -1,10 +1,11 @@
 /** One metric of many runs over each other: uPlot, thinned to its width, drawn at most once a frame. */
 import uPlot from "uplot";
 import { smoothed, trackOf, type RunCurve } from "../core/compare";
-import { perRank, positive, type Aligned, type Range } from "../core/decimate";
+import { perRank, positive, whole, type Aligned, type Range } from "../core/decimate";
 import type { Track } from "../core/series";
-import { axes, calm, colors, few, near } from "./chart";
+import { axes, calm, colors, few, near, NO_PLOT, PADDING, readAt, readOn, zoomOf } from "./chart";
 import { onThemeChange } from "./hooks";
+import type { Keyed } from "./Plot";
 
 export interface OverlayOptions {
   log: boolean;
@@ -26,7 +27,16 @@ export function colorOf(at: number, host: Element): string {
   return c.palette[at] ?? `hsl(${Math.round(at * GOLDEN) % 360}, 60%, ${c.dark ? 68 : 42}%)`;
 }
 
-export class Overlay {
+/** What is read of all runs at one point. */
+export interface OverlayRead {
+  values: (number | null)[];
+  x: number | null;
+  /** Which of the drawn points is read, and the number of the last one. */
+  at: number;
+  most: number;
+}
+
+export class Overlay implements Keyed {
   private plot: uPlot | null = null;
   private raw: Track[] = [];
   private smooth: Track[] = [];
@@ -41,7 +51,7 @@ export class Overlay {
     curves: (RunCurve | null)[],
     private readonly options: OverlayOptions,
     private readonly zoomed: (range: Range | null) => void,
-    private readonly read: (values: (number | null)[], x: number | null) => void,
+    private readonly read: (found: OverlayRead) => void,
   ) {
     const empty: RunCurve = { x: [], y: [] };
     this.raw = curves.map((c) => trackOf(c ?? empty));
@@ -64,6 +74,24 @@ export class Overlay {
     this.frame = requestAnimationFrame(() => this.draw());
   }
 
+  moveCursor(by: number): void {
+    if (this.plot) readOn(this.plot, readAt(this.plot), by);
+  }
+
+  zoomBy(factor: number): void {
+    const found = this.plot ? zoomOf(this.plot, whole(this.raw, "time"), readAt(this.plot), factor) : undefined;
+    if (found !== undefined) this.zoomed(found);
+  }
+
+  resetView(): void {
+    this.leave();
+    this.zoomed(null);
+  }
+
+  leave(): void {
+    this.plot?.setCursor({ left: -10, top: -10 });
+  }
+
   /** Have one run stand out. */
   light(at: number | null): void {
     if (at === this.lit) return;
@@ -79,12 +107,13 @@ export class Overlay {
     if (!this.plot) this.plot = new uPlot(this.plotOptions(width), data as uPlot.AlignedData, this.host);
     else this.plot.setData(data as uPlot.AlignedData, true);
     this.host.dataset["points"] = String(data[0].length);
+    this.told(this.plot);
   }
 
   private data(width: number): Aligned {
     // both at once: they share their x values
     const tracks = [...this.raw, ...this.smooth];
-    const data = perRank(tracks, "time", Math.max(50, Math.min(width - 56, 600)), this.range);
+    const data = perRank(tracks, "time", Math.max(50, Math.min(width - NO_PLOT, 600)), this.range);
     return this.options.log ? positive(data) : data;
   }
 
@@ -112,7 +141,7 @@ export class Overlay {
       width,
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 8, 0, 0],
+      padding: PADDING,
       scales: { x: { time: false }, y: this.options.log ? { distr: 3 } : { range: calm } },
       series,
       axes: axes(c, this.options.time),
@@ -134,10 +163,11 @@ export class Overlay {
   }
 
   private told(u: uPlot): void {
-    const at = u.cursor.idx;
-    if (at === null || at === undefined || (u.cursor.left ?? -1) < 0) return this.read([], null);
+    const at = readAt(u);
+    const most = Math.max(0, u.data[0].length - 1);
+    if (at === null) return this.read({ values: [], x: null, at: most, most });
     const first = 1 + (this.smooth.length ? this.raw.length : 0);
     const values = this.raw.map((_, i) => near(u.data[first + i] as (number | null)[] | undefined, at));
-    this.read(values, u.data[0][at] ?? null);
+    this.read({ values, x: u.data[0][at] ?? null, at, most });
   }
 }

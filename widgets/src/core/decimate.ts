@@ -58,6 +58,18 @@ function extent(parts: Slice[]): Range {
   return { min, max };
 }
 
+/** The x values of all that tracks have. */
+export const whole = (tracks: Track[], mode: XMode): Range => extent(slices(tracks, mode, null));
+
+/** So much of what is shown, within all that there is; the point that is read keeps its place. null: all is shown. */
+export function nearer(shown: Range, all: Range, read: number, factor: number): Range | null {
+  const before = shown.max - shown.min;
+  const span = before * factor;
+  if (!(span > 0) || span >= all.max - all.min) return null;
+  const min = Math.max(all.min, Math.min(all.max - span, read - (span * (read - shown.min)) / before));
+  return { min, max: min + span };
+}
+
 /** One curve per track. */
 export function perRank(tracks: Track[], mode: XMode, width: number, range: Range | null = null): Aligned {
   const parts = slices(tracks, mode, range);

@@ -6,12 +6,14 @@ import { render, type JSX } from "preact";
 import { languageOfNotebook, serverClient, show } from "../cell";
 import { keepFocus } from "../components/focus";
 import { spoken, useLanguage } from "../components/language";
+import { keepIn, keptIn } from "../components/kept";
+import { Announcer, type Herald } from "../core/announcer";
 import { learn } from "../core/catalogues";
 import { t } from "../core/language";
 import { reference } from "../core/runs";
 import { hubPages } from "../core/server";
 import { isNotebook, runnable } from "../core/submitform";
-import { counts, Watch, type News } from "../core/watching";
+import { counts, Watch, type Clock, type News } from "../core/watching";
 import type { Job } from "../core/wire";
 import { shared, type Application, type ApputilsModule, type Args, type Files, type Launcher, type LuminoModule, type LuminoWidget, type Palette, type Restorer, type Shared, type StatusBar, type UiModule } from "./modules";
 import { Panel, useWatch } from "./Panel";
@@ -112,26 +114,25 @@ function activate(app: Application, parts: Parts, folder: string): void {
     if (lab) void app.commands.execute(OPEN, { user, name });
     else if (pages) window.open(pageOf(user, name), "_blank", "noopener");
   };
-  const tell = (news: News): void => {
-    apputils?.Notification.emit(news.text, news.kind, {
-      autoClose: news.kind === "success" || news.kind === "info" ? SEEN_MS : false,
-      actions: [{ label: t("Show job"), callback: () => open(news.job.user, reference(news.job)) }],
-    });
+  const notify = ({ text, kind }: Herald, label: string, callback: () => void): void => {
+    apputils?.Notification.emit(text, kind, { autoClose: kind === "success" || kind === "info" ? SEEN_MS : false, actions: [{ label, callback }] });
   };
-  const watch = new Watch(
-    client,
-    {
-      later: (fn, ms) => {
-        const timer = setTimeout(fn, ms);
-        return () => clearTimeout(timer);
-      },
-      hidden: () => document.hidden,
+  const clock: Clock = {
+    later: (fn, ms) => {
+      const timer = setTimeout(fn, ms);
+      return () => clearTimeout(timer);
     },
-    // of several pages of Notebook each would tell
-    lab ? tell : () => undefined,
-  );
+    hidden: () => document.hidden,
+  };
+  const tell = (news: News): void => notify(news, t("Show job"), () => open(news.job.user, reference(news.job)));
+  // of several pages of Notebook each would tell
+  const watch = new Watch(client, clock, lab ? tell : () => undefined);
+  // Lab shortens a long text; the side panel has it whole
+  const announcer = new Announcer(client, clock, { read: keptIn, write: keepIn }, (news) => notify(news, t("Show in the side panel"), () => app.shell.activateById(PANEL_ID)));
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && (lab || panel.isVisible)) void watch.hurry();
+    if (document.hidden) return;
+    if (lab || panel.isVisible) void watch.hurry();
+    if (lab) void announcer.hurry();
   });
 
   const draw = (visible: boolean): void =>
@@ -143,8 +144,14 @@ function activate(app: Application, parts: Parts, folder: string): void {
       this.addClass("mlp");
       this.addClass("mlp-lab-side");
       this.title.icon = icon;
-      this.title.caption = t("Jobs");
       this.node.tabIndex = -1;
+      // a landmark, as Lab's own side panels are
+      this.node.setAttribute("role", "region");
+      this.named();
+    }
+    named(): void {
+      this.title.caption = t("Jobs");
+      this.node.setAttribute("aria-label", t("Jobs of MLP Hub"));
     }
     // Lumino calls these
     onActivateRequest(): void {
@@ -279,8 +286,10 @@ function activate(app: Application, parts: Parts, folder: string): void {
     .then((tag) => learn(tag, folder))
     .then(() => {
       spoken();
-      panel.title.caption = t("Jobs");
+      panel.named();
       commands.notifyCommandChanged();
-      if (lab) watch.start();
+      if (!lab) return;
+      watch.start();
+      void announcer.hurry();
     });
 }

@@ -1,11 +1,11 @@
 /** Frame of the pages: the bar at their top with the navigation, and what all of them show. */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useState } from "preact/hooks";
 import { ErrorBox, Empty, Icon, Loading } from "../components/basics";
 import { ApiError, paths, type Client } from "../core/api";
 import { themes as themeWords, type Theme, type Themes } from "../core/theme";
-import type { Session, User } from "../core/wire";
-import { useLoad, useSignUpsChanged } from "../components/hooks";
+import type { JoinRequest, QuotaRequest, Session, User } from "../core/wire";
+import { useCountChanged, useLoad, type Counted } from "../components/hooks";
 import { choose, follow } from "./chosen";
 import { HubProvider } from "./context";
 import { PageHead } from "./form";
@@ -45,19 +45,38 @@ function LogOut({ client }: { client: Client }): JSX.Element {
   );
 }
 
-const SIGN_UPS_EVERY = 20_000;
+const COUNTS_EVERY = 20_000;
 
-/** How many people wait for approval. */
-function SignUps({ client }: { client: Client }): JSX.Element | null {
-  const waiting = useLoad("sign-ups", () => client.list<User>(paths.waiting), SIGN_UPS_EVERY);
-  useSignUpsChanged(() => void waiting.reload());
-  const count = waiting.data?.items.filter((u) => u.new).length ?? 0;
+/** How many wait for an answer of whoever opens this page of the navigation. */
+function Waiting({ of, load, title, what }: { of: Counted; load: () => Promise<number>; title: (count: number) => string; what: string }): JSX.Element | null {
+  const waiting = useLoad(of, load, COUNTS_EVERY);
+  useCountChanged(of, () => void waiting.reload());
+  const count = waiting.data ?? 0;
   return count ? (
-    <span class="mlp-count" title={n("1 sign-up to approve", "{n} sign-ups to approve", count)}>
+    <span class="mlp-count" title={title(count)}>
       {count}
-      <span class="mlp-hidden">{" "}{t("to approve")}</span>
+      <span class="mlp-hidden">{" "}{what}</span>
     </span>
   ) : null;
+}
+
+/** What waits beside an entry of the navigation; most have nothing. */
+function Count({ client, to }: { client: Client; to: string[] }): JSX.Element | null {
+  const [first = "", second = ""] = to;
+  if (first === "tenants") {
+    const load = async (): Promise<number> => (await client.list<JoinRequest>(paths.joins(second))).items.length;
+    return <Waiting of={`joins ${second}`} load={load} title={(count) => n("1 person asks to join", "{n} people ask to join", count)} what={t("ask to join")} />;
+  }
+  if (first !== "admin") return null;
+  if (second === "users") {
+    const load = async (): Promise<number> => (await client.list<User>(paths.waiting)).items.filter((u) => u.new).length;
+    return <Waiting of="sign-ups" load={load} title={(count) => n("1 sign-up to approve", "{n} sign-ups to approve", count)} what={t("to approve")} />;
+  }
+  if (second === "requests") {
+    const load = async (): Promise<number> => (await client.list<QuotaRequest>(paths.openRequests)).items.length;
+    return <Waiting of="quota requests" load={load} title={(count) => n("1 request to answer", "{n} requests to answer", count)} what={t("to answer")} />;
+  }
+  return null;
 }
 
 function ThemeChoice({ themes }: { themes: Themes }): JSX.Element {
@@ -98,7 +117,7 @@ function Nav({ client, session, changed, nav, themes }: { client: Client; sessio
   const item = ({ key, to, text }: (typeof shown)[number]): JSX.Element => (
     <Link key={key} to={href(...to)} cls="mlp-nav-link" current={nav === key}>
       {text}
-      {key === "admin/users" ? <SignUps key={nav} client={client} /> : null}
+      <Count key={nav} client={client} to={to} />
     </Link>
   );
   return (
@@ -134,14 +153,18 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
   useLanguage();
   const [session, setSession] = useState<Session | null>(null);
   const [error, setError] = useState<unknown>(null);
+  const ask = async (fresh: boolean): Promise<void> => {
+    const found = await client.session(fresh);
+    // nothing is shown in another language than the user's
+    await follow(found.language);
+    setSession(found);
+  };
   const load = (fresh = false): void => {
     setError(null);
-    // nothing is shown in another language than the user's
-    client.session(fresh).then(async (found) => {
-      await follow(found.language);
-      setSession(found);
-    }).catch(setError);
+    ask(fresh).catch(setError);
   };
+  // what is shown stays where that fails: the page itself says what is wrong
+  const renew = useCallback(() => ask(true).catch(() => undefined), [client]);
   useEffect(() => load(), [client]);
   const shown = session ? place(parts, session) ?? nothing() : null;
   const address = parts.join("/");
@@ -165,7 +188,7 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
     );
   }
   return (
-    <HubProvider client={client} session={session}>
+    <HubProvider client={client} session={session} renew={renew}>
       <a class="mlp-skip" href="#main">
         {t("Skip to the page")}
       </a>

@@ -1,9 +1,10 @@
 /** Runs over each other: curves with one legend and one zoom; what of parameters, program and environment differs. */
 import type { JSX } from "preact";
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading } from "../components/basics";
 import { onThemeChange, useLoad } from "../components/hooks";
-import { colorOf, Overlay } from "../components/overlay";
+import { colorOf, Overlay, type OverlayRead } from "../components/overlay";
+import { Plot } from "../components/Plot";
 import { paths, type Client } from "../core/api";
 import type { RunCurve } from "../core/compare";
 import type { Range } from "../core/decimate";
@@ -112,7 +113,7 @@ export function ComparePage({ user, runs: asked }: { user: string; runs: string 
               {shown.map((m) => <OverlayBox key={m} runs={found} labels={labels} metric={m} by={by} smooth={Number(smooth)} log={log} range={range} onZoom={setRange} hidden={hidden} lit={lit} />)}
             </div>
           )}
-          <p class="mlp-dim mlp-chart-note">{t("Drag over a chart to zoom in all of them, double-click or Escape shows all again.")}</p>
+          <p class="mlp-dim mlp-chart-note">{t("Drag over a chart to zoom in all of them, double-click or Escape shows all again.")} {t("By keyboard: arrow keys read single values, + and - zoom.")}</p>
           <Differences runs={listed} of={found} labels={labels} />
         </>
       )}
@@ -153,12 +154,11 @@ function OverlayBox({ runs, labels, metric, by, smooth, log, range, onZoom, hidd
   const loaded = useLoad(`curves ${runs.map((of) => `${of.user}/${of.run}`).join()} ${metric} ${by}`, () => curvesOf(client, session.username, runs, by, metric));
   const host = useRef<HTMLDivElement>(null);
   const chart = useRef<Overlay | null>(null);
-  const [read, setRead] = useState<{ values: (number | null)[]; x: number | null }>({ values: [], x: null });
-  const told = useCallback((values: (number | null)[], x: number | null) => setRead({ values, x }), []);
+  const [read, setRead] = useState<OverlayRead>({ values: [], x: null, at: 0, most: 0 });
   useEffect(() => {
     if (!host.current || !loaded.data) return undefined;
     const curves = loaded.data.map((c): RunCurve | null => (hidden.has(named(c.run, several)) ? null : c.curves.find((one) => one.metric === metric) ?? null));
-    const made = new Overlay(host.current, curves, { log, smooth, time: by === "time", group: "mlp-compare" }, onZoom, told);
+    const made = new Overlay(host.current, curves, { log, smooth, time: by === "time", group: "mlp-compare" }, onZoom, setRead);
     chart.current = made;
     made.zoom(range);
     return () => {
@@ -169,17 +169,25 @@ function OverlayBox({ runs, labels, metric, by, smooth, log, range, onZoom, hidd
   useEffect(() => chart.current?.zoom(range), [range]);
   useEffect(() => chart.current?.light(lit), [lit]);
   const none = loaded.data?.every((c) => !c.curves.some((one) => one.metric === metric && one.x.length));
+  const where = read.x === null ? "" : by === "time" ? t("after {span}", { span: elapsed(read.x) }) : `${by === "epoch" ? t("epoch") : t("step")} ${trim(read.x, 4)}`;
   const values = read.values.map((value, i) => ({ value, run: labels[i] ?? "" })).filter((v) => v.value !== null).slice(0, FEW);
   return (
     <figure class="mlp-chart mlp-overlay" data-metric={metric}>
       <figcaption>
         <span class="mlp-chart-name" title={metric}>{metric}</span>
-        <span class="mlp-chart-at">{read.x === null ? "" : by === "time" ? t("after {span}", { span: elapsed(read.x) }) : `${by === "epoch" ? t("epoch") : t("step")} ${trim(read.x, 4)}`}</span>
+        <span class="mlp-chart-at">{where}</span>
       </figcaption>
       {loaded.error ? <ErrorBox error={loaded.error} retry={() => void loaded.reload()} /> : null}
       {!loaded.data && !loaded.error ? <Loading what={t("Loading curves")} lines={3} /> : null}
       {none ? <p class="mlp-dim">{by === "epoch" ? t("None of them reports epochs") : t("No curve of this metric")}</p> : null}
-      <div ref={host} class="mlp-plot" role="img" aria-label={t("Curves of {name} of {n} runs", { name: metric, n: runs.length })} />
+      <Plot
+        box={host}
+        chart={chart}
+        label={t("Curves of {name} of {n} runs", { name: metric, n: runs.length })}
+        at={read.at}
+        most={read.most}
+        text={where ? `${where}: ${values.map((v) => `${v.run} ${show(v.value)}`).join(", ") || t("no values")}` : none ? t("no values") : t("arrow keys read single values, + and - zoom")}
+      />
       {values.length ? <ul class="mlp-legend">{values.map((v) => <li key={v.run}>{v.run} <b>{show(v.value)}</b></li>)}</ul> : null}
     </figure>
   );

@@ -38,12 +38,17 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
   const now = useNow(10_000);
   const found = useLoad(`drain ${node}`, () => client.get<NodeDrainPreview>(paths.nodeDrain(node)), 5000);
   const [reason, setReason] = useState("");
+  const [fault, setFault] = useState("");
   const [evict, setEvict] = useState(false);
   const { run, busy, error } = useRun(async () => {
     close();
     await done();
   });
   const drain = found.data?.drain ?? null;
+  const takeOut = (): void => {
+    if (!reason.trim()) return setFault(t("Say why: owners of what is stopped read it"));
+    void run(() => client.put(paths.nodeAction(node, "drain"), { reason: reason.trim(), evict }), t("{name} takes nothing new", { name: node }));
+  };
   return (
     <Dialog title={drain ? t("Node {name} is out of service", { name: node }) : t("Take {name} out of service?", { name: node })} onClose={close}>
       {found.error ? <ErrorBox error={found.error} /> : null}
@@ -66,7 +71,7 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
       ) : null}
       {found.data && !drain ? (
         <>
-          <Field name="reason" label={t("Why")} value={reason} onInput={setReason} hint={t("Owners of what is stopped read it")} autofocus />
+          <Field name="reason" label={t("Why")} value={reason} onInput={(typed) => { setReason(typed); setFault(""); }} hint={t("Owners of what is stopped read it")} error={fault} autofocus />
           <label class="mlp-inline mlp-drain-evict">
             <input type="checkbox" name="evict" checked={evict} onChange={(e) => setEvict(e.currentTarget.checked)} /> {t("Move away what runs there")}
           </label>
@@ -87,7 +92,7 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
             {t("Put back into service")}
           </button>
         ) : (
-          <button type="button" class="mlp-button mlp-danger" disabled={busy || !found.data || !reason.trim()} onClick={() => void run(() => client.put(paths.nodeAction(node, "drain"), { reason: reason.trim(), evict }), t("{name} takes nothing new", { name: node }))}>
+          <button type="button" class="mlp-button mlp-danger" disabled={busy || !found.data} onClick={takeOut}>
             {t("Take out of service")}
           </button>
         )}

@@ -1,6 +1,6 @@
 /** My own page: who I am here, my tenants, my tokens, my jobs, and the command for my own machine. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { Dialog } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
@@ -15,7 +15,7 @@ import { Field, PageHead } from "./form";
 import { Notifications } from "./Notifications";
 
 const EVERY = 5000;
-const TEAMS_EVERY = 30_000;
+const TEAMS_EVERY = 15_000;
 
 export function MePage(): JSX.Element {
   const { session } = useHub();
@@ -46,9 +46,15 @@ export function MePage(): JSX.Element {
 
 /** Teams that one is not in, and may ask for a place. */
 function OtherTeams({ user }: { user: string }): JSX.Element | null {
-  const { client } = useHub();
+  const { client, renew } = useHub();
   const now = useNow(60_000);
   const found = useLoad(`teams ${user}`, () => client.get<Teams>(paths.teams(user)), TEAMS_EVERY);
+  // a team that one was taken into is no other team any more, and one that one left is: then those above are others too; they may be
+  // already when this page is opened
+  const others = found.data?.teams.map((team) => team.tenant).join();
+  useEffect(() => {
+    if (others !== undefined) void renew();
+  }, [others]);
   const [asking, setAsking] = useState<string | null>(null);
   const [note, setNote] = useState("");
   const { run, busy, error, clear } = useRun(async () => {

@@ -51,7 +51,7 @@ export function Members({ tenant, taken = 0 }: { tenant: string; taken?: number 
     await members.reload();
   });
   const columns: Column<Member>[] = [
-    { title: t("User"), kind: "grow", cell: (m) => m.user },
+    { title: t("User"), kind: "name", cell: (m) => m.user },
     {
       title: t("Role"),
       cell: (m) => m.managed_by || isProgram(m.user) ? roleWord(m.role) : (

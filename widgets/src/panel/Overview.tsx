@@ -9,7 +9,7 @@ import { reasonWords } from "../core/reasons";
 import { reference, replicaName } from "../core/runs";
 import { standing } from "../core/sharing";
 import { waits } from "../core/spans";
-import type { NodeTrouble, Overview, QueueEntry, TeamHolds, WaitingFor } from "../core/wire";
+import type { NodeTrouble, Overview, QueueEntry, QuotaRequest, TeamHolds, WaitingFor } from "../core/wire";
 import { Announcing } from "./Announcing";
 import { href, Link } from "./address";
 import { useHub } from "./context";
@@ -17,11 +17,13 @@ import { PageHead } from "./form";
 import { conditionWord } from "./Nodes";
 
 const EVERY = 5000;
+const REQUESTS_EVERY = 20_000;
 const DIMENSIONS = ["cpu", "gpu", "ram", "rom"] as const;
 
 export function OverviewPage(): JSX.Element {
   const { client } = useHub();
   const found = useLoad("overview", () => client.get<Overview>(paths.overview), EVERY);
+  const requests = useLoad("overview requests", () => client.list<QuotaRequest>(paths.openRequests), REQUESTS_EVERY);
   const now = useNow(1000);
   const all = found.data;
   return (
@@ -31,7 +33,7 @@ export function OverviewPage(): JSX.Element {
       {!all && !found.error ? <Loading what={t("Loading the overview")} lines={6} /> : null}
       {all ? (
         <>
-          <Figures all={all} />
+          <Figures all={all} asked={requests.data?.items.length ?? 0} />
           <Wrong all={all} />
           <Waiting all={all} now={now} />
           <Holding all={all} />
@@ -54,7 +56,7 @@ function Figure({ value, label, to, more }: { value: ComponentChildren; label: s
   );
 }
 
-function Figures({ all }: { all: Overview }): JSX.Element {
+function Figures({ all, asked }: { all: Overview; asked: number }): JSX.Element {
   const queue = href("admin", "queue");
   return (
     <ul class="mlp-figures" aria-label={t("What runs and what waits")}>
@@ -63,6 +65,7 @@ function Figures({ all }: { all: Overview }): JSX.Element {
       <Figure value={all.servers} label={n("notebook server", "notebook servers", all.servers)} to={href("admin", "nodes")} more={all.servers_waiting ? t("{n} waiting", { n: all.servers_waiting }) : ""} />
       <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={all.replicas ? n("1 replica", "{n} replicas", all.replicas) : ""} />
       <Figure value={`${all.nodes_open}/${all.nodes}`} label={t("nodes take work")} to={href("admin", "nodes")} more={all.nodes_up < all.nodes ? t("{n} down", { n: all.nodes - all.nodes_up }) : ""} />
+      {asked ? <Figure value={asked} label={n("request to answer", "requests to answer", asked)} to={href("admin", "requests")} /> : null}
     </ul>
   );
 }

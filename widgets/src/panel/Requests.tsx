@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Empty, ErrorBox, Icon, Loading } from "../components/basics";
 import { Dialog } from "../components/Dialog";
-import { useLoad, useNow } from "../components/hooks";
+import { countChanged, useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago } from "../core/format";
 import { previewLines, toneOf } from "../core/preview";
@@ -27,7 +27,10 @@ export function RequestsPage(): JSX.Element {
       <PageHead title={t("Requests")} sub={found.data ? n("1 request for more quota", "{n} requests for more quota", items.length) : undefined} />
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!found.data ? (found.error ? null : <Loading what={t("Loading requests")} lines={3} />) : items.length ? items.map((one) => <Asked key={one.id} of={one} answer={(verb) => setAnswer({ of: one, verb })} />) : <Empty title={t("Nobody asks for anything")} />}
-      {answer ? <Answering answer={answer} close={() => setAnswer(null)} done={found.reload} /> : null}
+      {answer ? <Answering answer={answer} close={() => setAnswer(null)} done={async () => {
+        countChanged("quota requests");
+        await found.reload();
+      }} /> : null}
     </>
   );
 }

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
-import { useLoad, useNow } from "../components/hooks";
+import { countChanged, useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, clock, ms } from "../core/format";
 import { amountWords, askable, askFieldOf, capLabel, CAPS, capWords, has, label, NOTHING_TYPED, readAsk, readCap, stateWords, tones, type AskField, type CapField } from "../core/team";
@@ -144,7 +144,10 @@ export function Joins({ tenant, open, taken }: { tenant: string; open: boolean; 
   const { client } = useHub();
   const now = useNow(30_000);
   const found = useLoad(`joins ${tenant}`, () => client.list<JoinRequest>(paths.joins(tenant)), EVERY);
-  const { run, busy, error } = useRun(found.reload);
+  const { run, busy, error } = useRun(async () => {
+    countChanged(`joins ${tenant}`);
+    await found.reload();
+  });
   const items = found.data?.items ?? [];
   if (!open && !items.length && !found.error) return null;
   const columns: Column<JoinRequest>[] = [

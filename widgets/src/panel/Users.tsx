@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../components/basics";
 import { Confirm, Dialog } from "../components/Dialog";
-import { signUpsChanged, useLoad, useSettled } from "../components/hooks";
+import { countChanged, useLoad, useSettled } from "../components/hooks";
 import { paths, type Page } from "../core/api";
 import type { Member, Tenant, User } from "../core/wire";
 import { useHub, useRun } from "./context";
@@ -45,7 +45,7 @@ export function UsersPage(): JSX.Element {
   const { run, busy, error, clear } = useRun(async () => {
     setAsking(null);
     setApproving(false);
-    signUpsChanged();
+    countChanged("sign-ups");
     await Promise.all([users.reload(), signUps.reload()]);
   });
   // one after another: each is somebody's, and who fails stays in the list with the others behind

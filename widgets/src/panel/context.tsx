@@ -7,6 +7,8 @@ import type { Session } from "../core/wire";
 export interface Hub {
   client: Client;
   session: Session;
+  /** Ask anew who is logged in, because it has changed what that may see: teams one is in, or leads. */
+  renew: () => Promise<void>;
   /** A short line that something was done; goes away by itself. */
   say: (text: string) => void;
   /** A dialog that stays also when what it was opened from goes away, as the row of a job that ends. */
@@ -44,9 +46,10 @@ export function useRun(done: () => Promise<void>): { run: (work: () => Promise<u
 
 const SHOWN_MS = 5000;
 
-export function HubProvider({ client, session, children }: {
+export function HubProvider({ client, session, renew, children }: {
   client: Client;
   session: Session;
+  renew: () => Promise<void>;
   children: ComponentChildren;
 }): JSX.Element {
   const [toasts, setToasts] = useState<{ id: number; text: string }[]>([]);
@@ -62,7 +65,7 @@ export function HubProvider({ client, session, children }: {
     addEventListener("popstate", gone);
     return () => removeEventListener("popstate", gone);
   }, []);
-  const hub = useMemo(() => ({ client, session, say, show }), [client, session, say]);
+  const hub = useMemo(() => ({ client, session, renew, say, show }), [client, session, renew, say]);
   return (
     <Context.Provider value={hub}>
       {children}
