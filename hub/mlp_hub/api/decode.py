@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec.inspect import LiteralType
 
 from mlp_api.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
 from mlp_api.datasets import DATASET_PATTERN, ONCE_PATTERN
@@ -33,6 +34,8 @@ from mlp_language.message import Message, msg, verbatim
 
 SHOWN = 60
 """Safety: characters of a bad value that are repeated in the answer: a long one does not come back whole."""
+MOST_CHOICES = 20
+"""Tuning: values that a field takes, up to which an answer names them all: what a reader can take in."""
 JSON_DEPTH = 32
 """Safety: levels that a body may be nested: bounds the stack that reading it takes."""
 READ_BEFORE = frozenset({"_xsrf", "zone", "language"})
@@ -179,12 +182,39 @@ def _known(names: Iterable[str]) -> Message:
 
 
 def _choices(kind: Any, path: str) -> list[str]:
-    """Return the words that a field takes, of a field that takes only some."""
-    for item in msgspec.structs.fields(kind):
-        if item.encode_name == path.lstrip("."):
-            info = msgspec.inspect.type_info(item.type)
-            parts = info.types if isinstance(info, msgspec.inspect.UnionType) else (info,)
-            return [str(v) for p in parts if isinstance(p, msgspec.inspect.LiteralType) for v in p.values]
+    """Return the words that a field takes, of a field that takes only some, and few enough to be read."""
+    found = [msgspec.inspect.type_info(kind)]
+    for name, index, _ in _STEP.findall(path):
+        found = [within for info in found for part in _parts(info) for within in _within(part, name, index)]
+    words = [
+        str(v)
+        for info in found
+        for part in _parts(info)
+        if isinstance(part, LiteralType)
+        for v in part.values
+    ]
+    return words if len(words) <= MOST_CHOICES else []
+
+
+def _parts(info: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    """Return the types of which a value may have any, without what is noted about them."""
+    plain = _plain(info)
+    if isinstance(plain, msgspec.inspect.UnionType):
+        return [part for one in plain.types for part in _parts(one)]
+    return [plain]
+
+
+def _within(info: msgspec.inspect.Type, name: str, index: str) -> list[msgspec.inspect.Type]:
+    """Return the types that a value of this type has at a step of a path: in a field, at an index, or under any key."""
+    match info:
+        case msgspec.inspect.StructType() if name:
+            return [field.type for field in info.fields if field.encode_name == name]
+        case msgspec.inspect.TupleType() if index and int(index) < len(info.item_types):
+            return [info.item_types[int(index)]]
+        case msgspec.inspect.CollectionType() if index:
+            return [info.item_type]
+        case msgspec.inspect.DictType() if not name and not index:
+            return [info.value_type]
     return []
 
 

@@ -70,14 +70,31 @@ RAW: Mapping[str, Mapping[str, str]] = {
     "page.html": {
         '<html lang="en">': '<html lang="{{ language }}">',
         "modal('Error', btn_label='OK')": "modal(_('Error'), btn_label=_('OK'))",
+        'id="logout"\n                           role="button"': 'id="logout"',
+        'id="login"\n                           role="button"': 'id="login"',
     },
     "spawn.html": {"Error: {{ error_message }}": "{{ error_message }}"},
-    "login.html": {"{{ login_error }}": "{{ _(login_error) }}"},
+    "login.html": {
+        "{{ login_error }}": "{{ _(login_error) }}",
+        '<a role="button"\n               class="btn btn-jupyter': '<a class="btn btn-jupyter',
+    },
+    "stop_pending.html": {'<a role="button" id="refresh"': '<a id="refresh"'},
     "error.html": {"{{ status_message }}": "{{ _(status_message) }}", "{{ message }}": "{{ _(message) }}"},
     "home.html": {
         "{% if not default_server.active %}Start{% endif %}\n          My Server": (
             '{{ _("My Server") if default_server.active else _("Start My Server") }}'
-        )
+        ),
+        # a link that leads nowhere is passed over by Tab
+        '<a id="stop"\n   role="button"\n   class="btn btn-lg btn-danger">Stop My Server</a>': (
+            '<button type="button" id="stop" class="btn btn-lg btn-danger">Stop My Server</button>'
+        ),
+        '<a role="button"\n                   {# stop is available': (
+            '<button type="button"\n                   {# stop is available'
+        ),
+        'id="stop-{{ spawner.name }}">stop</a>': 'id="stop-{{ spawner.name }}">stop</button>',
+        # and one that says to be a button has to do what Space does to buttons
+        'id="start"\n           role="button"': 'id="start"',
+        '<a role="button"\n                   class="start-server': '<a class="start-server',
     },
     "not_running.html": {
         "The latest attempt to start your server {{ server_name }} has failed.": (
@@ -87,6 +104,7 @@ RAW: Mapping[str, Mapping[str, str]] = {
             '{{ _("Your server {name} is not running.", name=server_name) }}'
         ),
         "Server {{ server_name }}": "{{ server_name }}",
+        'id="start"\n             role="button"': 'id="start"',
     },
 }
 """What stands for itself in the source of a template, and its replacement."""

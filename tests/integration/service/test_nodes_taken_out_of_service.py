@@ -58,7 +58,14 @@ def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(tmp_pat
         await rig.submit("later", sim=LONG)
         await waits(rig, "later")
         why = await rig.platform.jobs.why(SYSTEM, "ann", "later")
-        assert "drained by an administrator" in str([f.who for r in why.reasons for f in r.facts])
+        assert "drained by an administrator (n1)" in str([f.who for r in why.reasons for f in r.facts])
+        assert str(why.reasons[0].message).endswith("Starts once node n1 is back.")
+        because = "node n1 is drained by an administrator: it can start once that is back in service"
+        assert str(why.expected_because) == because, "no end of the job that runs there helps"
+        await rig.platform.forecasts.expected([job.uid for job in rig.platform.board.jobs.values()])
+        [waiting] = [e for e in await rig.platform.cluster_queue.entries(None) if e.name == "later"]
+        assert str(waiting.expected_because) == because
+        assert "a new kernel" not in str((why, waiting)), "the reason is for owners of what is stopped"
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         back = await rig.platform.drains.give_back("n1", "admin")
         assert back.drain is None

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import pytest
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 from sqlalchemy import text
 
+from mlp_api.types import TenantCreate
 from mlp_hub.api import decode
 from mlp_hub.api.auth import Authenticator, Credential, TooMany, Unauthorized
 from mlp_hub.api.limits import Limiter, Rate
@@ -305,6 +306,40 @@ def test_no_query_whatever_does_more_than_be_refused(text: str) -> None:
 def test_no_body_whatever_does_more_than_be_refused(raw: bytes) -> None:
     with contextlib.suppress(Refused):
         decode.body(raw, Query)
+
+
+MANY = Literal[tuple(str(n) for n in range(decode.MOST_CHOICES + 1))]  # type: ignore[valid-type]
+
+
+class Choosing(Struct):
+    """Fields that take some words only, as deep as bodies have them."""
+
+    noted: Annotated[Literal["closed", "asked"], Meta(description="who may")] = "closed"
+    listed: tuple[Annotated[Literal["a", "b"], Meta(description="x")], ...] = ()
+    within: list[Choosing] | None = None
+    named: dict[str, Choosing] | None = None
+    many: MANY = "0"  # type: ignore[valid-type]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ('{"noted": "requests"}', "noted is 'requests'; it must be one of asked, closed"),
+        ('{"listed": ["a", "c"]}', "listed[1] is 'c'; it must be one of a, b"),
+        ('{"within": [{"noted": "x"}]}', "within[0].noted is 'x'; it must be one of asked, closed"),
+        ('{"named": {"k": {"noted": "x"}}}', "named[...].noted is wrong; it must be one of asked, closed"),
+        ('{"many": "x"}', "many is 'x'; it must be one of the values that the documentation lists"),
+    ],
+)
+def test_a_field_that_takes_a_few_words_names_them(raw: str, said: str) -> None:
+    with pytest.raises(Refused) as refused:
+        decode.body(raw.encode(), Choosing)
+    assert str(refused.value.message) == said
+
+
+def test_whatever_takes_some_words_names_them_to_who_makes_a_team() -> None:
+    with pytest.raises(Refused, match=r"joining is 'requests'; it must be one of asked, closed"):
+        decode.body(b'{"name": "red", "joining": "requests"}', TenantCreate)
 
 
 @given(st.text(max_size=5000))

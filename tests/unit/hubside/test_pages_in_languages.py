@@ -36,6 +36,20 @@ def test_every_template_still_compiles(name: str) -> None:
     env.get_template(name)
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in _templates().glob("*.html")))
+def test_whatever_is_pressed_is_a_button_and_whatever_leads_somewhere_a_link(name: str) -> None:
+    loader = jinja2.FileSystemLoader(_templates())
+    env = jinja2.Environment(loader=loader, autoescape=True, extensions=[language.Translated])
+    source = env.extensions[language.Translated.identifier].preprocess(
+        (_templates() / name).read_text(), name, name
+    )
+    links = re.findall(r"<a\b[^>]*>", source)
+    assert [link for link in links if "href" not in link] == [], "Tab passes it over"
+    # Bootstrap has the links that open menus do what Space does
+    pretend = [link for link in links if 'role="button"' in link and "data-bs-toggle" not in link]
+    assert pretend == [], "Space does nothing there"
+
+
 def test_texts_are_asked_for_when_the_page_is_made() -> None:
     loader = jinja2.DictLoader({})
     env = jinja2.Environment(loader=loader, autoescape=True, extensions=[language.Translated])

@@ -104,6 +104,9 @@ def scenes() -> Iterator[Verdict]:
     )
     yield from verdicts(replace(together, running=(held(1), runs(job("other"), "m", since=NOW)))).values()
     yield from verdicts(snapshot(job("a"), nodes=(node(up=False, wrong=("Cordoned",)),))).values()
+    out = [node(name, up=False, wrong=("Drained",)) for name in ("n1", "n2")]
+    yield from verdicts(snapshot(job("a"), nodes=(out[0],))).values()
+    yield from verdicts(snapshot(job("a"), nodes=tuple(out))).values()
     absent = node("a100+1", gpu=1, gpu_kind="a100", up=False, wrong=("Absent",), labels={GROUP: "a100"})
     yield from verdicts(snapshot(job("a", gpu=1), nodes=(node(), absent))).values()
     yield from verdicts(snapshot(job("a", tenant="green"))).values()

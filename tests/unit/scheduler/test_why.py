@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,14 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.scheduler.assign.feasible import check_possible
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.smaller_request import Tries
-from mlp_hub.scheduler.forecast.why import NEVER, explain, explain_planned, no_time_limit, offered
+from mlp_hub.scheduler.forecast.why import (
+    NEVER,
+    NOT_HELD_BY_JOBS,
+    explain,
+    explain_planned,
+    no_time_limit,
+    offered,
+)
 from mlp_hub.scheduler.model.types import CapacityWindow, Node, PendingWorkload, Snapshot, Wait, Why
 from mlp_hub.scheduler.nodes.states import GROUP, Shut
 from mlp_hub.scheduler.reasons.quota import FactCache
@@ -423,3 +431,51 @@ def test_where_an_open_node_could_hold_it_no_group_has_to_grow() -> None:
     more = node("g+1", up=False, wrong=("Absent",), labels={GROUP: "g"})
     why = explain(snapshot(job("a", workers=2, cpu=3), nodes=(node(), more)), "a", 0.0)
     assert str(why.reasons[0].headline) == "Needs 2 ranks at once, 1 fit now. Starts when others end."
+
+
+def drained(name: str, **more: Any) -> Node:
+    return node(name, up=False, wrong=("Drained",), **more)
+
+
+def test_where_the_only_node_is_drained_it_waits_for_that_and_for_no_jobs_end() -> None:
+    stays = runs(job("drainme", user="ann"), "n1")
+    why = explain(snapshot(job("a"), nodes=(drained("n1"),), running=(stays,)), "a", 0.0)
+    (verdict,) = why.reasons
+    said = "Needs 1 rank at once, 0 fit now. Starts once node n1 is back."
+    assert str(verdict.headline) == said
+    assert who(verdict, "shut") == "1 node drained by an administrator (n1)"
+    assert (
+        str(next(f.value for f in verdict.facts if f.name == "free_on"))
+        == "no node of that kind takes new work"
+    )
+    because = "node n1 is drained by an administrator: it can start once that is back in service"
+    assert (why.expected_start, str(why.expected_because), str(why.sure_because)) == (None, because, because)
+
+
+def test_a_drained_node_is_waited_for_beside_open_ones_that_are_too_small() -> None:
+    nodes = (node("small", cpu=1), drained("d2"), drained("d1"), drained("blues", taints=("tenant=blue",)))
+    busy = runs(job("busy"), "small")
+    why = explain(snapshot(job("a", workers=6), nodes=nodes, running=(busy,)), "a", 0.0)
+    assert str(why.reasons[0].headline).endswith("Starts once drained nodes are back.")
+    assert named(why.expected_because) == []
+    assert str(why.expected_because).startswith("nodes d1 and d2 are drained by an administrator")
+
+
+def test_a_drained_node_that_is_not_needed_or_would_not_help_is_not_waited_for() -> None:
+    busy = runs(job("busy", workers=4), *["open"] * 4)
+    enough = snapshot(job("a"), nodes=(node("open"), drained("d")), running=(busy,))
+    why = explain(enough, "a", 0.0)
+    assert why.expected_because == no_time_limit([job_ref("busy")])
+    assert str(why.reasons[0].headline).endswith("Starts when others end.")
+    nodes = (node("open"), drained("d", cpu=1), node("big", cpu=16, up=False, wrong=("Cordoned",)))
+    vain = explain(snapshot(job("b", cpu=8), nodes=nodes, running=(busy,)), "b", 0.0)
+    assert vain.expected_because == NOT_HELD_BY_JOBS
+
+
+def test_a_node_that_is_back_is_drained_no_more_also_for_forks() -> None:
+    core = planned(snapshot(job("a"), nodes=(drained("n1"), drained("n2"))))
+    demand = core.state.waiting["a"].cls.demand
+    core.fork().set_nodes((node("n1"),), ("n2",))
+    assert core.state.index.drained(demand) == ["n1", "n2"]
+    core.set_nodes((node("n1"),), ("n2",))
+    assert core.state.index.drained(demand) == []

@@ -20,7 +20,10 @@ from mlp_hub.scheduler.model.types import (
     Wait,
     Why,
 )
+from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.reasons.quota import held_for_good, window
+from mlp_hub.scheduler.reasons.verdicts import must_return
+from mlp_hub.scheduler.workloads.pending import JobClass
 from mlp_language.message import NOTHING, Arg, JobRef, Message, Span, TenantRef, msg, msgs, some
 
 MOST_TRYING = 60_000
@@ -32,6 +35,9 @@ MOST_EFFORT = 60_000
 
 
 NEVER = msg("it can never start under this quota")
+NOT_HELD_BY_JOBS = msg(
+    "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
+)
 
 Expected = tuple[float | None, Message]
 
@@ -158,7 +164,21 @@ def _in_vain(core: Core, uid: str) -> Message | None:
     if is_too_large(state.quotas, entry.cls):
         return NEVER
     held = held_for_good(state, entry)
-    return None if held is None else held.because
+    return _shut_out(state.index, entry.cls) if held is None else held.because
+
+
+def _shut_out(index: NodeIndex, cls: JobClass) -> Message | None:
+    """Say that it waits for nodes that take nothing new, where no end of a job on the others makes room for it."""
+    if back := must_return(index, cls):
+        return msgs(
+            "node {nodes} is drained by an administrator: it can start once that is back in service",
+            "nodes {nodes} are drained by an administrator: it can start once enough of them are back in service",
+            n=len(back),
+            nodes=some(back),
+        )
+    if index.shut(cls.demand) and not index.could_hold(cls.demand, cls.ranks_min):
+        return NOT_HELD_BY_JOBS
+    return None
 
 
 def _because(core: Core, ahead: Forecast, uid: str) -> Message:
@@ -196,9 +216,7 @@ def _named(jobs: list[PendingWorkload]) -> tuple[Arg, ...]:
 def _cannot_tell(running: list[AdmittedWorkload], now: float) -> Message:
     endless = [r.job.ref for r in running if expected_end(r, now) is None]
     if not endless:
-        return msg(
-            "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
-        )
+        return NOT_HELD_BY_JOBS
     return no_time_limit(endless)
 
 

@@ -21,6 +21,7 @@ from mlp_hub.scheduler.nodes.persistent_dict import Layered
 from mlp_hub.scheduler.nodes.placement import place
 from mlp_hub.scheduler.nodes.slots import Slots
 from mlp_hub.scheduler.nodes.states import (
+    DRAINED,
     RULES,
     Ask,
     Catalog,
@@ -66,6 +67,7 @@ class NodeIndex(Slots):
         self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
         self._views = Views()
         self._shut: dict[tuple[Shut, str | None], int] = {}  # nodes that take nothing, by kind of GPU too
+        self._drained: dict[str, NodeClass] = {}  # nodes that an administrator took out of service
         self._absent: dict[str, Layered[str, Record]] = {}  # nodes that could be added, by their group
         self._kinds: tuple[str, ...] | None = None  # of GPUs; None: to be looked up
         # what was asked since the last change; a fork shares these answers until either changes
@@ -184,6 +186,11 @@ class NodeIndex(Slots):
             if kinds is None or kind in kinds:
                 found[why] = found.get(why, 0) + n
         return found
+
+    def drained(self, demand: Demand) -> list[str]:
+        """Name the nodes that may host the demand once an administrator puts them back into service."""
+        ask = self.catalog.ask(demand)
+        return sorted(name for name, cls in self._drained.items() if ask.suits(cls))
 
     def could_grow(self, demand: Demand) -> str | None:
         """Return a group by whose next node a rank of the demand would fit, where no node that is open could ever hold one."""
@@ -310,6 +317,7 @@ class NodeIndex(Slots):
             _free={cls: free[:] for cls, free in self._free.items()},
             _views=self._views.fork(),
             _shut=dict(self._shut),
+            _drained=dict(self._drained),
             _absent={group: nodes.fork() for group, nodes in self._absent.items()},
         )
         return other
@@ -436,6 +444,10 @@ class NodeIndex(Slots):
         if record is None or why is None:
             return
         key = (why, record.cls.kind if record.cls.gpu else None)
+        if why.why == DRAINED and sign > 0:
+            self._drained[record.node.name] = record.cls
+        elif why.why == DRAINED:
+            del self._drained[record.node.name]
         if why.group is not None:
             nodes = self._absent.setdefault(why.group, Layered())
             if sign > 0:

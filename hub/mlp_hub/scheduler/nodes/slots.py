@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from mlp_hub.scheduler.model.demand import Demand
-from mlp_hub.scheduler.nodes.node import Record
+from mlp_hub.scheduler.nodes.node import Record, record_of
 from mlp_hub.scheduler.nodes.persistent_dict import Layered
 from mlp_hub.scheduler.nodes.placement import NODE, domain_label
 from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeState, slots_of
@@ -45,6 +46,21 @@ class Slots:
         if known is None:
             known = self._fitting[demand, topology] = self._count_slots(demand, topology)
         return known
+
+    def could_hold(self, demand: Demand, ranks: int, besides: Collection[str] = ()) -> bool:
+        """Whether so many ranks would fit once all jobs have ended: on the nodes that are open, and on these `besides`.
+
+        It is counted until they do. What holders other than jobs have stays theirs; domains are not looked at.
+        """
+        ask, found = self.catalog.ask(demand), 0
+        for record in self._records.values():
+            if not record.node.up and record.node.name not in besides:
+                continue
+            empty = record_of(self.catalog, record.number, replace(record.node, up=True))
+            found += 0 if empty.state is None else slots_of(empty.state, ask)
+            if found >= ranks:
+                return True
+        return False
 
     def has_slots(self, demand: Demand, ranks: int, topology: str | None = None) -> bool:
         """Whether `total_slots` is as many as that, without counting on once it is."""

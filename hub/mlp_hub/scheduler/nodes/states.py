@@ -25,6 +25,8 @@ TENANT_TAINT = "tenant="
 
 ABSENT = "Absent"
 """Contract: what is wrong with a node that is not there but could be added."""
+DRAINED = "Drained"
+"""Contract: what is wrong with a node that an administrator took out of service."""
 GROUP = "mlp-hub/node-group"
 """Contract: label of such a node: the group that could grow."""
 DOWN = "NotReady"

@@ -16,8 +16,9 @@ from mlp_hub.scheduler.fairness.members import Places
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.model.resources import limits_of, resources_of
 from mlp_hub.scheduler.model.types import CapacityWindow, PendingWorkload, Verdict, Wait
+from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.placement import domain_label
-from mlp_hub.scheduler.nodes.states import Shut
+from mlp_hub.scheduler.nodes.states import DRAINED, Shut
 from mlp_hub.scheduler.preemption.choice import Right
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.scheduler.reasons.quota import FactCache, can_never_start, waits_for_quota, window
@@ -152,6 +153,13 @@ def waits_for_nodes(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
     shut = _shut(state, cls.demand)
     if shut and not nodes:
         way = msg("Starts when a node is open.")
+    if back := must_return(state.index, cls):
+        way = msgs(
+            "Starts once node {node} is back.",
+            "Starts once drained nodes are back.",
+            n=len(back),
+            node=back[0],
+        )
     if shut and not fitting and (group := state.index.could_grow(cls.demand)):
         way = msg("Group {group} must grow.", group=group)
     facts += [_each(job), Fact("nodes", nodes), *shut]
@@ -170,14 +178,26 @@ def waits_for_nodes(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
     return Verdict(Reason.WAITING_FOR_RESOURCES, headline, (*facts, free_on, *more), blockers)
 
 
+def must_return(index: NodeIndex, cls: JobClass) -> list[str]:
+    """Name the drained nodes without which a class never has its room, whoever ends; empty: ends alone may do."""
+    drained = index.drained(cls.demand)
+    if not drained or index.could_hold(cls.demand, cls.ranks_min):
+        return []
+    return drained if index.could_hold(cls.demand, cls.ranks_min, drained) else []
+
+
 def _shut(state: ClusterState, demand: Demand) -> tuple[Fact, ...]:
     """Say how many nodes that it could have had take nothing new, and why."""
     found = state.index.shut(demand)
     if not found:
         return ()
     most = sorted(found.items(), key=lambda one: (-one[1], one[0]))
+    drained = state.index.drained(demand)
     parts = [
-        msgs("{n} node {why}", "{n} nodes {why}", n=n, why=_why_shut(why)) for why, n in most[:MOST_GROUPS]
+        msgs(
+            "{n} node {why}", "{n} nodes {why}", n=n, why=_why_shut(why, drained if n == len(drained) else ())
+        )
+        for why, n in most[:MOST_GROUPS]
     ]
     return (Fact("shut", sum(found.values()), who=some(parts, len(found))),)
 
@@ -185,14 +205,17 @@ def _shut(state: ClusterState, demand: Demand) -> tuple[Fact, ...]:
 _WRONG = {
     "NotReady": msg("not ready"),
     "Cordoned": msg("cordoned"),
-    "Drained": msg("drained by an administrator"),
+    DRAINED: msg("drained by an administrator"),
     "MemoryPressure": msg("short of memory"),
     "DiskPressure": msg("short of disk"),
     "PIDPressure": msg("short of process ids"),
 }
 
 
-def _why_shut(shut: Shut) -> Message:
+def _why_shut(shut: Shut, drained: Sequence[str]) -> Message:
+    """Say it of some nodes; `drained`: these are all that are, unless some of those are another team's."""
+    if shut.why == DRAINED and drained:
+        return msg("drained by an administrator ({nodes})", nodes=some(drained))
     if shut.group is not None:
         return msg("of group {group} that could be added", group=shut.group)
     return _WRONG.get(shut.why) or msg("tainted {taint}", taint=shut.why)
@@ -314,14 +337,14 @@ def _free_by_node(state: ClusterState, demand: Demand, dimensions: tuple[str, ..
             parts.append(msg("{node}: {free}", node=first, free=left))
         else:
             parts.append(msg("{n} nodes: {free} each", n=n, free=left))
-    return some(parts, len(ordered)) or msg("no node of that kind is up")
+    return some(parts, len(ordered)) or msg("no node of that kind takes new work")
 
 
 def _free_of_many(state: ClusterState, entry: Entry) -> Arg:
     """Say it for a large cluster: on how many nodes how many ranks would fit, and what is free in all."""
     free, nodes = state.index.free_for(entry.cls.demand)
     if not nodes:
-        return msg("no node of that kind is up")
+        return msg("no node of that kind takes new work")
     asked = Resources(**{d: max(getattr(free, d), 0) for d, need in entry.job.per_worker.items() if need})
     by_slots = sorted(state.index.nodes_by_slots(entry.cls.demand).items())
     parts: list[Arg] = [
