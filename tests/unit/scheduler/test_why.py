@@ -476,6 +476,21 @@ def test_a_node_that_is_back_is_drained_no_more_also_for_forks() -> None:
     core = planned(snapshot(job("a"), nodes=(drained("n1"), drained("n2"))))
     demand = core.state.waiting["a"].cls.demand
     core.fork().set_nodes((node("n1"),), ("n2",))
-    assert core.state.index.drained(demand) == ["n1", "n2"]
+    assert core.state.index.drained(demand) == ("n1", "n2")
     core.set_nodes((node("n1"),), ("n2",))
-    assert core.state.index.drained(demand) == []
+    assert core.state.index.drained(demand) == ()
+
+
+def test_what_an_empty_cluster_could_hold_follows_its_nodes_not_its_jobs_and_not_those_of_forks() -> None:
+    core = planned(snapshot(job("a", workers=9), nodes=(node("open"), drained("d"))))
+    demand, index = core.state.waiting["a"].cls.demand, core.state.index
+    each = next(n for n in range(1, 99) if not index.could_hold(demand, n + 1))
+    assert index.could_hold(demand, 2 * each, drained=True)
+    core.start(runs(job("busy"), "open"))
+    assert index.could_hold(demand, each)
+    fork = core.fork()
+    fork.set_nodes((node("d"), node("more")))
+    assert fork.state.index.could_hold(demand, 3 * each)
+    assert not index.could_hold(demand, each + 1)
+    core.set_nodes((), ("d",))
+    assert not index.could_hold(demand, each + 1, drained=True)

@@ -73,6 +73,10 @@ class NodeIndex(Slots):
         # what was asked since the last change; a fork shares these answers until either changes
         self._fitting: dict[tuple[Demand, str | None], int] = {}
         self._places: dict[tuple[Demand, int, str | None, str], tuple[str, ...] | None] = {}
+        # and since the last change of a node itself, whatever jobs hold
+        self._empty: dict[NodeState, list[int]] | None = None
+        self._emptied: dict[Demand, tuple[int, int]] = {}
+        self._returning: dict[Demand, tuple[str, ...]] = {}
         self.vectors: dict[tuple[Demand, tuple[str, ...]], Vector] = {}  # kept by `assign.fit`
         for node in nodes:
             self.add(node)
@@ -187,10 +191,16 @@ class NodeIndex(Slots):
                 found[why] = found.get(why, 0) + n
         return found
 
-    def drained(self, demand: Demand) -> list[str]:
+    def drained(self, demand: Demand) -> tuple[str, ...]:
         """Name the nodes that may host the demand once an administrator puts them back into service."""
-        ask = self.catalog.ask(demand)
-        return sorted(name for name, cls in self._drained.items() if ask.suits(cls))
+        if not self._drained:
+            return ()
+        known = self._returning.get(demand)
+        if known is None:
+            ask = self.catalog.ask(demand)
+            known = tuple(sorted(name for name, cls in self._drained.items() if ask.suits(cls)))
+            self._returning[demand] = known
+        return known
 
     def could_grow(self, demand: Demand) -> str | None:
         """Return a group by whose next node a rank of the demand would fit, where no node that is open could ever hold one."""
@@ -394,6 +404,7 @@ class NodeIndex(Slots):
 
     def _changed(self, old: Record | None, new: Record | None) -> None:
         if old is None or new is None or old.node is not new.node:
+            self._empty, self._emptied, self._returning = None, {}, {}  # new ones: forks go on with the old
             self._count_shut(old, -1)
             self._count_shut(new, 1)
         before = None if old is None else old.state

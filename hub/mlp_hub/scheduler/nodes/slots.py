@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.nodes.node import Record, record_of
 from mlp_hub.scheduler.nodes.persistent_dict import Layered
 from mlp_hub.scheduler.nodes.placement import NODE, domain_label
-from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeState, slots_of
+from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeClass, NodeState, slots_of
 from mlp_hub.scheduler.nodes.views import Domains, Totals, Views
 
 FEW_STATES = 32
@@ -27,6 +27,9 @@ class Slots:
     _members: dict[NodeState, list[int]]
     _views: Views
     _fitting: dict[tuple[Demand, str | None], int]
+    _drained: dict[str, NodeClass]
+    _empty: dict[NodeState, list[int]] | None
+    _emptied: dict[Demand, tuple[int, int]]
 
     def slots(self, name: str, demand: Demand) -> int:
         """Count the ranks of this demand that fit on the node now."""
@@ -47,20 +50,30 @@ class Slots:
             known = self._fitting[demand, topology] = self._count_slots(demand, topology)
         return known
 
-    def could_hold(self, demand: Demand, ranks: int, besides: Collection[str] = ()) -> bool:
-        """Whether so many ranks would fit once all jobs have ended: on the nodes that are open, and on these `besides`.
+    def could_hold(self, demand: Demand, ranks: int, *, drained: bool = False) -> bool:
+        """Whether so many ranks would fit once all jobs have ended: on the nodes that are open, and with `drained` on those too.
 
-        It is counted until they do. What holders other than jobs have stays theirs; domains are not looked at.
+        What holders other than jobs have stays theirs; domains are not looked at.
         """
-        ask, found = self.catalog.ask(demand), 0
-        for record in self._records.values():
-            if not record.node.up and record.node.name not in besides:
-                continue
-            empty = record_of(self.catalog, record.number, replace(record.node, up=True))
-            found += 0 if empty.state is None else slots_of(empty.state, ask)
-            if found >= ranks:
-                return True
-        return False
+        known = self._emptied.get(demand)
+        if known is None:
+            ask = self.catalog.ask(demand)
+            slots = [(slots_of(state, ask), n) for state, n in self._empty_states().items()]
+            known = sum(each * n[0] for each, n in slots), sum(each * n[1] for each, n in slots)
+            self._emptied[demand] = known
+        return known[0] + drained * known[1] >= ranks
+
+    def _empty_states(self) -> dict[NodeState, list[int]]:
+        """Return how nodes would stand once all jobs have ended, and how many of those are open, and drained."""
+        if self._empty is None:
+            self._empty = {}
+            for record in self._records.values():
+                if not record.node.up and record.node.name not in self._drained:
+                    continue
+                state = record_of(self.catalog, record.number, replace(record.node, up=True)).state
+                if state is not None:
+                    self._empty.setdefault(state, [0, 0])[not record.node.up] += 1
+        return self._empty
 
     def has_slots(self, demand: Demand, ranks: int, topology: str | None = None) -> bool:
         """Whether `total_slots` is as many as that, without counting on once it is."""

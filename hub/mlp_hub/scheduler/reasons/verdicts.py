@@ -178,12 +178,12 @@ def waits_for_nodes(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
     return Verdict(Reason.WAITING_FOR_RESOURCES, headline, (*facts, free_on, *more), blockers)
 
 
-def must_return(index: NodeIndex, cls: JobClass) -> list[str]:
+def must_return(index: NodeIndex, cls: JobClass) -> tuple[str, ...]:
     """Name the drained nodes without which a class never has its room, whoever ends; empty: ends alone may do."""
     drained = index.drained(cls.demand)
     if not drained or index.could_hold(cls.demand, cls.ranks_min):
-        return []
-    return drained if index.could_hold(cls.demand, cls.ranks_min, drained) else []
+        return ()
+    return drained if index.could_hold(cls.demand, cls.ranks_min, drained=True) else ()
 
 
 def _shut(state: ClusterState, demand: Demand) -> tuple[Fact, ...]:
