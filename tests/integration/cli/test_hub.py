@@ -269,7 +269,7 @@ def test_user_add_without_a_password_makes_one_up(hub: LiveHub) -> None:
         (["Über"], "long enough", "Über was not made"),
         (["frida"], "short", "it needs at least 8"),
         (["frida"], "", "password on standard input is empty"),
-        (["frida", "--tenant", "none-such"], "long enough", "no tenant none-such"),
+        (["frida", "--tenant", "none-such"], "long enough", "no team none-such"),
         (["admin"], "long enough", "admin"),
     ],
 )
