@@ -93,10 +93,11 @@ class TokenUse(Response):
 
 
 class LoginStanding(Request):
-    """How somebody stands at the login's provider, said by the hub that asked it.
+    """How somebody stands at the login's provider, reported by the hub that asked it.
 
     `groups` are theirs now; `left_out` says which are not taken, and why. `ended`: their account was taken away there
-    (`disabled`), or only that login ended (`session`): then groups are as they were last known.
+    (`disabled`), or only that login ended (`session`): then groups are as they were last known. `tokens`: how many of
+    theirs ended because the account was taken away just now. `admin`: a group made them a platform admin just now, or no longer.
     """
 
     groups: Annotated[list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=1000)] = (
@@ -106,12 +107,18 @@ class LoginStanding(Request):
         default_factory=list
     )
     ended: Literal["", "disabled", "session"] = ""
+    tokens: Annotated[int, Meta(ge=0)] | None = None
+    admin: bool | None = None
 
 
 class ProviderStanding(Request):
-    """Whether the login's provider answers, said by the hub that asks it."""
+    """Whether the login's provider answers, reported by the hub that asks it.
+
+    `refuses`: the provider's words where it answers and does not accept this hub, so that logins fail.
+    """
 
     away: bool
+    refuses: Annotated[str, Meta(max_length=1000)] = ""
 
 
 class PasswordReset(Request):

@@ -169,12 +169,12 @@ class ServiceClient:
             return []  # the page is shown all the same
 
     async def standing(self, user: str, **told: object) -> None:
-        """Say how the user stands at the login's provider: `groups` and `left_out`, or `ended`."""
+        """Report how the user stands at the login's provider: the fields of `LoginStanding`."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:standing", told)
 
-    async def provider_standing(self, *, away: bool) -> None:
-        """Say whether the login's provider answers."""
-        await self._once("PUT", "/login:standing", {"away": away})
+    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+        """Report whether the login's provider answers, and its words where it does not accept this hub."""
+        await self._once("PUT", "/login:standing", {"away": away, "refuses": refuses[:1000]})
 
     async def working(self) -> list[str]:
         """Ask who has jobs that have not ended."""

@@ -32,7 +32,7 @@ def tokens(
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[str, str]:
     """Return the access token and the ID token of who logged in at the provider; raises `Refused` or `Unreachable`."""
-    status, begun = _post(flow["begin"], {"client_id": flow["client_id"], "scope": flow["scope"]})
+    status, begun = _post(flow, "begin", {"client_id": flow["client_id"], "scope": flow["scope"]})
     if status != 200 or not all(
         isinstance(begun.get(k), str) for k in ("device_code", "user_code", "verification_uri")
     ):
@@ -44,7 +44,7 @@ def tokens(
     while clock() < until:
         sleep(every)
         try:
-            status, found = _post(flow["token"], asked)
+            status, found = _post(flow, "token", asked)
         except Unreachable:
             every += SLOWER_S  # as where it asks for patience
             continue
@@ -75,8 +75,9 @@ def _show(flow: Mapping[str, str], begun: Json, *, opens: bool) -> None:
         browser.open_page(whole)
 
 
-def _post(url: str, form: Mapping[str, str]) -> tuple[int, Json]:
-    """Send a form and return status and object; raises `Unreachable` where there is no such answer."""
+def _post(flow: Mapping[str, str], where: str, form: Mapping[str, str]) -> tuple[int, Json]:
+    """Send a form to the provider and return status and object; raises `Unreachable` where there is no such answer."""
+    url = flow[where]
     address = Address.parse(url)
     query = urlsplit(url).query
     target = address.base + (f"?{query}" if query else "")
@@ -89,7 +90,8 @@ def _post(url: str, form: Mapping[str, str]) -> tuple[int, Json]:
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(
             say(
-                "{address} does not answer ({why})",
+                "{title} does not answer at {address} ({why}). Try again in a moment. A token made before works without it: mlp login --token-stdin",
+                title=flow["title"],
                 address=address.shown,
                 why=str(error) or type(error).__name__,
             )

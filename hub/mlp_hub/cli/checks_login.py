@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from mlp_hub.cli.checks import FAIL, OK, WARN, Check
+from mlp_hub.service.tenants import groups
 from mlp_hub.settings import Settings, variable_of
 from mlp_language.render import say
 
@@ -42,4 +43,23 @@ def login(settings: Settings) -> list[Check]:
     except (subprocess.CalledProcessError, ValueError) as error:
         output = getattr(error, "stderr", "") or str(error)
         return [Check("login", FAIL, " ".join(output.split())[-300:], say("This check itself failed."))]
-    return [Check("login", _STATUSES[one["status"]], one["found"], one["remedy"]) for one in found]
+    checks = [Check("login", _STATUSES[one["status"]], one["found"], one["remedy"]) for one in found]
+    return [*checks, *_admins_as_tenants(settings)]
+
+
+def _admins_as_tenants(settings: Settings) -> list[Check]:
+    """Warn where the first login of a platform admin would make a tenant of the admins' group."""
+    if settings.login_new_tenants != "make":
+        return []
+    given = groups.policy_as_set(settings).wanted(settings.login_admin_groups)
+    return [
+        Check(
+            "login",
+            WARN,
+            say(
+                "the platform admins' group {group} makes a tenant {tenant}", group=place.group, tenant=tenant
+            ),
+            say("Where that is not meant, narrow MLP_LOGIN_TENANTS: /teams/{tenant} -> {tenant}"),
+        )
+        for tenant, place in sorted(given.places.items())
+    ]

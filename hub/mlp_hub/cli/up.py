@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from mlp_hub._origins import ONE_NAME_MEANS
 from mlp_hub.cli import accounts, certificates, copies, database, ports, processes, procs, state_dir, uids
 from mlp_hub.cli import plan as plans
+from mlp_hub.cli.checks import FAIL
 from mlp_hub.cli.errors import CommandFailed, MachineFailure
 from mlp_hub.cli.http import request
 from mlp_hub.cli.progress import Progress
@@ -55,6 +56,7 @@ def up(settings: Settings, environ: Mapping[str, str]) -> int:
             plan = make_plan(settings, environ)
             started, child = ensure_supervised(settings, environ, plan)
             told.append(_STARTED[started]())
+        provider = pool.submit(_provider_faults, settings if started != "same" else None)
         with progress.step(say("answers")) as told:
             try:
                 wait_until_ready(settings, plan, partial(_how_it_ended, settings, child))
@@ -66,6 +68,7 @@ def up(settings: Settings, environ: Mapping[str, str]) -> int:
             if new:
                 told.append(say("account of the administrator made"))
             told.append(say("login page and service answer"))
+        mind = [*mind, *provider.result()]
     _summary(settings, environ, progress.seconds, new_admin=new, mind=mind)
     return 0
 
@@ -292,6 +295,16 @@ def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -
     paths = {"MLP_HOME": settings.home, "MLP_CONFIG": settings.config}
     named |= {key: str(path) for key, path in paths.items() if key in named}  # as they were meant, absolute
     return " ".join([*(f"{key}={shlex.quote(value)}" for key, value in named.items()), command])
+
+
+def _provider_faults(settings: Settings | None) -> list[str]:
+    """Return what is wrong with the provider that people log in with, as `doctor` finds it; None: it is not asked."""
+    if settings is None or not settings.login_provider:
+        return []
+    from mlp_hub.cli import checks_login  # noqa: PLC0415 - most hubs have no provider
+
+    bad = [found for found in checks_login.login(settings) if found.status == FAIL]
+    return [" ".join(filter(None, (found.found, found.remedy))) for found in bad]
 
 
 def _people(settings: Settings, panel: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -111,12 +112,17 @@ class User:
     language: str = ""
 
 
-def no_such_tenant(name: str) -> Refused:
+def no_such_tenant(name: str, mine: Iterable[str] = ()) -> Refused:
     """Return the answer for a tenant that the asker may not know of, or that is not there.
 
-    That there is `default` is known to everybody, so who is not in it is told that.
+    `mine` are the tenants of the person whose work it is for: the answer lists them, so that somebody who was taken out of
+    a tenant reads that. Everybody knows of `default`, so the answer names it.
     """
     if name != DEFAULT_TENANT:
+        if known := tuple(sorted(mine)):
+            return Refused(
+                Reason.NOT_FOUND, msg("you are not in a team {name}; yours: {mine}", name=name, mine=known)
+            )
         return not_found("tenant", name)
     return Refused(
         Reason.NOT_FOUND,

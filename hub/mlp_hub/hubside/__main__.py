@@ -21,6 +21,7 @@ def main() -> None:
         from jupyterhub.app import JupyterHub  # noqa: PLC0415
 
         from mlp_hub.hubside import (  # noqa: PLC0415
+            auth_state,
             cli_login,
             database,
             language_page,
@@ -45,6 +46,7 @@ def main() -> None:
     orm.APIToken.rounds = 1
     database.install()
     logins.install()
+    auth_state.install()
     leaving.install(settings.origins)
     starting.install()
     tokens.install(settings)  # inside of the question for a recent login

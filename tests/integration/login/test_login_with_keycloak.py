@@ -95,6 +95,32 @@ def test_logging_out_ends_the_session_there(hub: HubStack, realm: Realm) -> None
     assert "kc-form-login" in page.text, "the password is asked for again"
 
 
+def test_logging_out_in_the_older_of_two_browsers_ends_its_session_without_a_question(
+    hub: HubStack, realm: Realm
+) -> None:
+    realm.add_user("cleo")
+    older, newer = log_in(hub, "cleo"), log_in(hub, "cleo")
+    out = led_to(step(older, "/hub/logout"))
+    assert led_to(step(older, out)).startswith(f"{hub.url}/hub/login"), "Keycloak asked first"
+    page = older.get(sent_to_provider(older))
+    assert "kc-form-login" in page.text, "the password is asked for again"
+    assert newer.get("/hub/home").status_code == 200
+    assert "kc-form-login" not in newer.get("/hub/oauth_login?next=/hub/home").text, (
+        "its session there goes on"
+    )
+
+
+def test_nobody_reads_the_provider_s_tokens_of_a_person_by_jupyterhub_s_api(
+    hub: HubStack, realm: Realm
+) -> None:
+    realm.add_user("dan")
+    log_in(hub, "dan")
+    assert "auth_state" not in hub.api("GET", "/users/dan").json()
+    assert hub.api("PATCH", "/users/dan", json={"auth_state": {"access_token": "x"}}).status_code == 400
+    changed = hub.api("PATCH", "/users/dan", json={"admin": False})
+    assert (changed.status_code, "auth_state" in changed.json()) == (200, False)
+
+
 def test_keys_may_change(hub: HubStack, realm: Realm) -> None:
     realm.add_user("dora")
     log_in(hub, "dora")

@@ -114,7 +114,10 @@ def test_what_cannot_be_meant_is_refused_with_a_way_out(
 def test_a_tenant_that_one_is_not_in_does_not_exist(directories: Directories) -> None:
     with pytest.raises(Refused) as caught:
         check(directories, tenant="blue")
-    assert (caught.value.reason, caught.value.msg) == (Reason.NOT_FOUND, "there is no team blue")
+    assert (caught.value.reason, caught.value.msg) == (
+        Reason.NOT_FOUND,
+        "you are not in a team blue; yours: red",
+    )
 
 
 def test_a_run_that_has_not_ended_is_named_with_what_to_do(directories: Directories) -> None:

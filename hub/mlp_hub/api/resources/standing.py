@@ -9,7 +9,9 @@ from mlp_hub.api.call import Call
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import LEDGER_WRITE, SPAWNER
+from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service.tenants.syncing import GROUP
 from mlp_language.message import msg, verbatim
 
 PAGE = 10_000
@@ -32,12 +34,18 @@ async def standing(call: Call) -> str:
     _check_hub(call)
     told: LoginStanding = call.body
     tenants = call.platform.tenants
+    if told.tokens is not None:
+        detail = {"why": "disabled", "tokens": told.tokens}
+        await call.platform.users.note("user.login_ended", call.user, actor=THE_HUB, detail=detail)
     if told.ended == "disabled":
         await tenants.account_ended(call.user)
     elif not told.ended:
         await call.platform.users.ensure(call.user)
         await tenants.left_out.tell(call.user, map(verbatim, told.left_out))
         await tenants.sync_groups(call.user, told.groups)
+    if told.admin is not None:
+        detail = {"admin": told.admin, "source": GROUP}
+        await call.platform.users.note("user.admin", call.user, actor=THE_HUB, detail=detail)
     call.service.auth.forget_user(call.user)
     return ""
 
@@ -46,7 +54,8 @@ async def provider(call: Call) -> str:
     """Note whether the provider answers, for `/health`."""
     _check_hub(call)
     told: ProviderStanding = call.body
-    call.platform.login_provider.away = told.away
+    watch = call.platform.login_provider
+    watch.away, watch.refuses = told.away, told.refuses
     return ""
 
 

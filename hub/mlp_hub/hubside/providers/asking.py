@@ -22,13 +22,22 @@ _TOO_MANY = 429
 
 @dataclass(eq=False)
 class ProviderAway(Exception):  # noqa: N818 - what happened
-    """The provider does not answer, or not as it should; says so."""
+    """The provider does not answer, or not as it should; says so.
+
+    `misconfigured`: it answered, and the settings of the hub do not fit it, so that waiting does not help.
+    """
 
     message: Message
+    misconfigured: bool = False
 
 
-def try_again(title: str) -> Message:
-    """Say to people that the provider is away; what exactly it was is for the log."""
+def for_people(title: str, away: ProviderAway) -> Message:
+    """Return what somebody who logs in can do about it; what exactly it was is for the log."""
+    if away.misconfigured:
+        return msg(
+            "{title} answers, but does not accept this hub. An administrator of the hub must correct its settings; trying again does not help.",
+            title=title,
+        )
     return msg(
         "{title} does not answer. Try again in a moment; whoever is logged in here stays.", title=title
     )

@@ -127,6 +127,7 @@ class CompanyAccounts(NativeAccounts):
         self.db.commit()
         if self.watching is not None:
             self.watching.refresher.arrived(name)
+            self.watching.refresher.admin_changed(name, self._admin_change(name, standing))
         return self._model(name, standing, arrival.auth_state)
 
     def _model(self, name: str, standing: Standing, state: dict[str, Any]) -> dict[str, Any]:
@@ -138,6 +139,12 @@ class CompanyAccounts(NativeAccounts):
             "auth_state": state,
             "groups": self.policy.concerned(standing.groups)[0],
         }
+
+    def _admin_change(self, name: str, standing: Standing) -> bool | None:
+        """Return what this login makes of the admin right: True or False where it differs from before, else None."""
+        user = orm.User.find(self.db, name)
+        before = user is not None and bool(user.admin)
+        return standing.admin if self.hub_settings.login_admin_groups and standing.admin != before else None
 
     def _is_taken(self, name: str) -> bool:
         return (

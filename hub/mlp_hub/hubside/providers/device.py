@@ -21,7 +21,7 @@ import jwt
 from mlp_hub.hubside.cli_codes import Wrong, machine_and_days
 from mlp_hub.hubside.cli_login import MAY_NOT, LoginWays, TokenGiver
 from mlp_hub.hubside.providers import identities, kinds
-from mlp_hub.hubside.providers.asking import ProviderAway, try_again
+from mlp_hub.hubside.providers.asking import ProviderAway, for_people
 from mlp_hub.hubside.providers.discovery import Document
 from mlp_hub.hubside.providers.oidc import OidcProvider
 from mlp_hub.hubside.providers.standing import ProviderUnreachable, Standing, TokenRefused
@@ -91,7 +91,7 @@ class DeviceFlow:
             raise Wrong(refused.message) from refused
         if isinstance(found, ProviderUnreachable):
             log.warning("No login of a terminal: %s", found.message)
-            raise Wrong(try_again(self.provider.title))
+            raise Wrong(for_people(self.provider.title, ProviderAway(found.message, found.misconfigured)))
         if not isinstance(found, Standing):
             raise Wrong(msg("{title} does not know this login any more", title=self.provider.title))
         self.exchanged.take(id_token, self.skew_s)

@@ -101,7 +101,7 @@ class Discovery:
                     self._away = None
                 self._read_at = self._clock()
             if self._away is not None and (kept is None or within_s < READ_AGAIN_S):
-                raise ProviderAway(self._away.message)
+                raise ProviderAway(self._away.message, self._away.misconfigured)
             assert kept is not None  # noqa: S101 - there is one where it is not away
             return kept
 
@@ -117,7 +117,7 @@ class Discovery:
                 title=self._title,
                 url=f"{self._issuer}{WELL_KNOWN}",
             )
-            raise ProviderAway(text)
+            raise ProviderAway(text, misconfigured=True)
         said = fields.get("issuer")
         if not isinstance(said, str) or said.rstrip("/") != self._issuer:
             raise ProviderAway(
@@ -126,7 +126,8 @@ class Discovery:
                     title=self._title,
                     said=repr(said)[:200],
                     issuer=self._issuer,
-                )
+                ),
+                misconfigured=True,
             )
         for name in (*_NEEDED, "userinfo_endpoint", "end_session_endpoint"):
             if not self._may_be(fields.get(name), needed=name in _NEEDED):
@@ -136,7 +137,8 @@ class Discovery:
                         title=self._title,
                         url=repr(fields.get(name))[:200],
                         name=name,
-                    )
+                    ),
+                    misconfigured=True,
                 )
         return Document(said, fields)
 
@@ -205,7 +207,7 @@ class Keys:
 
     async def _read(self) -> None:
         if self._away is not None and self._clock() - self._away[1] < NOW_S:  # not each one's wait anew
-            raise ProviderAway(self._away[0].message)
+            raise ProviderAway(self._away[0].message, self._away[0].misconfigured)
         try:
             await self._read_now()
         except ProviderAway as away:

@@ -23,13 +23,18 @@ def ensure_table(db: Any) -> None:
     LoginEnd.__table__.create(db.bind, checkfirst=True)
 
 
-def note(db: Any, name: str, why: str) -> None:
-    """Note an end, from the first time it was seen on; the caller commits."""
+def note(db: Any, name: str, why: str) -> bool:
+    """Note an end, from the first time it was seen on, and return whether it is news; the caller commits."""
     known = db.get(LoginEnd, name)
     if known is None:
         db.add(LoginEnd(name=name, why=why, at=_now()))
-    elif why == "disabled":  # whose login ended may have lost the account too; never the other way round
+    elif (
+        why == "disabled" != known.why
+    ):  # whose login ended may lose the account too; never the other way round
         known.why = why
+    else:
+        return False
+    return True
 
 
 def clear(db: Any, name: str) -> None:

@@ -17,6 +17,7 @@ from typing import Literal
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 
+from mlp_hub.hubside.providers import github, oidc
 from mlp_hub.hubside.providers.asking import TIMEOUT_S, Asker, ProviderAway, RegisteredClient
 from mlp_hub.hubside.providers.discovery import WELL_KNOWN, Discovery, Document
 from mlp_hub.hubside.providers.paths import ARRIVE
@@ -25,7 +26,7 @@ from mlp_language.message import Message, msg
 from mlp_language.render import here, render
 
 BASE = "/hub/"
-_UNKNOWN_CLIENT = ("invalid_client", "unauthorized_client", "incorrect_client_credentials")
+_UNKNOWN_CLIENT = (*oidc.CLIENT_REFUSED, *github.CLIENT_REFUSED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,13 @@ from mlp_hub.hubside.providers.standing import (
 )
 from mlp_hub.hubside.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings
-from mlp_language.message import Message, msg
+from mlp_language.message import msg
 
 PAGE = 100
 _NEXT = re.compile(r'<([^<>]+)>\s*;[^,]*\brel="?next"?')
+
+CLIENT_REFUSED = ("incorrect_client_credentials",)
+"""Given: errors of the token endpoint that are about the hub, not about the person."""
 
 
 class GitHubProvider:
@@ -77,6 +80,16 @@ class GitHubProvider:
         access = got.get("access_token")
         if answer.refused or not isinstance(access, str) or not access:  # it says no with status 200
             why = str(got.get("error_description") or got.get("error") or answer.status)[:200]
+            if got.get("error") in CLIENT_REFUSED:
+                raise ProviderAway(
+                    msg(
+                        "{title} does not accept the client {client} with its secret ({why}).",
+                        title=self.title,
+                        client=self._client.name,
+                        why=why,
+                    ),
+                    misconfigured=True,
+                )
             text = msg("{title} does not take the code ({why}). Log in again.", title=self.title, why=why)
             raise TokenRefused(text)
         renewed = got.get("refresh_token")
@@ -94,7 +107,7 @@ class GitHubProvider:
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask how the person stands now, and give what is to be kept from here on."""
-        return await asked_anew(self.issuer, auth_state, self._asked)
+        return await asked_anew(self.issuer, auth_state, self._asked, self._look_whether_it_is_there)
 
     async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
         found = await self._now(kept)
@@ -103,7 +116,7 @@ class GitHubProvider:
             found = None if renewed is None else await self._now(renewed)
         return LoginEnded("session") if found is None else found
 
-    async def unreachable(self) -> Message | None:
+    async def unreachable(self) -> ProviderUnreachable | None:
         """Return nothing: who asks without a token is soon told to ask no more."""
         return None
 
@@ -122,6 +135,15 @@ class GitHubProvider:
                 client_id=client_id,
             )
         )
+
+    async def _look_whether_it_is_there(self) -> None:
+        """Raise ProviderAway unless GitHub's API answers as it does without a token: with 401."""
+        told = await self._asker.get(self._at.userdata_url)
+        if told.status not in (200, 401):
+            why = str(told.status)
+            raise ProviderAway(
+                msg("{title} does not say who it is ({why}).", title=self.title, why=why), misconfigured=True
+            )
 
     async def _renewed(self, kept: KeptLogin) -> KeptLogin | None:
         _, fields = self._client.shown(basic=False)

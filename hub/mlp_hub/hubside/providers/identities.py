@@ -6,6 +6,7 @@ A row stays when the user is deleted: the name, and the home of that name, are n
 from __future__ import annotations
 
 import re
+import unicodedata
 from base64 import b32encode
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -80,8 +81,8 @@ def new_name(standing: Standing, is_taken: Callable[[str], bool]) -> str:
 def plain_name(standing: Standing) -> str:
     """Write what somebody is called as a user name.
 
-    What is one already stays as it is, and of an address what stands before the `@`. Of anything else the plain letters
-    are kept, with a mark of the person behind them: nobody gets another's name by letters that look like theirs.
+    A valid user name stays as it is, and of an address the part before the `@`. Of anything else the plain letters are
+    kept, those below an accent too, with a mark of the person behind them: letters that look alike give nobody another's name.
     """
     claimed = normalize(standing.claimed_name)
     local = claimed.partition("@")[0]
@@ -97,5 +98,13 @@ def plain_name(standing: Standing) -> str:
 
 
 def _ascii_small(text: str) -> str:
-    """Make plain letters small, and no others: Unicode's own way makes plain letters of some that only look like them."""
-    return "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    """Make plain letters small, also those below an accent (jürgen: jurgen), and no others.
+
+    Unicode's own ways make plain letters of some that only look like them, as of the Kelvin sign.
+    """
+    return "".join(_plain(letter).lower() if _plain(letter).isascii() else letter for letter in text)
+
+
+def _plain(letter: str) -> str:
+    base, *accents = tuple(unicodedata.normalize("NFD", letter))
+    return base if accents and all(map(unicodedata.combining, accents)) else letter

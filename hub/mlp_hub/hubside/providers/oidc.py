@@ -24,7 +24,10 @@ from mlp_hub.hubside.providers.standing import (
 )
 from mlp_hub.hubside.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings
-from mlp_language.message import Message, msg
+from mlp_language.message import msg
+
+CLIENT_REFUSED = ("invalid_client", "unauthorized_client")
+"""Given: errors of a token endpoint that are about the hub, not about the person (RFC 6749, 5.2)."""
 
 
 class OidcProvider:
@@ -81,6 +84,8 @@ class OidcProvider:
             },
         )
         if answer.refused:
+            if answer.object().get("error") in CLIENT_REFUSED:
+                raise self._client_refused(answer)
             raise TokenRefused(
                 msg(
                     "{title} does not take the code ({why}). Log in again.",
@@ -112,7 +117,7 @@ class OidcProvider:
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask how the person stands now, and give what is to be kept from here on."""
-        return await asked_anew(self.issuer, auth_state, self._asked)
+        return await asked_anew(self.issuer, auth_state, self._asked, self.discovery.document)
 
     async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
         document = await self.discovery.document()
@@ -122,12 +127,12 @@ class OidcProvider:
                 return self._now(kept, {}, told.object())
         return await self._renewed(document, kept)
 
-    async def unreachable(self) -> Message | None:
+    async def unreachable(self) -> ProviderUnreachable | None:
         """Look whether it is there; return why not."""
         try:
             await self.discovery.document(within_s=0)  # what was read before it went away shows nothing
         except ProviderAway as away:
-            return away.message
+            return ProviderUnreachable(away.message, away.misconfigured)
         return None
 
     async def standing_of(
@@ -139,7 +144,7 @@ class OidcProvider:
             claims = await self._checked(document, id_token, audience=client_id, access_token=access_token)
             told = await self._userinfo(document, access_token)
         except ProviderAway as away:
-            return ProviderUnreachable(away.message)
+            return ProviderUnreachable(away.message, away.misconfigured)
         if told.refused:
             return LoginEnded("session")
         kept = KeptLogin(
@@ -165,6 +170,8 @@ class OidcProvider:
             gone = any(word in _why(answer).lower() for word in ("disabled", "not found"))
             if answer.object().get("error") == "invalid_grant":
                 return LoginEnded("disabled" if gone else "session")
+            if answer.object().get("error") in CLIENT_REFUSED:
+                raise self._client_refused(answer)
             raise ProviderAway(
                 msg("{title} does not renew logins ({why}).", title=self.title, why=_why(answer))
             )
@@ -232,6 +239,17 @@ class OidcProvider:
     async def _userinfo(self, document: Document, access_token: str) -> ProviderAnswer:
         url = document.url("userinfo_endpoint")
         return await self._asker.get(url, access_token) if url else ProviderAnswer(200, {})
+
+    def _client_refused(self, answer: ProviderAnswer) -> ProviderAway:
+        return ProviderAway(
+            msg(
+                "{title} does not accept the client {client} with its secret ({why}).",
+                title=self.title,
+                client=self._client.name,
+                why=_why(answer),
+            ),
+            misconfigured=True,
+        )
 
     async def _token(self, document: Document, form: dict[str, str]) -> ProviderAnswer:
         headers, fields = self._client.shown(basic=document.basic)

@@ -13,10 +13,10 @@ from mlp_hub.hubside.authenticator import AccountRefused
 from mlp_hub.hubside.language import said
 from mlp_hub.hubside.logins import ENTERED
 from mlp_hub.hubside.providers import sids
-from mlp_hub.hubside.providers.asking import ProviderAway, try_again
+from mlp_hub.hubside.providers.asking import ProviderAway, for_people
 from mlp_hub.hubside.providers.authenticator import ARRIVAL
 from mlp_hub.hubside.providers.paths import ARRIVE, BEGIN
-from mlp_hub.hubside.providers.standing import TokenRefused
+from mlp_hub.hubside.providers.standing import AuthState, TokenRefused
 from mlp_language.message import Message, msg
 
 _FIELD_MAX = 4096
@@ -49,6 +49,13 @@ class _CompanyPage(LoginHandler):  # type: ignore[misc]  # jupyterhub is untyped
             self.set_header("Retry-After", "10")
         self.finish(await self._render(company_error=said(self, message)))
 
+    async def _refuse_for_now(self, away: ProviderAway) -> None:
+        """Show that the provider is the reason, and note for `/health` where the hub's settings are."""
+        accounts = self.authenticator
+        if away.misconfigured and accounts.watching is not None:
+            accounts.watching.refresher.login_refused = away.message
+        await self._refuse(503, for_people(accounts.company, away), away.message)
+
     async def post(self) -> None:
         """Take no form."""
         self.send_error(405)
@@ -71,7 +78,7 @@ class BeginPage(_CompanyPage):
         try:
             url = await accounts.provider.login_url(begun)
         except ProviderAway as away:
-            await self._refuse(503, try_again(accounts.company), away.message)
+            await self._refuse_for_now(away)
             return
         self.redirect(url)
 
@@ -107,7 +114,7 @@ class ArrivePage(_CompanyPage):
                 {"username": arrival.standing.claimed_name, ARRIVAL: (arrival, begun)}
             )
         except ProviderAway as away:
-            await self._refuse(503, try_again(accounts.company), away.message)
+            await self._refuse_for_now(away)
         except (TokenRefused, AccountRefused) as refused:
             await self._refuse(403, refused.message)
         else:
@@ -115,16 +122,22 @@ class ArrivePage(_CompanyPage):
                 await self._refuse(403, msg("You may not log in here."))
                 return
             self._jupyterhub_user = user
-            sids.note_browser(
-                self.db,
-                user.orm_user.id,
-                login=logins.digest_of(self),
-                session=str(arrival.auth_state.get("session") or ""),
-                hub_session=self.get_session_cookie(),
-            )
+            await self._note_browser(user, arrival.auth_state)
             if accounts.watching is not None:
                 await accounts.watching.refresher.welcome(user.name, arrival.standing)
             await self._go_on(str(self._validate_next_url(begun.next)) or self.get_next_url(user))
+
+    async def _note_browser(self, user: Any, state: AuthState) -> None:
+        """Keep what a logout in this browser, or the provider's note of one, will need."""
+        login, number = logins.digest_of(self), user.orm_user.id
+        sids.note_browser(
+            self.db,
+            number,
+            login=login,
+            session=str(state.get("session") or ""),
+            hub_session=self.get_session_cookie(),
+        )
+        await sids.keep_id_token(self.db, number, login, str(state.get("id_token") or ""))
 
     async def _go_on(self, where: str) -> None:
         """Show a page that leads on by itself.
@@ -145,12 +158,15 @@ class LeavePage(LogoutHandler):  # type: ignore[misc]
         self._leaves_to = ""
         user, accounts = self.current_user, self.authenticator
         if user is not None and accounts.managed_by(user.name):
+            login = logins.digest_of(self)
             state = dict(await user.get_auth_state() or {})
-            mine = sids.of_browser(self.db, logins.digest_of(self))
-            if mine and mine != state.get("session"):
-                state.pop(
-                    "id_token", None
-                )  # it names the session of another browser, which would end in its place
+            mine = sids.of_browser(self.db, login)
+            if own := await sids.id_token_of(self.db, login):
+                state["id_token"] = own  # of this browser's session, which is the one that ends
+            elif mine and mine != state.get("session"):
+                state.pop("id_token", None)  # it names another browser's session, which must not end
+            sids.forget_browser(self.db, login)
+            self.db.commit()
             back = f"{accounts.hub_settings.origins.platform}{self.hub.base_url}login"
             self._leaves_to = await accounts.provider.logout_url(state, back)
 

@@ -45,37 +45,44 @@ class HubPeople:
 
     async def keep(
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
-    ) -> None:
-        """Store what the provider said; its tokens first."""
+    ) -> bool | None:
+        """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`."""
         user = self._user(name)
         if user is None:  # deleted meanwhile
-            return
+            return None
         await user.save_auth_state(dict(state))
         sids.note(self._db, name, str(state.get("session") or ""))
-        self.note_standing(name, standing, groups)
+        return self.note_standing(name, standing, groups)
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> None:
-        """Store what the provider said of somebody without a login of the hub's own: they are in again."""
-        user = self._user(name)
-        if user is None:
-            return
-        ends.clear(self._db, name)
-        of_name(self._db, name).claimed_name = standing.claimed_name
-        if self._decides_admins and user.admin is not standing.admin:
-            user.admin = standing.admin
-            assign_default_roles(self._db, entity=user.orm_user)
-        self._db.commit()
-        user.sync_groups(list(groups))
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
+        """Store what the provider said of somebody without a login of the hub's own: they are in again.
 
-    async def end(self, name: str, why: Why) -> None:
-        """End what somebody has open, and forget the tokens that are worth nothing now.
-
-        What is stored of it is stored first: whatever fails later, nobody comes in by it.
+        Return True where that made them a platform admin, False where they are one no longer, and None where nothing changed.
         """
         user = self._user(name)
         if user is None:
-            return
-        ends.note(self._db, name, why)
+            return None
+        ends.clear(self._db, name)
+        of_name(self._db, name).claimed_name = standing.claimed_name
+        changed = None
+        if self._decides_admins and user.admin is not standing.admin:
+            user.admin = changed = standing.admin
+            assign_default_roles(self._db, entity=user.orm_user)
+        self._db.commit()
+        user.sync_groups(list(groups))
+        return changed
+
+    async def end(self, name: str, why: Why) -> int | None:
+        """End what somebody has open, and forget the provider's tokens, which are worth nothing now.
+
+        What is stored of it is stored first: whatever fails later, nobody comes in by it. Return how many of their tokens
+        ended where their account was taken away just now; None where that was known, or only a login ended.
+        """
+        user = self._user(name)
+        if user is None:
+            return None
+        news = ends.note(self._db, name, why) and why == "disabled"
+        tokens = len(user.orm_user.api_tokens) if news else None
         if why == "disabled":
             user.sync_groups([])
             ending.end_sessions(self._db, user.orm_user)
@@ -84,6 +91,7 @@ class HubPeople:
         await user.save_auth_state(None)
         if why == "disabled":
             self._begin_to_end_servers(name)
+        return tokens
 
     def may_go_on(self, name: str) -> bool:
         """Say of somebody of whom the provider cannot be asked whether their tokens are still taken."""

@@ -40,7 +40,7 @@ class Asks(Protocol):
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask how the person stands now."""
 
-    async def unreachable(self) -> Message | None:
+    async def unreachable(self) -> ProviderUnreachable | None:
         """Look whether it is there; return why not. None too where that cannot be asked but about a person."""
 
 
@@ -52,13 +52,16 @@ class People(Protocol):
 
     async def keep(
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
-    ) -> None:
-        """Store what the provider said."""
+    ) -> bool | None:
+        """Store what the provider said; return what became of the admin right (None: nothing)."""
 
-    async def end(self, name: str, why: Why) -> None:
-        """End what somebody has open: all, servers too (`disabled`), or the logins of their browsers."""
+    async def end(self, name: str, why: Why) -> int | None:
+        """End what somebody has open: all, servers too (`disabled`), or the logins of their browsers.
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> None:
+        Return how many tokens ended where the account was taken away just now, else None.
+        """
+
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
         """Store what the provider said of somebody without a login of the hub's own: they are in again."""
 
     def end_servers_left(self) -> None:
@@ -86,8 +89,8 @@ class TellsService(Protocol):
     async def working(self) -> list[str]:
         """Ask who has jobs that have not ended."""
 
-    async def provider_standing(self, *, away: bool) -> None:
-        """Say whether the provider answers."""
+    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+        """Report whether the provider answers, and its words where it does not accept this hub."""
 
 
 class Refresher:
@@ -115,8 +118,18 @@ class Refresher:
         self._away_asked = 0.0
         self._looked: dict[str, float] = {}
         self._told: dict[str, tuple[str, ...]] = {}
+        self._unheard: dict[str, dict[str, object]] = {}
+        """What the service must still hear once of somebody, for the audit log: it is sent with whatever is sent next."""
         self.away: Message | None = None
         """Why the provider does not answer; None while it does."""
+        self.login_refused: Message | None = None
+        """Why the last login of anybody failed because of the hub's settings; None after one that did not."""
+        self._asks_refused: Message | None = None
+
+    @property
+    def refused(self) -> Message | None:
+        """What the provider says against this hub, where it answers and does not accept it."""
+        return self.login_refused or self._asks_refused
 
     async def stays(self, name: str) -> bool:
         """Say whether a person may stay, as of now or of less than `every_s` ago; False once they have to log in again.
@@ -165,6 +178,12 @@ class Refresher:
         """Note that somebody has just logged in: what is known of them is new, and what was told is told anew."""
         self._looked[name] = self._clock()
         self._told.pop(name, None)
+        self.login_refused = None
+
+    def admin_changed(self, name: str, admin: bool | None) -> None:
+        """Note that a group made somebody a platform admin, or no longer does; None: nothing changed."""
+        if admin is not None:
+            self._unheard.setdefault(name, {})["admin"] = admin
 
     async def welcome(self, name: str, standing: Standing) -> None:
         """Tell the service of who has just logged in, before their first page offers them what their groups give."""
@@ -178,7 +197,7 @@ class Refresher:
         while task := self._flying.get(name):  # else an older answer would be kept after this one
             await asyncio.wait([task])
         groups, _ = self._policy.concerned(standing.groups)
-        self._people.note_standing(name, standing, groups)
+        self.admin_changed(name, self._people.note_standing(name, standing, groups))
         await self.welcome(name, standing)
 
     def forget(self, names: Iterable[str]) -> None:
@@ -202,7 +221,7 @@ class Refresher:
         if self._looked.get(name) != before:  # they have logged in meanwhile: this is of the login before
             return True
         if isinstance(answer, ProviderUnreachable):
-            self._note_away(answer.message)
+            self._note_away(answer)
             return True
         self._note_away(None)
         if isinstance(answer, LoginEnded):
@@ -213,7 +232,7 @@ class Refresher:
         if kept != state or self._told.get(name) != tuple(
             groups
         ):  # writing what is there costs more than asking
-            await self._people.keep(name, standing, groups, kept)
+            self.admin_changed(name, await self._people.keep(name, standing, groups, kept))
         self._looked[name] = self._clock()
         await self._tell(name, tuple(groups), dropped)
         return True
@@ -222,9 +241,11 @@ class Refresher:
         """Ask whether the provider is there, without asking about anybody."""
         self._note_away(await self._provider.unreachable())
 
-    def _note_away(self, why: Message | None) -> None:
+    def _note_away(self, found: ProviderUnreachable | None) -> None:
+        why = None if found is None else found.message
+        self._asks_refused = why if found is not None and found.misconfigured else None
         if why is not None and self.away is None:
-            log.warning("the provider does not answer, so all stay as they are: %s", why)
+            log.warning("the provider cannot be asked, so all stay as they are: %s", why)
         if why is None and self.away is not None:
             log.warning("the provider answers again")
         self.away, self._away_asked = why, self._clock()
@@ -236,12 +257,14 @@ class Refresher:
         await self._end(name, why)
 
     async def _end(self, name: str, why: Why) -> None:
-        await self._people.end(name, why)
+        tokens = await self._people.end(name, why)
+        if tokens is not None:
+            self._unheard.setdefault(name, {})["tokens"] = tokens
         self.forget([name])
         await self.tell_ended(name, why)
 
     async def _tell(self, name: str, groups: tuple[str, ...], dropped: Message | None) -> None:
-        if self._told.get(name) == groups:
+        if self._told.get(name) == groups and name not in self._unheard:
             return
         left_out = [] if dropped is None else [str(dropped)]
         if await self._say(name, groups=list(groups), left_out=left_out):
@@ -251,12 +274,17 @@ class Refresher:
         """Tell the service of somebody's end; of one that was taken away it is told again for as long as they have jobs."""
         await self._say(name, ended=why)
 
+    def unheard(self) -> set[str]:
+        """Return of whom the service must still hear something."""
+        return set(self._unheard)
+
     async def _say(self, name: str, **told: object) -> bool:
         try:
-            await self._service.standing(name, **told)
+            await self._service.standing(name, **told, **self._unheard.get(name, {}))
         except (ServiceUnreachable, ServiceRefused) as error:  # it is told at the next turn
             log.warning("the service is not told yet how %s stands: %s", name, error)
             return False
+        self._unheard.pop(name, None)
         return True
 
 
@@ -307,10 +335,9 @@ class ProviderSweep:
         """Ask of all who are due, as many as the rate lets; return of how many it was asked."""
         self._people.end_servers_left()
         working = set(await self._working())
-        for name in sorted(self._people.disabled() & working):
-            await self._refresher.tell_ended(
-                name, "disabled"
-            )  # jobs of theirs may have come back into the queue
+        # jobs of theirs may have come back into the queue
+        for name in sorted(self._people.disabled() & (working | self._refresher.unheard())):
+            await self._refresher.tell_ended(name, "disabled")
         busy = self._people.busy() | self._people.among(working)
         present = self._people.present()
         self._refresher.forget(self._refresher.looked.keys() - busy - present)
@@ -339,7 +366,8 @@ class ProviderSweep:
     async def _tell_whether_it_is_there(self) -> None:
         """Tell it at each turn: a service that has started anew knows nothing of it."""
         try:
-            await self._service.provider_standing(away=self._refresher.away is not None)
+            away, refused = self._refresher.away is not None, self._refresher.refused
+            await self._service.provider_standing(away=away, refuses="" if refused is None else str(refused))
         except (ServiceUnreachable, ServiceRefused) as error:
             log.warning("the service is not told whether the provider answers: %s", error)
 

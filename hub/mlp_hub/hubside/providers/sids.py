@@ -1,6 +1,6 @@
-"""Which of the provider's sessions people's logins here are of, for notes of a logout that name a session.
+"""The provider's sessions that people's logins here belong to: needed when one of the two ends.
 
-Of each person the session that they are asked about by, and those of the browsers in which they are logged in.
+Kept are the session by which the hub asks about a person, and for each of their browsers its session and its ID token.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jupyterhub import orm
-from sqlalchemy import Column, DateTime, ForeignKey, Integer, String, desc
+from jupyterhub.crypto import decrypt, encrypt
+from sqlalchemy import Column, DateTime, ForeignKey, Integer, LargeBinary, String, desc
 
 from mlp_hub.hubside.ending import end_browser
 
@@ -36,9 +37,18 @@ class ProviderBrowser(orm.Base):  # type: ignore[misc]
     begun = Column(DateTime, nullable=False)
 
 
+class ProviderIdToken(orm.Base):  # type: ignore[misc]
+    """The ID token of one browser's login, encrypted with the hub's key: a logout shows it, so that the provider asks nothing."""
+
+    __tablename__ = "mlp_provider_id_tokens"
+    login = Column(String(64), primary_key=True)
+    user_id = Column(Integer, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True)
+    token = Column(LargeBinary, nullable=False)
+
+
 def ensure_table(db: Any) -> None:
     """Make what is not there yet."""
-    for table in (ProviderSession, ProviderBrowser):
+    for table in (ProviderSession, ProviderBrowser, ProviderIdToken):
         table.__table__.create(db.bind, checkfirst=True)
 
 
@@ -62,8 +72,8 @@ def names_of(db: Any, session: str) -> list[str]:
 
 
 def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session: str) -> None:
-    """Note by which session a browser logged in."""
-    if not (login and session):
+    """Note by which session a browser logged in; `session` is empty where the provider names none."""
+    if not login:
         return
     now = datetime.now(UTC).replace(tzinfo=None)
     db.merge(
@@ -75,8 +85,34 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
     mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id)
     newest_first = mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all()
     for old in newest_first[BROWSERS_MAX:]:
-        db.delete(old)
+        forget_browser(db, old.login)
     db.commit()
+
+
+async def keep_id_token(db: Any, user_id: int, login: str, token: str) -> None:
+    """Keep the ID token of a browser that `note_browser` has noted; of a provider without such tokens nothing is kept."""
+    if login and token:
+        held = await encrypt({"id_token": token})
+        if db.get(ProviderBrowser, login) is not None:
+            db.merge(ProviderIdToken(login=login, user_id=user_id, token=held))
+            db.commit()
+
+
+async def id_token_of(db: Any, login: str) -> str:
+    """Return the ID token of a browser's login; empty where none is kept, or none that today's key opens."""
+    found = db.get(ProviderIdToken, login) if login else None
+    if found is None:
+        return ""
+    try:
+        return str((await decrypt(found.token)).get("id_token") or "")
+    except Exception:  # noqa: BLE001 - another key of the hub: the provider asks then, and the logout goes on
+        return ""
+
+
+def forget_browser(db: Any, login: str) -> None:
+    """Forget one browser's login; the caller commits."""
+    for table in (ProviderIdToken, ProviderBrowser):
+        db.query(table).filter(table.login == login).delete()
 
 
 def of_browser(db: Any, login: str) -> str:
@@ -91,6 +127,6 @@ def end_browsers(db: Any, user: Any, session: str) -> int:
     found = mine.filter(ProviderBrowser.session == session).all()
     for browser in found:
         end_browser(db, user, browser.login, browser.hub_session)
-        db.delete(browser)
+        forget_browser(db, browser.login)
     db.commit()
     return len(found)

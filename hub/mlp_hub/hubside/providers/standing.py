@@ -43,6 +43,8 @@ class ProviderUnreachable:
     """The provider did not answer, or not with what it should; nothing can be said of anybody."""
 
     message: Message
+    misconfigured: bool = False
+    """Whether the hub's settings are why (`asking.ProviderAway`)."""
 
 
 @dataclass(eq=False)
@@ -109,7 +111,7 @@ class Provider(Protocol):
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask how the person stands now, and give what is to be kept from here on."""
 
-    async def unreachable(self) -> Message | None:
+    async def unreachable(self) -> ProviderUnreachable | None:
         """Look whether it is there; return why not. None too where that cannot be asked but about a person."""
 
     async def standing_of(

@@ -66,16 +66,26 @@ class KeptLogin:
 
 
 async def asked_anew(
-    issuer: str, state: AuthState, ask: Callable[[KeptLogin], Awaitable[KeptLogin | LoginEnded]]
+    issuer: str,
+    state: AuthState,
+    ask: Callable[[KeptLogin], Awaitable[KeptLogin | LoginEnded]],
+    is_there: Callable[[], Awaitable[object]],
 ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
-    """Ask a provider how a person stands by the login that is kept of them; a login with another one is over."""
+    """Ask a provider how a person stands by the login that is kept of them.
+
+    A login with another provider ends once this one is known to be there (`is_there` raises ProviderAway): a mistyped
+    address is nobody's provider, and must end nobody's login.
+    """
     kept = KeptLogin.of(state)
-    if kept is None or kept.issuer != issuer:
+    if kept is None:
         return LoginEnded("session")
     try:
+        if kept.issuer != issuer:
+            await is_there()
+            return LoginEnded("session")
         found = await ask(kept)
     except ProviderAway as away:
-        return ProviderUnreachable(away.message)
+        return ProviderUnreachable(away.message, away.misconfigured)
     except TokenRefused:
         return LoginEnded("session")
     return found if isinstance(found, LoginEnded) else (found.standing, found.to_state())

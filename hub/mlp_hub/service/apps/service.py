@@ -380,7 +380,7 @@ def _check_runtime(runtime: Runtime) -> None:
 def _tenant(tx: Tx, user: str, asked: str | None) -> str:
     tenant = asked or default_tenant(tx, user)
     if tenant not in tenants_of(tx, user):
-        raise no_such_tenant(tenant)
+        raise no_such_tenant(tenant, tenants_of(tx, user))
     return tenant
 
 

@@ -76,7 +76,7 @@ class DatasetService:
         def work(tx: Tx) -> Dataset:
             tenant = default_tenant(tx, user) if asked.tenant is None else asked.tenant
             if tenant not in tenants_of(tx, user):
-                raise no_such_tenant(tenant)
+                raise no_such_tenant(tenant, tenants_of(tx, user))
             tx.users.ensure(user, now)
             item = StoredItem(uid, StoredKind.DATASET, tenant, user, asked.name, now, reserved=asked.size)
             self._storage.reserve(tx, item)

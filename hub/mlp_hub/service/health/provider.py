@@ -14,9 +14,18 @@ class ProviderWatch:
     def __init__(self, title: str) -> None:
         self.title = title
         self.away = False
+        self.refuses = ""
+        """The provider's words where it answers and does not accept this hub."""
 
     async def problems(self) -> Sequence[Problem]:
         """Say that nobody new gets in; who is in works on, so that nothing fails."""
+        if self.refuses:
+            message = msg(
+                "{title} does not accept this hub, so nobody can log in with it: {why} Correct the settings MLP_LOGIN_*; `mlp-hub doctor` says which.",
+                title=self.title,
+                why=self.refuses,
+            )
+            return [Problem("login", "ProviderUnavailable", message, fails=False)]
         if not self.away:
             return ()
         message = msg(

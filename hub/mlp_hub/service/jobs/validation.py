@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -40,7 +40,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 async def checked_spec(  # noqa: PLR0917 - each is needed
     asked: JobCreate,
     user: str,
-    tenants: Container[str],
+    tenants: Collection[str],
     default: str,
     workspace: Workspace,
     own: Mapping[str, Runtime] = MappingProxyType({}),
@@ -107,7 +107,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     return spec
 
 
-def brought_spec(found: BroughtJob, tenants: Container[str]) -> JobSpec:
+def brought_spec(found: BroughtJob, tenants: Collection[str]) -> JobSpec:
     """Return the job that somebody made past the hub; raise `Refused` for what cannot be meant."""
     if found.fault is not None:
         _refuse(found.fault)
@@ -187,12 +187,12 @@ async def check_runtime(
     )
 
 
-def tenant_for(asked: str | None, tenants: Container[str], default: str) -> str:
+def tenant_for(asked: str | None, tenants: Collection[str], default: str) -> str:
     """Return the tenant of the job; one that the user is not in answers like one that does not exist."""
     if asked is None:
         return default
     if asked not in tenants:
-        raise no_such_tenant(asked)
+        raise no_such_tenant(asked, tenants)
     return asked
 
 

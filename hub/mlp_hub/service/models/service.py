@@ -161,7 +161,7 @@ class ModelService:
                 ),
             )
         if tenant not in tenants_of(tx, user):
-            raise no_such_tenant(tenant)
+            raise no_such_tenant(tenant, tenants_of(tx, user))
         return tenant
 
     async def get(self, context: TenantContext, user: str, name: str) -> api.Model:

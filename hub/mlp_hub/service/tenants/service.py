@@ -384,7 +384,7 @@ class TenantService:
             now, mine = self._clock(), tx.members.of_user(user)
             for member in mine:
                 if member.source == GROUP:
-                    self._remove(tx, changes, member, actor, {"source": GROUP})
+                    self._remove(tx, changes, member, actor, {"source": GROUP, "why": "disabled"})
             stopped = stop_running(
                 tx, changes, user, sorted({m.tenant for m in mine} | {DEFAULT_TENANT}), now
             )

@@ -76,6 +76,8 @@ def test_names_of_the_platform_are_not_given(db: object, name: str) -> None:
         ("аnn", "nn-"),
         ("\u212aate", "ate-"),
         ("王小明", "person-"),
+        ("jürgen", "jurgen-"),
+        ("Zoë.Ñandú", "zoe.nandu-"),
         ("../../etc", "etc-"),
         ("1234", "person-1234-"),
         ("x" * 100, "x" * 20),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jupyterhub import orm
+from jupyterhub.crypto import CryptKeeper
 
 from mlp_hub.hubside import logins
 from mlp_hub.hubside.providers import ends, identities, sids
@@ -270,3 +271,38 @@ def test_of_each_person_so_many_browsers_are_known_and_the_oldest_is_forgotten_f
     known = [bool(sids.names_of(hub.db, f"s-{n}")) for n in range(sids.BROWSERS_MAX + 2)]
     assert known == [False, False] + [True] * sids.BROWSERS_MAX
     assert sids.end_browsers(hub.db, bob, "bobs") == 1
+
+
+def test_each_browser_keeps_the_id_token_of_its_own_login_encrypted(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CryptKeeper.instance(), "keys", [b"k" * 32])
+
+    async def story() -> None:
+        hub.add("ann")
+        hub.people()
+        ann = in_browsers(hub, "ann", "one", "")
+        held = [row.login for row in hub.db.query(sids.ProviderBrowser).order_by(sids.ProviderBrowser.begun)]
+        for login, token in zip(held, ("first", "second"), strict=True):
+            await sids.keep_id_token(hub.db, ann.id, login, token)
+        await sids.keep_id_token(hub.db, ann.id, "nobody's", "third")
+        found = [await sids.id_token_of(hub.db, login) for login in (*held, "nobody's", "")]
+        assert found == ["first", "second", "", ""]
+        assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderIdToken))
+        sids.forget_browser(hub.db, held[1])
+        assert sids.end_browsers(hub.db, ann, "one") == 1
+        assert hub.db.query(sids.ProviderIdToken).count() == 0
+
+    play(story)
+
+
+def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: Hub) -> None:
+    async def story() -> None:
+        hub.add("ann", server=True)
+        people = hub.people()
+        in_browsers(hub, "ann", "one", "two")
+        assert await people.end("ann", "session") is None
+        assert await people.end("ann", "disabled") == 2
+        assert await people.end("ann", "disabled") is None
+
+    play(story)

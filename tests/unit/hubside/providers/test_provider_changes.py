@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.hubside.providers import discovery
-from mlp_hub.hubside.providers.asking import ProviderAway
+from mlp_hub.hubside.providers.asking import ProviderAway, RegisteredClient
 from mlp_hub.hubside.providers.oidc import OidcProvider
 from mlp_hub.hubside.providers.standing import (
     Arrival,
@@ -197,7 +197,31 @@ def test_a_refusal_that_is_about_the_hub_puts_nobody_out(
 ) -> None:
     issuer.tokens = {}
     issuer.refuses_refresh = {"error": "invalid_client"}
-    assert isinstance(asyncio.run(provider.refreshed(state)), ProviderUnreachable)
+    found = asyncio.run(provider.refreshed(state))
+    assert isinstance(found, ProviderUnreachable)
+    assert found.misconfigured
+
+
+def test_a_code_that_is_refused_because_of_the_hub_is_not_the_person_s_mistake(
+    issuer: StandIn, provider: OidcProvider, begun: Begun
+) -> None:
+    provider._client = RegisteredClient(provider._client.name, "another secret")
+    with pytest.raises(ProviderAway) as caught:
+        asyncio.run(arrive(issuer, provider, begun))
+    assert caught.value.misconfigured
+
+
+def test_a_mistyped_issuer_ends_nobody_s_login(
+    issuer: StandIn, provider: OidcProvider, state: dict[str, Any]
+) -> None:
+    before = {**state, "issuer": "https://before.example"}
+    provider.discovery = discovery.Discovery(provider.issuer, provider.title, provider._asker)  # a new start
+    issuer.document = {"issuer": "https://elsewhere.example"}
+    found = asyncio.run(provider.refreshed(before))
+    assert isinstance(found, ProviderUnreachable)
+    assert found.misconfigured
+    issuer.down = True
+    assert isinstance(asyncio.run(provider.refreshed(before)), ProviderUnreachable)
 
 
 def test_nothing_is_said_of_anybody_while_the_provider_is_away(

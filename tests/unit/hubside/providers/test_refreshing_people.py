@@ -19,7 +19,7 @@ from mlp_hub.hubside.providers.refresh import (
 )
 from mlp_hub.hubside.providers.standing import AuthState, LoginEnded, ProviderUnreachable, Standing
 from mlp_hub.service.tenants.groups import policy_of
-from mlp_language.message import Message, msg
+from mlp_language.message import msg
 from mlp_spawner.errors import ServiceUnreachable
 
 POLICY = policy_of(["/ml/{tenant} -> {tenant}"], title="Keycloak")
@@ -41,6 +41,9 @@ class World:
         self.jobs: list[str] = []
         self.told: list[tuple[str, dict[str, object]]] = []
         self.asked: list[str] = []
+        self.admins: dict[str, bool] = {}
+        """What the provider's groups make of whose admin right next."""
+        self.refuses = ""
         self.service_there = True
         self.there: list[bool] = []
         self.away = False
@@ -63,8 +66,8 @@ class World:
         standing = Standing("i", name, name, "", False, tuple(self.groups[name]), admin=False)
         return standing, {**auth_state, "use": auth_state["use"] + 1}
 
-    async def unreachable(self) -> Message | None:
-        return AWAY.message if self.away else None
+    async def unreachable(self) -> ProviderUnreachable | None:
+        return AWAY if self.away else None
 
     # the hub
     def end_servers_left(self) -> None:
@@ -75,19 +78,23 @@ class World:
 
     async def keep(
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
-    ) -> None:
+    ) -> bool | None:
         assert standing.subject == name
         self.states[name], self.kept[name] = dict(state), groups
+        return self.admins.pop(name, None)
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> None:
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
         self.kept[name] = groups
+        return self.admins.pop(name, None)
 
-    async def end(self, name: str, why: str) -> None:
+    async def end(self, name: str, why: str) -> int | None:
         self.ended.append((name, why))
         self.states.pop(name)
+        news = why == "disabled" and name not in self.gone
         if why == "disabled":
             self.gone.add(name)
             self.servers.discard(name)
+        return 3 if news else None
 
     def busy(self) -> set[str]:
         return set(self.servers)
@@ -112,10 +119,11 @@ class World:
             raise ServiceUnreachable("away")
         return self.jobs
 
-    async def provider_standing(self, *, away: bool) -> None:
+    async def provider_standing(self, *, away: bool, refuses: str) -> None:
         if not self.service_there:
             raise ServiceUnreachable("away")
         self.there.append(not away)
+        self.refuses = refuses
 
 
 def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -175,14 +183,65 @@ def test_whose_account_was_taken_away_ends_and_the_service_is_told_for_as_long_a
         world.answers["ann"] = LoginEnded("disabled")
         await world.sweep.turn(world.now)
         assert world.ended == [("ann", "disabled")]
-        assert world.told == [("ann", {"ended": "disabled"})]
+        assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
         await world.sweep.turn(world.now)
-        assert world.told == [("ann", {"ended": "disabled"})] * 2
+        assert world.told[1:] == [("ann", {"ended": "disabled"})]
         world.jobs = []
         world.now += 60
         await world.sweep.turn(world.now)
         assert len(world.told) == 2
         assert world.asked == ["ann"]
+
+    play(story)
+
+
+def test_the_audit_log_hears_once_of_an_account_that_was_taken_away_though_the_service_was_down() -> None:
+    async def story() -> None:
+        world = World("ann")
+        world.answers["ann"], world.service_there = LoginEnded("disabled"), False
+        assert not await world.refresher.stays("ann")
+        assert world.told == []
+        world.service_there = True
+        await world.sweep.turn(world.now)
+        await world.sweep.turn(world.now)
+        assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
+
+    play(story)
+
+
+def test_the_audit_log_hears_once_of_an_admin_right_that_a_group_gave_or_took() -> None:
+    async def story() -> None:
+        world = World("ann")
+        world.admins["ann"], world.service_there = True, False
+        assert await world.refresher.stays("ann")
+        world.service_there = True
+        for _ in range(2):
+            world.now += 30
+            assert await world.refresher.stays("ann")
+        groups = {"groups": ["/ml/red"], "left_out": []}
+        assert world.told == [("ann", {**groups, "admin": True})]
+        world.refresher.admin_changed("ann", admin=False)  # as at a login
+        world.refresher.admin_changed("bob", admin=None)
+        world.now += 30
+        assert await world.refresher.stays("ann")
+        assert world.told[1:] == [("ann", {**groups, "admin": False})]
+
+    play(story)
+
+
+def test_the_service_hears_the_provider_s_words_against_the_hub_until_a_login_succeeds() -> None:
+    async def story() -> None:
+        world = World("ann")
+        world.refresher.login_refused = msg("the secret is wrong")
+        await world.sweep.turn(world.now)
+        assert (world.there, world.refuses) == ([True], "the secret is wrong")
+        world.refresher.arrived("ann")
+        await world.sweep.turn(world.now)
+        assert world.refuses == ""
+        world.answers["ann"] = ProviderUnreachable(msg("it is another realm"), misconfigured=True)
+        world.now += 30
+        await world.sweep.turn(world.now)
+        assert (world.there[-1], world.refuses) == (False, "it is another realm")
 
     play(story)
 
