@@ -355,10 +355,11 @@ export interface TokenUse {
   at: number;
 }
 /**
- * How somebody stands at the login's provider, said by the hub that asked it.
+ * How somebody stands at the login's provider, reported by the hub that asked it.
  *
  * `groups` are theirs now; `left_out` says which are not taken, and why. `ended`: their account was taken away there
- * (`disabled`), or only that login ended (`session`): then groups are as they were last known.
+ * (`disabled`), or only that login ended (`session`): then groups are as they were last known. `tokens`: how many of
+ * theirs ended because the account was taken away just now. `admin`: a group made them a platform admin just now, or no longer.
  */
 export interface LoginStanding {
   /**
@@ -370,12 +371,17 @@ export interface LoginStanding {
    */
   left_out?: string[];
   ended?: "" | "disabled" | "session";
+  tokens?: number | null;
+  admin?: boolean | null;
 }
 /**
- * Whether the login's provider answers, said by the hub that asks it.
+ * Whether the login's provider answers, reported by the hub that asks it.
+ *
+ * `refuses`: the provider's words where it answers and does not accept this hub, so that logins fail.
  */
 export interface ProviderStanding {
   away: boolean;
+  refuses?: string;
 }
 /**
  * An account of a tenant: as which user it works, who made it and when, and its tokens.

@@ -301,8 +301,11 @@ def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: Hub) ->
         hub.add("ann", server=True)
         people = hub.people()
         in_browsers(hub, "ann", "one", "two")
-        assert await people.end("ann", "session") is None
         assert await people.end("ann", "disabled") == 2
         assert await people.end("ann", "disabled") is None
+        hub.add("bob", server=True)
+        in_browsers(hub, "bob", "three")
+        assert await people.end("bob", "session") is None
+        assert await people.end("bob", "disabled") == 0, "the tokens of browsers ended with the login"
 
     play(story)
