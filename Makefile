@@ -152,5 +152,5 @@ dev:  ## make an editable environment in .venv-dev
 
 clean:  ## remove all that was built or installed here; MLP_HOME stays
 	@if [ -x $(BIN)/mlp-hub ] && $(BIN)/mlp-hub status >/dev/null 2>&1; then echo "The hub runs from here: make down first" >&2; exit 1; fi
-	rm -rf .venv .venv-dev build dist widgets/node_modules widgets/build hub/mlp_hub/web/static \
+	rm -rf .venv .venv-* build dist widgets/node_modules widgets/build hub/mlp_hub/web/static \
 	  hub/mlp_hub/proxy/node_modules hub/mlp_hub/proxy/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
