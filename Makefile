@@ -114,6 +114,10 @@ kubeconfig:  ## print the path of the cluster's kubeconfig; kubectl lies beside 
 torture: test-tools  ## kill, freeze, fill and cut at random under load, and check that nothing is lost (MINUTES=60 SEED=1)
 	$(TORTURE) --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) $(ARGS)
 
+.PHONY: torture-failover
+torture-failover: test-tools  ## stop the leader of two services 50 times and cut it off 10 times: a write is answered within 15 s each time
+	$(TORTURE).failover --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: check check-tools check-lint check-format check-types check-layers check-front check-messages
 check-tools:
 	$(BOOTSTRAP) check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
@@ -377,6 +378,7 @@ class Platform:
         while True:
             try:
                 await self.lease.take()
+                began = time.monotonic()
                 await self.executor.fence(self.lease.epoch, self.policy.lease_s)
                 await self._lead()
             except Unavailable as error:
@@ -388,6 +390,7 @@ class Platform:
                     raise
                 log.exception("this service could not take over; it tries again")
             if self._leads:
+                log.info("took up all there is in %.1f s", time.monotonic() - began)
                 return
             await self._act_no_more()
             await asyncio.sleep(self.policy.lease_s / 10)
