@@ -114,6 +114,10 @@ kubeconfig:  ## print the path of the cluster's kubeconfig; kubectl lies beside 
 torture: test-tools  ## kill, freeze, fill and cut at random under load, and check that nothing is lost (MINUTES=60 SEED=1)
 	$(TORTURE) --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) $(ARGS)
 
+.PHONY: torture-failover
+torture-failover: test-tools  ## stop the leader of two services 50 times and cut it off 10 times: a write is answered within 15 s each time
+	$(TORTURE).failover --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: check check-tools check-lint check-format check-types check-layers check-front check-messages
 check-tools:
 	$(BOOTSTRAP) check
@@ -152,5 +156,5 @@ dev:  ## make an editable environment in .venv-dev
 
 clean:  ## remove all that was built or installed here; MLP_HOME stays
 	@if [ -x $(BIN)/mlp-hub ] && $(BIN)/mlp-hub status >/dev/null 2>&1; then echo "The hub runs from here: make down first" >&2; exit 1; fi
-	rm -rf .venv .venv-dev build dist widgets/node_modules widgets/build hub/mlp_hub/web/static \
+	rm -rf .venv .venv-* build dist widgets/node_modules widgets/build hub/mlp_hub/web/static \
 	  hub/mlp_hub/proxy/node_modules hub/mlp_hub/proxy/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -4,6 +4,11 @@
     ├── UsageError (ValueError)      what was written is wrong; nothing was sent
     │   └── ProgramError             the program's text is no Python
     ├── Refused(reason)              the platform says no: quota, rights, name, state; `reason` is of a closed set
+    │   ├── InvalidRequest           a value of the request is wrong: another one may do
+    │   ├── WrongState               the object is not in a state for it now: later it may be
+    │   ├── NotThere                 there is no such object, for who asks
+    │   ├── Conflict                 the name, or the key of the request, is taken
+    │   └── NotAllowed               who asks may not: a right is missing
     ├── Unauthorized                 no token, or one that is not valid any more
     ├── Unreachable                  the service does not answer, or answers only with faults
     ├── TransferFailed               some files of a dataset did not go or come whole; said again, it goes on
@@ -15,7 +20,7 @@ In a notebook each shows as one sentence, without a traceback of our own code.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from mlp.language import say
 
@@ -58,15 +63,52 @@ class ProgramError(UsageError):
 class Refused(MLPError):  # noqa: N818 - the word of the contract
     """The platform refused the request and changed nothing."""
 
+    def __new__(cls, reason: str, msg: str) -> Self:
+        """Make the kind of it that its reason names, where there is one."""
+        return super().__new__(_KINDS.get(reason, cls) if cls is Refused else cls, reason, msg)
+
     def __init__(self, reason: str, msg: str) -> None:
         super().__init__(msg)
         self.reason = reason
         self.msg = msg
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Tell how it is made anew, in another process."""
+        return type(self), (self.reason, self.msg)
+
     @property
     def label(self) -> str:
         """The typed reason stands before the sentence."""
         return say("Refused ({reason})", reason=self.reason)
+
+
+class InvalidRequest(Refused):
+    """A value of the request is wrong; the message names it and what would be right."""
+
+
+class WrongState(Refused):
+    """The object is not in a state for this now."""
+
+
+class NotThere(Refused):
+    """There is no such object, for who asks."""
+
+
+class Conflict(Refused):
+    """The name, or the key of the request, is taken."""
+
+
+class NotAllowed(Refused):
+    """A right is missing."""
+
+
+_KINDS: dict[str, Any] = {
+    "Invalid": InvalidRequest,
+    "WrongState": WrongState,
+    "NotFound": NotThere,
+    "Conflict": Conflict,
+    "Forbidden": NotAllowed,
+}
 
 
 class Unauthorized(MLPError):  # noqa: N818 - names the condition, as HTTP does

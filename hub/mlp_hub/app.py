@@ -82,6 +82,7 @@ class ServiceProcess:
             policy_of(settings),
             alone=self.db.alone,
             groups=groups_of(settings),
+            steady=time.monotonic,
         )
         hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}{settings.base}/hub/api"
         self.hub = HubClient(hub_api, settings.secret("service_token"))

@@ -61,6 +61,8 @@ class FakeHub:
                 (f"{base}/", _Root, given),
                 (f"{base}/user", _User, given),
                 (f"{base}/mlp/accounts", _Accounts, given),
+                (f"{base}/mlp/accounts:lot", _Lot, given),
+                (f"{base}/mlp/accounts:find", _Find, given),
                 (f"{base}/mlp/accounts/([^/]+)", _Account, given),
                 (
                     f"{base}/mlp/accounts/([^/]+)/(authorize|deauthorize|password|logout|stop|admin)",
@@ -166,6 +168,27 @@ class _Accounts(_Base):
         self.hub.accounts[body["name"]] = account
         self.set_status(201)
         self.finish(account)
+
+
+class _Lot(_Base):
+    def post(self) -> None:
+        if not self.check_service():
+            return
+        refused = {}
+        for name, _ in json.loads(self.request.body)["people"]:
+            if name in self.hub.accounts:
+                refused[name] = {"msg": f"the name {name} is taken", "reason": "Conflict"}
+            else:
+                made = {"name": name, "authorized": True, "admin": False, "created": "x"}
+                self.hub.accounts[name] = made
+        self.finish({"refused": refused})
+
+
+class _Find(_Base):
+    def post(self) -> None:
+        if self.check_service():
+            names = json.loads(self.request.body)["names"]
+            self.finish(json.dumps([self.hub.accounts[name] for name in names if name in self.hub.accounts]))
 
 
 class _Account(_Base):

@@ -13,6 +13,7 @@ import math
 import secrets
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
@@ -39,6 +40,8 @@ HEARD_S = 5.0
 """Tuning: seconds after an answer in which the hub counts as there: fewer questions, for how late its end is noticed."""
 STOP_TIMEOUT_S = 60.0
 """Safety: seconds that the hub may take to stop a server, which it waits for: a hub that hangs does not hang the request."""
+FOUND_AT_ONCE = 500
+"""Tuning: names that the hub is asked for at once: fewer requests, for how long others wait behind one."""
 DOWN = msg("the hub does not answer; jobs go on, try again in a few seconds")
 
 
@@ -84,14 +87,18 @@ class _Model(msgspec.Struct):
     token_id: str | None = None
 
 
-class _Error(msgspec.Struct):
-    message: str = ""
-
-
 class _AccountRefusal(msgspec.Struct):
     msg: str = ""
     detail: dict[str, Any] = {}
     reason: str = ""
+
+
+class _Lot(msgspec.Struct):
+    refused: dict[str, _AccountRefusal]
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
 
 
 class OneSocket(Resolver):
@@ -292,6 +299,22 @@ class HubClient:
         body = {"name": name, "password": password, "authorized": True}
         self._done(await self._ask("POST", "/mlp/accounts", json=body), name)
 
+    async def make_accounts(self, people: Mapping[str, str]) -> dict[str, Refused]:
+        """Make accounts that are let in, of names with passwords that were made up; return why some are not made."""
+        body = {"people": list(people.items())}
+        answer = await self._ask("POST", "/mlp/accounts:lot", json=body, within_s=STOP_TIMEOUT_S)
+        found: _Lot = self._read(answer, _Lot)
+        return {name: _refusal(why) for name, why in found.refused.items()}
+
+    async def find_accounts(self, names: Sequence[str]) -> dict[str, HubAccount]:
+        """Return those of these accounts that are there, by name."""
+        found: dict[str, HubAccount] = {}
+        for at in range(0, len(names), FOUND_AT_ONCE):
+            body = {"names": list(names[at : at + FOUND_AT_ONCE])}
+            some = self._read(await self._ask("POST", "/mlp/accounts:find", json=body), list[HubAccount])
+            found |= {one.name: one for one in some}
+        return found
+
     async def make_without_login(self, name: str) -> None:
         """Make an account that is let in and whose password nobody knows, or let one in again that is there."""
         body = {"name": name, "password": secrets.token_urlsafe(48), "authorized": True}
@@ -415,9 +438,11 @@ class HubClient:
         except msgspec.MsgspecError:
             model = _AccountRefusal()
         if answer.code in (400, 403, 409) and model.msg:
-            known = {str(reason): reason for reason in Reason}
-            raise Refused(
-                known.get(model.reason, Reason.INVALID),
-                from_data(model.detail) if model.detail else verbatim(model.msg),
-            )
+            raise _refusal(model)
         cls._read(answer, Any)
+
+
+def _refusal(model: _AccountRefusal) -> Refused:
+    known = {str(reason): reason for reason in Reason}
+    told = from_data(model.detail) if model.detail else verbatim(model.msg)
+    return Refused(known.get(model.reason, Reason.INVALID), told)

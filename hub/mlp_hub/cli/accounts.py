@@ -149,8 +149,12 @@ def ask_service(
     *,
     timeout: float = 30.0,
     body: dict[str, object] | None = None,
+    key: str | None = None,
 ) -> HttpAnswer:
-    """Ask the service of the running hub as the operator; raise `CommandFailed` where it refuses or does not answer."""
+    """Ask the service of the running hub as the operator; raise `CommandFailed` where it refuses or does not answer.
+
+    A request with a `key` that was answered is not done again: the same answer comes.
+    """
     if method == "PUT" and body is None:
         body = {}
     answer = _checked(
@@ -162,6 +166,7 @@ def ask_service(
             token=_token(settings),
             body=body,
             timeout=timeout,
+            headers=None if key is None else {"Idempotency-Key": key},
         ),
     )
     if answer.status >= 300:

@@ -2,7 +2,7 @@
 
     python3 hub/mlp_hub/cli/bootstrap.py install|test|check|dev
 
-Runs before anything is installed: standard library only, nothing imported from the project. What does not depend
+Runs before anything is installed: standard library only, nothing imported from the project but `environments.py` beside it. What does not depend
 on each other happens side by side. Nothing is done twice: each part is stamped with a hash of what it was made
 from. The output of the tools goes to build/log/ and is shown where one fails.
 """
@@ -21,6 +21,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import environments  # type: ignore[import-not-found]  # by its place alone: nothing is installed yet
+
+sys.path.pop(0)
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 CONSTRAINTS = ROOT / "constraints.txt"
@@ -68,8 +72,11 @@ class Bootstrap:
     """The environment in one folder."""
 
     def __init__(self, venv: Path) -> None:
-        self.venv = venv
-        self.python = venv / "bin" / "python"
+        self.link = (
+            venv  # what people call it; a link to the environment itself, once one was made beside another
+        )
+        self.venv = venv.resolve() if venv.is_symlink() else venv
+        self.python = self.venv / "bin" / "python"
         self.steps = Steps()
         self.env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         self.env.pop("PYTHONPATH", None)
@@ -79,10 +86,18 @@ class Bootstrap:
     # ------------------------------------------------------------------ commands
 
     def install(self) -> None:
-        """Bring the environment to the state of the source tree: a wheel, its dependencies, the front end."""
-        wanted = _digest([*_sources(), Path(__file__)], str(self.python))
+        """Bring the environment to the state of the source tree: a wheel, its dependencies, the front end.
+
+        One that processes run from is left as it is: a copy of it is brought there, and takes its place once all is well.
+        """
+        wanted = _digest([*_sources(), Path(__file__)], str(self.link / "bin" / "python"))
         if self.stamp("installed") == wanted and self.python.exists():
+            environments.prune(self.link)
             return
+        before = self.venv
+        if self.python.exists() and environments.runs(self.link):
+            self._go_on_in(environments.beside(self.link, wanted[:8]))
+            self.steps.run("copy", lambda: environments.copy(before, self.venv))
         with ThreadPoolExecutor(4) as pool:
             tools = pool.submit(self.steps.run, "system", self.system_tools)
             self.steps.run("environment", self.make_venv)
@@ -91,12 +106,20 @@ class Bootstrap:
             parts.append(pool.submit(self.steps.run, "dependencies", self.dependencies))
             _wait([*parts, tools])
         self.steps.run("wheel", self.wheel)
+        environments.name_by_link(self.link, self.venv)
         self.write_stamp("installed", wanted)
+        if self.venv != before:
+            environments.swap(self.link, self.venv)
+        environments.prune(self.link)
+
+    def _go_on_in(self, venv: Path) -> None:
+        self.venv, self.python, self.uv = venv, venv / "bin" / "python", shutil.which("uv")
 
     def tools_for(self, extra: str, programs: dict[str, str]) -> None:
         """Install an extra's packages beside the rest, and system programs (name: package) where root."""
         self.install()
         self.steps.run(f"{extra} tools", lambda: self.install_extra(extra))
+        environments.name_by_link(self.link, self.venv)
         self.steps.run("system", lambda: apt(programs))
 
     def dev(self) -> None:
@@ -302,8 +325,10 @@ class Bootstrap:
         return path.read_text().strip() if path.exists() else ""
 
     def write_stamp(self, name: str, value: str) -> None:
-        """Note down what a part was made from."""
-        (self.venv / f".mlp-{name}").write_text(value + "\n")
+        """Note down what a part was made from; in a new file, since a copied environment shares those of the one before."""
+        path = self.venv / f".mlp-{name}"
+        path.unlink(missing_ok=True)
+        path.write_text(value + "\n")
 
 
 def apt(programs: dict[str, str], force: Sequence[str] = ()) -> str | None:

@@ -156,14 +156,13 @@ def _row_in(url: str, table: str, columns: str) -> tuple[Any, ...] | None:
 
 
 def _row_at(url: str, table: str, columns: str) -> tuple[Any, ...] | None:
-    from sqlalchemy import create_engine, inspect, text  # noqa: PLC0415 - only where it is not SQLite
+    from sqlalchemy import inspect, text  # noqa: PLC0415 - only where it is not SQLite
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
-    from sqlalchemy.pool import NullPool  # noqa: PLC0415
 
     from mlp_hub.store import engine as engines  # noqa: PLC0415
 
     try:
-        engine = create_engine(engines.bounded(engines.parse(url)), poolclass=NullPool)
+        engine = engines.plain_engine(engines.parse(url))
         with engine.connect() as connection:
             if not inspect(connection).has_table(table):
                 return None

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+import time
+import uuid
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from mlp_hub.cli.accounts import ask_service
-from mlp_hub.cli.errors import UsageFailure
+from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
 MOST_BYTES = 500_000
-LOT = 20
+LOT = 50
+AGAIN_S = 2.0
+TRIES = 3  # of a lot that was not answered: with the same key what was done is not done again, and its passwords come
 
 
 def import_people(settings: Settings, file: Path, *, dry_run: bool) -> int:
@@ -33,6 +37,10 @@ def import_people(settings: Settings, file: Path, *, dry_run: bool) -> int:
         done = _ask(settings, f"name,team,admin\n{lines}", dry_run=False)
         _tell(done["people"])  # at once: a password that was made is not lost with a later lot
         refused += done["refused"]
+        if len(todo) > LOT:
+            sys.stderr.write(
+                say("{n} of {all} people done", n=min(at + LOT, len(todo)), all=len(todo)) + "\n"
+            )
     return int(refused > 0)
 
 
@@ -53,7 +61,19 @@ def _read(file: Path) -> str:
 
 def _ask(settings: Settings, csv: str, *, dry_run: bool) -> dict[str, Any]:
     body: dict[str, object] = {"csv": csv, "dry_run": dry_run}
-    found: dict[str, Any] = ask_service(settings, "POST", "/users:import", body=body, timeout=120).json()
+    key = uuid.uuid4().hex
+    for left in reversed(range(TRIES)):
+        try:
+            answer = ask_service(settings, "POST", "/users:import", body=body, timeout=120, key=key)
+        except UsageFailure:  # it was answered
+            raise
+        except CommandFailed:
+            if not left:
+                raise
+            time.sleep(AGAIN_S)
+        else:
+            break
+    found: dict[str, Any] = answer.json()
     return found
 
 

@@ -39,6 +39,17 @@ something or to get a token, the `X-XSRFToken` header that `/session` gives.
 | 429 | too many requests; `Retry-After` says how long to wait | `{{"msg": "...", "detail": {{...}}}}` |
 | 503 | the fault is the server's, or passes by itself | `{{"msg": "...", "detail": {{...}}}}` |
 
+Every refusal is 403; a script tells them apart by `reason`, never by `msg`, which is for people:
+
+| `reason` | what to do | Python (`mlp.errors`) |
+|---|---|---|
+| `Invalid` | correct the value that `msg` names; the same request is refused again | `InvalidRequest` |
+| `WrongState` | wait until the object is in another state, then ask again | `WrongState` |
+| `NotFound` | nothing is there, or not for you | `NotThere` |
+| `Conflict` | take another name, or another `Idempotency-Key` | `Conflict` |
+| `Forbidden` | get the right, or a token with its scope | `NotAllowed` |
+| any other | of quotas and queues; with `Retry-After` the same request may succeed later | `Refused` |
+
 `msg` is written in the language of the cookie `mlp-language`, else of `Accept-Language`; times in it are those of the zone
 that the header `Time-Zone: Europe/Berlin` names (of a WebSocket: `?zone=Europe/Berlin`), else UTC. `detail` is the same as data:
 the sentence in English as `id`, with holes, and `args` that fill them.

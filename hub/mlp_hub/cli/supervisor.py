@@ -41,6 +41,7 @@ class Supervisor:
         self.clock = clock
         self.meant: float | None = None  # when the next look was meant to be
         self.reported = True  # whether what is known is written down
+        self.began = f"{os.getpid()}/{clock():.6f}"  # another one each time that it reads a plan
         earlier = self._earlier_state()
         self.deaths: list[dict[str, Any]] = earlier["deaths"]
         for name in earlier["components"].keys() - {entry["name"] for entry in plan["components"]}:
@@ -65,7 +66,7 @@ class Supervisor:
     def report(self) -> None:
         """Write `state.json`; where there is no room, it is kept in memory and written at a later look."""
         state = {c.name: c.state() for c in self.components}
-        content = {"plan": self.plan_id, "components": state, "deaths": self.deaths}
+        content = {"plan": self.plan_id, "began": self.began, "components": state, "deaths": self.deaths}
         self.reported = notes.write(self._state_path, content)
 
     def _died(self, name: str, why: str) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 START_S = 90.0  # how long the first answer may take on a slow machine
 _STARTED: Mapping[str, Callable[[], str]] = {
     "same": lambda: say("already running"),
+    "woken": lambda: say("parts that waited to be started again were started at once"),
     "restarted": lambda: say("proxy, service and hub restarted"),
     "adopted": lambda: say("proxy, service and hub found again"),
     "started": lambda: say("proxy, service and hub started"),
@@ -54,12 +55,13 @@ def up(settings: Settings, environ: Mapping[str, str]) -> int:
             told.append(_ground(settings, probe.result))
         with progress.step(say("processes")) as told:
             plan = make_plan(settings, environ)
+            before = processes.state(settings)
             started, child = ensure_supervised(settings, environ, plan)
             told.append(_STARTED[started]())
         provider = pool.submit(_provider_faults, settings if started != "same" else None)
         with progress.step(say("answers")) as told:
             try:
-                wait_until_ready(settings, plan, partial(_how_it_ended, settings, child))
+                wait_until_ready(settings, plan, partial(_how_it_ended, settings, child), before)
             except CommandFailed:
                 if started == "started":
                     processes.stop_all(settings)
@@ -174,7 +176,12 @@ def ensure_supervised(
     before = plans.read(settings)
     supervisor = processes.find(settings, "supervisor")
     if supervisor and before and before.get("id") == plan["id"]:
-        return "same", None
+        if not any(each["waits"] for each in processes.state(settings).get("components", {}).values()):
+            return "same", None
+        procs.send(
+            supervisor.pid, signal.SIGHUP
+        )  # it begins anew: what lives goes on, what waits is started, all waits are short again
+        return "woken", None
     ours = processes.find(settings, "proxy") or processes.runs_unnoted(settings, "proxy")
     if not ours or _public(before) != _public(plan):
         ports.check_free(settings.bind, settings.port)
@@ -192,11 +199,14 @@ def _public(plan: dict[str, Any] | None) -> str | None:
 
 
 def wait_until_ready(
-    settings: Settings, plan: dict[str, Any], supervisor_end: Callable[[], str | None]
+    settings: Settings,
+    plan: dict[str, Any],
+    supervisor_end: Callable[[], str | None],
+    before: Mapping[str, Any] | None = None,
 ) -> None:
     """Return when the login page and the service answer on the public port; raise Failure otherwise.
 
-    `supervisor_end` tells how the supervisor has ended, None while it lives.
+    `supervisor_end` tells how the supervisor has ended, None while it lives. What died by the state `before` is nothing of now.
     """
     deadline = time.monotonic() + START_S
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.bind, settings.bind)  # noqa: S104 - compared, not bound
@@ -210,7 +220,7 @@ def wait_until_ready(
         _check_supervisor(settings, supervisor_end())
         state = processes.state(settings)
         if state.get("plan") == plan["id"]:
-            _check_deaths(settings, state)
+            _check_deaths(settings, state, before or {})
             for what, (path, socket) in list(waiting.items()):
                 tls = settings.tls is not None
                 asked = (
@@ -264,15 +274,19 @@ def _check_supervisor(settings: Settings, how: str | None) -> None:
     )
 
 
-def _check_deaths(settings: Settings, state: dict[str, Any]) -> None:
+def _check_deaths(settings: Settings, state: dict[str, Any], before: Mapping[str, Any]) -> None:
+    earlier: Mapping[str, Any] = (
+        before.get("components", {}) if state.get("began") == before.get("began") else {}
+    )
     for name, component in state["components"].items():
-        if component["waits"] and component["restarts"] >= DEATHS_MAX:
+        deaths = component["restarts"] - earlier.get(name, {"restarts": 0})["restarts"]
+        if component["waits"] and deaths >= DEATHS_MAX:
             raise CommandFailed(
                 say(
                     "The {name} does not stay up: it {how}, {n} times.",
                     name=name,
                     how=component["last_exit"],
-                    n=component["restarts"],
+                    n=deaths,
                 ),
                 say("All of its log: {log_dir}", log_dir=str(settings.log_dir / f"{name}.log")),
                 details=_tail(settings, name),

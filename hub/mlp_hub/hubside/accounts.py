@@ -3,6 +3,8 @@
     GET    /accounts?authorized=&waiting=&search=&after=&limit=
                                          200 [{"name", "authorized", "admin", "created", "servers"}], X-Total-Count
     POST   /accounts                     201 an account
+    POST   /accounts:lot                 200 {"refused": {name: {"msg", "detail", "reason"}}} of {"people": [[name, password]]}
+    POST   /accounts:find                200 the accounts of {"names": [...]} that are there
     GET    /accounts/{name}              200 an account
     POST   /accounts/{name}/authorize    200 an account, with "was_authorized"
     POST   /accounts/{name}/deauthorize  200 the same
@@ -202,6 +204,42 @@ class AccountList(_Accounts):
         return name
 
 
+class AccountLot(_Accounts):
+    """Accounts that are made and let in together, each with a password that the service made up."""
+
+    @needs_scope("admin:users")  # type: ignore[untyped-decorator]
+    @_answers_refusals
+    async def post(self) -> None:
+        """Make those that can be made, in one commit; say why the others are not."""
+        if self.current_user.kind == "user":  # a person would choose passwords, which take a slower hash
+            raise AccountRefused(msg("only the service makes accounts in lots"), "Forbidden", 403)
+        people = self.get_json_body()["people"]
+        refused = await self.authenticator.store_lot(
+            [(str(name), str(password)) for name, password in people]
+        )
+        for name, _ in people:
+            if name not in refused:
+                user = self._record_of(name)
+                user.admin = False
+                assign_default_roles(self.db, entity=user)
+        self.db.commit()
+        said_of = {
+            name: {"msg": said(self, why.message), "detail": to_data(why.message), "reason": why.reason}
+            for name, why in refused.items()
+        }
+        self.write(json.dumps({"refused": said_of}))
+
+
+class AccountFind(_Accounts):
+    """Accounts that are asked for by name."""
+
+    @needs_scope("admin:users")  # type: ignore[untyped-decorator]
+    async def post(self) -> None:
+        """List those that are there."""
+        names = [str(name) for name in self.get_json_body()["names"]]
+        self.write(json.dumps(listing.several(self.db, names)))
+
+
 class AccountAction(_Accounts):
     """What may be done to an account."""
 
@@ -310,6 +348,8 @@ def handlers() -> list[tuple[Any, ...]]:
     base = r"/api/mlp/accounts"
     return [
         (base, AccountList),
+        (base + r":lot", AccountLot),
+        (base + r":find", AccountFind),
         (base + r"/([^/]+)/(authorize|deauthorize|password|logout|stop|admin)", AccountAction),
         (base + r"/([^/]+)", AccountItem),
     ]

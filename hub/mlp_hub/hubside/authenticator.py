@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -239,6 +240,21 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         self.db.add(UserInfo(username=name, password=hashed, is_authorized=authorized))
         records.remember(self.db, name)
         self.db.commit()
+
+    async def store_lot(self, people: Sequence[tuple[str, str]]) -> dict[str, AccountRefused]:
+        """Add accounts that are let in, of (name, password that a machine made up); return why some are not. The caller commits."""
+        refused: dict[str, AccountRefused] = {}
+        hashes = await self.hasher.all_hashed([password for _, password in people])
+        for (name, _), hashed in zip(people, hashes, strict=True):
+            if not is_valid(name):
+                why = msg("{name} cannot be a user name: {rule}.", name=repr(name), rule=why_not(name))
+                refused[name] = AccountRefused(why)
+            elif self.user_exists(name):
+                refused[name] = _taken(name)
+            else:
+                self.db.add(UserInfo(username=name, password=hashed, is_authorized=True))
+                records.remember(self.db, name)
+        return refused
 
     async def set_password(self, name: str, new: str, *, instead_of: bytes | None = None) -> None:
         """Set another password, or raise AccountRefused. The caller ends the sessions.

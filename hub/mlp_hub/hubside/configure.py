@@ -73,7 +73,7 @@ def _hub(c: Any, settings: Settings) -> None:
     hub.hub_bind_url = hub.hub_connect_url = socket_url(settings.hub_socket)
     # sandboxes have a socket of their own (`server.HubServer`), so that no crowd of them is in others' way
     hub.hub_socket_mode = 0o600
-    hub.db_url = settings.hub_db_url
+    hub.db_url = _database(settings.hub_db_url)
     hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
     _names(hub, settings.origins, settings.base)
     # a hub that ends or dies leaves servers and proxy running and finds them again
@@ -85,6 +85,16 @@ def _hub(c: Any, settings: Settings) -> None:
     hub.jinja_environment_options = {"extensions": ["mlp_hub.hubside.language.Translated"]}
     hub.default_url = partial(landing, prefix)
     hub.logo_file = str(HERE / "static" / "logo.svg")
+
+
+def _database(url: str) -> str:
+    """Return the URL of JupyterHub's database; on PostgreSQL nothing keeps it waiting for ever."""
+    if url.startswith("sqlite:"):
+        return url
+    from mlp_hub.store import bounds, engine  # noqa: PLC0415 - only where it is not SQLite
+
+    bounds.bind_all(bounds.HUB)
+    return bounds.bounded(engine.parse(url)).render_as_string(hide_password=False)
 
 
 def _names(hub: Any, origins: Origins, base_path: str) -> None:

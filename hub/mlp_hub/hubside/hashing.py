@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -12,6 +12,9 @@ import bcrypt
 from tornado import web
 
 T = TypeVar("T")
+MADE_UP_ROUNDS = 6
+"""Safety: cost of the hash of a password that a machine made up: one of 80 bits is not guessed, however quick a guess is."""
+_FULL_COST = b"$2b$12$C6UzMDM.H6dfI/f/IKcEeOZ1p1sLZ5hS9yq7i6Cw3CwJ0f1oYbY8K"
 WAITING_MAX = 100  # the last of them waits for some 10 s on two cores
 
 
@@ -35,6 +38,12 @@ class Hasher:
         """Return the hash of a password that the rules let pass."""
         return await self._run(lambda: bcrypt.hashpw(password.encode(), bcrypt.gensalt()))
 
+    async def all_hashed(self, made_up: Sequence[str]) -> list[bytes]:
+        """Return the hashes of passwords that a machine made up: quick ones, as nobody could guess these."""
+        return await self._run(
+            lambda: [bcrypt.hashpw(one.encode(), bcrypt.gensalt(MADE_UP_ROUNDS)) for one in made_up]
+        )
+
     async def matches(self, password: str, hashed: bytes) -> bool:
         """Whether this is the password that was hashed."""
         return await self._run(lambda: _matches(password, hashed))
@@ -55,6 +64,10 @@ class Hasher:
 
 def _matches(password: str, hashed: bytes) -> bool:
     try:
+        if hashed.startswith(b"$2b$%02d$" % MADE_UP_ROUNDS):
+            bcrypt.checkpw(
+                password.encode(), _FULL_COST
+            )  # takes as long as others: whose is quick would be told by that
         return bool(bcrypt.checkpw(password.encode(), hashed))
     except ValueError:  # longer than bcrypt takes, or with a NUL: nobody's password
         return False

@@ -37,6 +37,11 @@ def one(db: Any, name: str) -> dict[str, Any] | None:
     return found[0] if found else None
 
 
+def several(db: Any, names: list[str]) -> list[dict[str, Any]]:
+    """Return those of these accounts that are there."""
+    return _models(db, _query(db, _COLUMNS, Wanted()).filter(UserInfo.username.in_(names)).all())
+
+
 def count(db: Any, wanted: Wanted) -> int:
     """Return how many there are."""
     return int(_query(db, (func.count(UserInfo.id),), wanted).scalar())

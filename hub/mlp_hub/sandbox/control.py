@@ -27,7 +27,9 @@ from mlp_hub.sandbox.shim.main import CLAIMED, failed_start
 from mlp_hub.sandbox.spec import SandboxSpec
 from mlp_hub.sandbox.state import ABSENT, SandboxExit, SandboxPhase, SandboxState, rank_state
 
-SHIM = str(Path(shim.__file__).parent / "__main__.py")
+SHIM = str(
+    Path(shim.__file__).resolve().parent / "__main__.py"
+)  # of this version, whatever is installed later
 _OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -248,11 +250,13 @@ def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) 
     claim = files.read_json(run_dir, "claim")
     if claim is None or os.path.lexists(f"{run_dir}/exit.json"):
         return
-    deadline = time.time() + grace_s
+    # `ends` is of the machine's steady clock, which nobody sets; shims of earlier versions know `deadline` only
+    deadline, ends = time.time() + grace_s, time.monotonic() + grace_s
     earlier = files.read_json(run_dir, "stop.json")
     if earlier:
         deadline, why = min(deadline, earlier["deadline"]), earlier.get("why", why)
-    files.write_json(run_dir, "stop.json", {"deadline": deadline, "why": why})
+        ends = min(ends, earlier.get("ends", ends))
+    files.write_json(run_dir, "stop.json", {"deadline": deadline, "ends": ends, "why": why})
     if _alive(claim):
         files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from mlp_hub.sandbox import shim
 
-_MAIN = str(Path(shim.__file__).parent / "__main__.py")
+_MAIN = str(
+    Path(shim.__file__).resolve().parent / "__main__.py"
+)  # of this version, whatever is installed later
 
 
 class ForkServer:

@@ -110,7 +110,7 @@ class RunPolicy:
     first_uid: int | None = None  # user number N runs as first_uid + N; None: the hub's own uid
     api_url: str = ""  # what jobs are given as MLP_API_URL
     data_url: str = ""  # and as MLP_DATA_URL, where files of datasets are not beside that
-    lease_s: float = 15.0  # so long after its last sign of life a platform may be followed by another
+    lease_s: float = 9.0  # so long after its last sign of life a platform is followed by another; all of it takes 15 s at most
     cycle_every_s: float = 30.0  # a scheduling cycle at least so often (aging, nodes that come back)
     look_every_s: float = 5.0  # every job that runs is looked at at least so often
     backoff_s: float = 0.2  # first wait after an executor's error; doubles

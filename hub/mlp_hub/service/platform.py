@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
@@ -63,8 +64,9 @@ from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
-from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.state.leadership import Leadership, LeaseLost, since_boot
 from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.support.wall_clock import WallClockWatch
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
 from mlp_hub.service.tenants.asking import QuotaRequests
@@ -111,6 +113,8 @@ class Platform:
     `alone`: the database lets no other service in, so that a lease that is found is a dead one's. Otherwise `start`
     returns only once no other platform decides; what loses its lease stops acting and stands by.
 
+    `steady` measures how long things last where the clock may be set; without it `clock` never is.
+
     `on_lead` is awaited each time that this platform leads and has taken up all there is, `on_lost` called when it leads no more.
     """
 
@@ -123,6 +127,7 @@ class Platform:
         *,
         alone: bool = False,
         groups: GroupPolicy | None = None,
+        steady: Callable[[], float] | None = None,
     ) -> None:
         self.db = db
         self.executor = executor
@@ -137,6 +142,7 @@ class Platform:
             alone=alone,
             floor=executor.epoch,
             lost=self._lease_lost,
+            steady=clock if steady is None else since_boot,
         )
         self.board = Board(db, self.broker)
         self.metrics = MetricsService(self.board, clock, policy.metric_points_max, policy.broker)
@@ -152,6 +158,7 @@ class Platform:
             self.lease,
             self._networks,
             self._data_ready,
+            steady or clock,
         )
         self._places = TenantPlaces(self.queue, db, executor, self.lease, clock)
         self._images = ImagesUsed(self.queue, db, executor, self.lease, clock)
@@ -336,6 +343,7 @@ class Platform:
         )
         self.announcements = AnnouncementService(db, clock)
         self._sweeper: asyncio.Task[None] | None = None
+        self._clock_watch = WallClockWatch(clock, self._clock_moved, steady or clock)
         self._leads = False  # all is taken up, and the lease was not lost since
         self._following: asyncio.Task[None] | None = None
         self.on_lead: list[Callable[[], Awaitable[None]]] = []
@@ -349,14 +357,18 @@ class Platform:
 
     @property
     def leads(self) -> bool:
-        """Whether this platform decides and has taken up all there is; who does not answers no requests."""
-        return self._leads
+        """Whether this platform decides and has taken up all there is; who does not answers no requests.
+
+        Who could not renew its lease in time, as one that is cut off from the database, does not: another may lead by now.
+        """
+        return self._leads and (self.db.alone or self.lease.is_sure)
 
     async def start(self) -> None:
         """Wait until no other platform decides about this database, recover, then run jobs."""
         self._following = asyncio.ensure_future(self._follow(first=True))
         await self._following
         self._sweeper = asyncio.ensure_future(self._sweep())
+        self._clock_watch.start()
 
     async def _follow(self, *, first: bool) -> None:
         """Return once this platform decides and has taken up all there is to do.
@@ -366,6 +378,7 @@ class Platform:
         while True:
             try:
                 await self.lease.take()
+                began = time.monotonic()
                 await self.executor.fence(self.lease.epoch, self.policy.lease_s)
                 await self._lead()
             except Unavailable as error:
@@ -377,6 +390,7 @@ class Platform:
                     raise
                 log.exception("this service could not take over; it tries again")
             if self._leads:
+                log.info("took up all there is in %.1f s", time.monotonic() - began)
                 return
             await self._act_no_more()
             await asyncio.sleep(self.policy.lease_s / 10)
@@ -449,6 +463,7 @@ class Platform:
 
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
+        await self._clock_watch.stop()
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
@@ -537,6 +552,14 @@ class Platform:
 
     async def _data_ready(self, job: Job) -> None:
         await self.datasets.ready_for(job)  # which is made after who asks
+
+    async def _clock_moved(self, by: float) -> None:
+        """Let what is to last a while last as long as was meant, though the wall clock was set by so many seconds."""
+        if not self._leads:
+            return
+        await self.db.write(lambda tx: tx.ledger.put_off(by))
+        self.datasets.put_off(by)
+        self._app_worker.put_off(by)
 
     async def _sweep(self) -> None:
         while True:

@@ -12,12 +12,12 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool, QueuePool
 
+from mlp_hub.store.bounds import READER, WRITER, Bounds, bind, bounded
 from mlp_hub.store.errors import StoreInUse
 from mlp_language.message import msg
 
 BUSY_MS = 15_000
-CONNECT_S = 10  # for a PostgreSQL that does not answer
-LIFE_LOCKS = 0x4D4C5048  # PostgreSQL advisory locks of this class: one a lease, held by its holder while that is connected
+LIFE_LOCKS = 0x4D4C5048  # PostgreSQL advisory locks of this class: one a lease, shared by all connections of its holder that wrote
 WRITE_LOCK = 0x4D4C5048_0002  # PostgreSQL advisory lock: held by each writing transaction
 SCHEMA_LOCK = 0x4D4C5048_0003  # PostgreSQL advisory lock: held by a migration
 
@@ -41,11 +41,11 @@ def is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
 
 
-def bounded(url: URL) -> URL:
-    """Bound how long connecting to PostgreSQL may take, unless the URL does."""
-    if "connect_timeout" in url.query:
-        return url
-    return url.update_query_dict({"connect_timeout": str(CONNECT_S)})
+def plain_engine(url: URL, bounds: Bounds = READER) -> Engine:
+    """Return an engine of single connections, with transactions as the database has them; on PostgreSQL within bounds."""
+    if is_sqlite(url):
+        return create_engine(url, poolclass=NullPool, connect_args={"timeout": BUSY_MS / 1000})
+    return bind(create_engine(bounded(url), poolclass=NullPool), bounds)
 
 
 def make_engine(url: URL, *, write: bool, pool: int = 4) -> Engine:
@@ -70,6 +70,7 @@ def make_engine(url: URL, *, write: bool, pool: int = 4) -> Engine:
             isolation_level="READ COMMITTED" if write else "REPEATABLE READ",
             **({} if write else {"pool_size": pool, "max_overflow": 0, "pool_pre_ping": True}),
         )
+        bind(engine, WRITER if write else READER)
         begin = f"SELECT pg_advisory_xact_lock({WRITE_LOCK})" if write else "SET TRANSACTION READ ONLY"
 
     @event.listens_for(engine, "begin")

@@ -10,10 +10,10 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection, text
 
 from mlp_hub.store import engine as engines
+from mlp_hub.store.bounds import MIGRATION
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -67,7 +67,7 @@ def _migrating(url: str) -> Iterator[tuple[Config, Connection]]:
         Path(str(parsed.database)).parent.mkdir(parents=True, exist_ok=True)
         engine = engines.make_engine(parsed, write=True)
     else:
-        engine = create_engine(engines.bounded(parsed), poolclass=NullPool)
+        engine = engines.plain_engine(parsed, MIGRATION)
     try:
         with engine.connect() as connection:
             if sqlite:

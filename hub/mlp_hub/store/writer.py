@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from mlp_hub.domain.errors import Unavailable
@@ -121,12 +121,11 @@ class Writer:
 
     def _commit(self, batch: list[_Work]) -> None:
         """Run the batch and what is queued by now, and commit once."""
-        connection = self._connection or self._connect()
         self._passed = False
         started = time.monotonic()
-        relaxed = connection.dialect.name == "sqlite" and not batch[0].durable
-        self._relax(connection, relaxed)
-        with _transaction(connection):
+        relaxed = self._engine.dialect.name == "sqlite" and not batch[0].durable
+        connection, transaction = self._begin(relaxed)
+        with _ending(transaction):
             self._apply(connection, batch[0])
             while len(batch) < MAX_BATCH and time.monotonic() - started < MAX_BATCH_S:
                 try:
@@ -143,6 +142,20 @@ class Writer:
                 self._apply(connection, work)
         self.commits += 1
         self.works += len(batch)
+
+    def _begin(self, relaxed: bool) -> tuple[Connection, RootTransaction]:
+        """Open a transaction, on another connection where the one that was kept has been ended meanwhile."""
+        kept = self._connection
+        try:
+            connection = kept or self._connect()
+            self._relax(connection, relaxed)
+            return connection, connection.begin()
+        except DBAPIError as e:
+            if kept is None or not (e.connection_invalidated or kept.invalidated):
+                raise
+        self._disconnect()  # nothing was asked of it yet, so that nobody need be told
+        connection = self._connect()
+        return connection, connection.begin()
 
     def _relax(self, connection: Connection, relaxed: bool) -> None:
         """Say whether commits wait for the disk; SQLite takes that between transactions only."""
@@ -208,8 +221,7 @@ def lost(connection: Connection, error: Exception) -> bool:
 
 
 @contextmanager
-def _transaction(connection: Connection) -> Iterator[None]:
-    transaction = connection.begin()
+def _ending(transaction: RootTransaction) -> Iterator[None]:
     try:
         yield
     except BaseException:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -338,6 +339,26 @@ def test_ten_megabytes_other_encodings_and_too_many_at_once_are_refused(rig: Api
     answer = rig.ask("POST", "/users:import", many, token=rig.root_user)
     assert (answer.json["reason"], "at most 50" in answer.json["msg"]) == ("Invalid", True)
     assert "p1" not in rig.hub.accounts
+
+
+def test_the_same_import_again_by_its_key_has_the_same_passwords_also_while_the_first_is_at_work(
+    rig: ApiRig,
+) -> None:
+    asked = {"csv": "\n".join(f"again{i},red,no" for i in range(50)), "dry_run": False}
+    headers = {"Idempotency-Key": "import-1"}
+    with ThreadPoolExecutor(2) as pool:
+        asks = [
+            pool.submit(rig.ask, "POST", "/users:import", asked, token=rig.root_user, headers=headers)
+            for _ in range(2)
+        ]
+        first, second = (each.result().json for each in asks)
+    third = rig.ask("POST", "/users:import", asked, token=rig.root_user, headers=headers).json
+    assert first == second == third
+    assert first["done"] == 50
+    assert len({one["password"] for one in first["people"]}) == 50
+    assert {one["state"] for one in first["people"]} == {"made"}
+    assert sum(asked == "POST /hub/api/mlp/accounts:lot" for asked in rig.hub.requests) >= 1
+    assert people(rig, "again1,red,no\n", dry_run=False)["people"][0]["state"] == "there"
 
 
 def test_semicolons_tabs_and_a_byte_order_mark_are_read(rig: ApiRig) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import identity, processes, procs, state_dir
+from mlp_hub.cli import identity, processes, procs, state_dir, up
 from mlp_hub.cli import plan as plans
 from mlp_hub.settings import Settings
 from small_disk import small_disk
@@ -213,6 +213,22 @@ def test_a_component_that_cannot_live_is_tried_less_and_less_often(supervised: S
     supervised.wait(lambda: supervised.state().get("components", {}).get("one", {}).get("restarts", 0) >= 3)
     assert supervised.state()["components"]["one"]["last_exit"] == "ended with status 7"
     assert "no good" in (supervised.settings.log_dir / "one.log").read_text()
+
+
+def test_sighup_starts_at_once_what_waits_and_forgets_its_deaths(supervised: Supervised) -> None:
+    go = supervised.settings.home / "go"
+    supervised.commands["one"] = ["/bin/sh", "-c", f"[ -e {go} ] && exec sleep 300; exit 7"]
+    child = supervised.start()
+    supervised.wait(lambda: supervised.state().get("components", {}).get("one", {}).get("restarts", 0) >= 5)
+    before = supervised.state()
+    two = before["components"]["two"]["pid"]
+    up._check_deaths(supervised.settings, before, before)  # they died earlier, and say nothing of now
+    go.touch()
+    child.send_signal(signal.SIGHUP)
+    supervised.wait(lambda: supervised.state()["began"] != before["began"])
+    after = supervised.state()["components"]
+    assert after["two"]["pid"] == two
+    assert (after["one"]["restarts"], after["one"]["waits"]) == (0, False)
 
 
 def test_a_program_that_is_not_there_is_named(supervised: Supervised) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -27,6 +28,15 @@ with Fence(sys.argv[1]).acting(int(sys.argv[2])):
 """
 
 
+LOCKS = """
+import fcntl, sys, time
+file = open(sys.argv[1])
+fcntl.flock(file, int(sys.argv[2]))
+print("locked", flush=True)
+time.sleep(3600)
+"""
+
+
 @contextmanager
 def acting(place: Path, epoch: int) -> Iterator[subprocess.Popen[bytes]]:
     """Let another process be in the middle of an act."""
@@ -41,19 +51,43 @@ def acting(place: Path, epoch: int) -> Iterator[subprocess.Popen[bytes]]:
             other.kill()
 
 
-def test_who_takes_over_waits_for_an_act_of_a_process_that_is_stopped_until_it_is_ended(
-    tmp_path: Path,
-) -> None:
+def test_who_takes_over_ends_a_process_that_is_stopped_in_an_act(tmp_path: Path) -> None:
     with acting(tmp_path, 1) as old:
         old.send_signal(signal.SIGSTOP)
         fence = Fence(tmp_path)
         with pytest.raises(Unavailable, match="end its process if it hangs"):
             fence.raise_to(2, 0.1)
         assert fence.seen == 2
-        old.kill()
-        fence.raise_to(2, 30.0)
+        assert old.poll() is None
+        fence.raise_to(2, PATIENCE_S)
+        assert old.wait(PATIENCE_S) == -signal.SIGKILL
         with fence.acting(2):
             assert fence.seen == 2
+
+
+@pytest.mark.parametrize("how", [fcntl.LOCK_SH, fcntl.LOCK_EX])
+def test_who_takes_over_ends_a_process_that_is_stopped_while_it_looks_at_the_epoch(
+    tmp_path: Path, how: int
+) -> None:
+    Fence(tmp_path).raise_to(1, PATIENCE_S)
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCKS, str(tmp_path / "epoch"), str(how)], stdout=subprocess.PIPE
+    ) as old:
+        assert old.stdout is not None
+        assert old.stdout.readline() == b"locked\n"
+        old.send_signal(signal.SIGSTOP)
+        Fence(tmp_path).raise_to(2, PATIENCE_S)
+        assert old.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+def test_processes_that_only_wait_for_the_lock_or_have_another_files_are_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with acting(other, 1) as stranger, acting(tmp_path, 1) as old:
+        old.send_signal(signal.SIGSTOP)
+        Fence(tmp_path).raise_to(2, PATIENCE_S)
+        assert old.wait(PATIENCE_S) == -signal.SIGKILL
+        assert stranger.poll() is None
 
 
 def test_an_act_that_ends_well_lets_the_next_one_begin(tmp_path: Path) -> None:

@@ -259,8 +259,9 @@ def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_o
         await mine.ensure_held()  # nobody has taken it: it is renewed
         found = await hub.dbs[0].read(lambda tx: tx.leases.get(NAME))
         assert found == Lease(mine.holder, now + 3600, 1)
-        now += 3600
         other = Leadership(hub.dbs[1], lambda: now, length_s=3600, poll_s=0.01, alone=False)
+        assert not (await hub.dbs[1].read(other._look))[1]
+        now += 3600
         await other.take()
         assert other.epoch == 2
         with pytest.raises(LeaseLost):

@@ -1,34 +1,83 @@
-"""A lease written before the clock was put back runs no longer than others do."""
+"""How long a lease lasts is measured by steady clocks: no wall clock that is set ends one, or makes one last."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store.database import Database
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, until
+
+
+class Clocks:
+    """The wall clock, and a steady one."""
+
+    def __init__(self) -> None:
+        self.wall = 90_000.0
+        self.steady = 0.0
+
+    def lease(self, db: Database) -> Leadership:
+        return Leadership(
+            db, lambda: self.wall, length_s=10, poll_s=0.01, alone=False, steady=lambda: self.steady
+        )
+
+
+@contextmanager
+def database(tmp_path: Path) -> Iterator[Database]:
+    db = Database(str(tmp_path / "mlp.sqlite"))
+    db.create_schema()
+    try:
+        yield db
+    finally:
+        db.close()
 
 
 def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_its_holder(tmp_path: Path) -> None:
-    async def story() -> None:
-        db = Database(str(tmp_path / "mlp.sqlite"))
-        db.create_schema()
-        now = 90_000.0
-        first = Leadership(db, lambda: now, length_s=10, poll_s=0.01, alone=False)
-        second = Leadership(db, lambda: now, length_s=10, poll_s=0.01, alone=False)
+    async def story(db: Database) -> None:
+        clocks = Clocks()
+        first, second = clocks.lease(db), clocks.lease(db)
         await first.take()
-        now = 3_600.0  # a day back
+        clocks.wall = 3_600.0  # a day back
         await db.write(first.check)
         found = await db.read(lambda tx: tx.leases.get(NAME))
         assert found is not None
         assert found.expires_at == 3_610.0
         await first.forget()  # it dies
-        now += 11
+        waits = asyncio.ensure_future(second.take())
+
+        async def stands_by() -> bool:
+            return second.waits_for == first.holder
+
+        await until(stands_by)
+        clocks.steady += 11
         async with asyncio.timeout(PATIENCE_S):
-            await second.take()
+            await waits
         assert second.is_held
         await second.give_up()
-        await asyncio.to_thread(db.close)
 
-    asyncio.run(story())
+    with database(tmp_path) as db:
+        asyncio.run(story(db))
+
+
+def test_a_clock_that_was_put_forward_ends_no_lease(tmp_path: Path) -> None:
+    async def story(db: Database) -> None:
+        clocks = Clocks()
+        first, second = clocks.lease(db), clocks.lease(db)
+        await first.take()
+        looked = await db.read(second._look)
+        clocks.wall += 3600
+        assert await db.read(second._look) == looked == (looked[0], False)
+        assert first.is_sure
+        await first.ensure_held()
+        clocks.steady += 9.9
+        assert await db.read(second._look) == looked
+        clocks.steady += 0.2
+        assert (await db.read(second._look))[1]
+        assert not first.is_sure
+        await first.give_up()
+
+    with database(tmp_path) as db:
+        asyncio.run(story(db))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -13,6 +17,7 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.store import Tx
 from mlp_hub.store.database import Database
+from mlp_hub.store.engine import WRITE_LOCK
 from postgres import PostgresServer, postgres_server
 from waiting import PATIENCE_S
 
@@ -137,5 +142,62 @@ def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url
         keys = [f"late{n}" for n in range(50)]
         assert await two.dbs[1].read(lambda tx: tx.settings.get_all(keys)) == {}
         assert not two.first.is_held
+
+    play(url, story)
+
+
+SHORT_S = 1.0
+"""Length of leases of those who are followed because they are silent."""
+
+HANGS = """
+import asyncio, sys, time
+from mlp_hub.service.state.leadership import Leadership
+from mlp_hub.store.database import Database
+from mlp_hub.store.engine import WRITE_LOCK
+
+def hang(tx):
+    tx.settings.put("late", 1)
+    print("writes", flush=True)
+    time.sleep(3600)
+
+async def main():
+    db = Database(sys.argv[1])
+    lease = Leadership(db, time.time, length_s=float(sys.argv[2]), poll_s=0.01, alone=False)
+    await lease.take()
+    try:
+        await db.write(hang)
+    except Exception as error:
+        print(type(error).__name__, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_of_that_is_kept(url: str) -> None:
+    async def story(two: Two) -> None:
+        command = [sys.executable, "-c", HANGS, url, str(SHORT_S)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as old:  # noqa: ASYNC220 - it is stopped, not waited for
+            try:
+                assert old.stdout is not None
+                assert await asyncio.to_thread(old.stdout.readline) == "writes\n"
+                old.send_signal(signal.SIGSTOP)
+                next_one = Leadership(two.dbs[1], time.time, length_s=SHORT_S, poll_s=0.01, alone=False)
+                await next_one.take()
+                await two.dbs[1].write(write)
+                assert await two.dbs[1].read(lambda tx: tx.settings.get_all(["a", "late"])) == {"a": 1}
+                await next_one.forget()
+            finally:
+                old.kill()
+
+    play(url, story)
+
+
+def test_whoever_else_hangs_with_all_writers_waiting_keeps_nobody_from_taking_over(url: str) -> None:
+    async def story(two: Two) -> None:
+        with psycopg.connect(url) as hangs:  # as a command that was stopped, which has no lease
+            hangs.execute("SELECT pg_advisory_xact_lock(%s)", [WRITE_LOCK])
+            await two.second.take()
+            with pytest.raises(psycopg.OperationalError):
+                hangs.execute("SELECT 1")
 
     play(url, story)

@@ -101,4 +101,4 @@ def test_it_runs_before_anything_is_installed() -> None:
             else []
         )
     }
-    assert imported <= set(sys.stdlib_module_names)
+    assert imported <= {*sys.stdlib_module_names, "environments"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.cli import nodes, people
+from mlp_hub.cli.errors import AwayFailure
 from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
 
@@ -28,12 +29,21 @@ class Service:
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, Any]] = []
+        self.keys: list[str | None] = []
         self.stops = STOPS
 
     def __call__(
-        self, _: object, method: str, path: str, *, body: Any = None, timeout: float = 30
+        self,
+        _: object,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        timeout: float = 30,
+        key: str | None = None,
     ) -> HttpAnswer:
         del timeout
+        self.keys.append(key)
         self.asked.append((method, path, body))
         if path == "/users:import":
             return HttpAnswer(200, json.dumps(self._imported(body)).encode())
@@ -105,14 +115,40 @@ def test_people_of_a_file_are_made_lot_by_lot_and_their_passwords_printed(
     service: Service, tmp_path: Path, capsys: Any
 ) -> None:
     file = tmp_path / "people.csv"
-    lines = [f"p{i},red,no" for i in range(25)]
+    lines = [f"p{i},red,no" for i in range(55)]
     file.write_bytes("\n".join(["name,team,admin", *lines, "=cmd,red,no"]).encode("utf-16"))
     assert run(["user", "import", str(file)]) == 1  # a line is refused
-    printed = capsys.readouterr().out.splitlines()
+    told = capsys.readouterr()
+    printed = told.out.splitlines()
     assert printed[:2] == ["=cmd  refused  no name", "p0  made  pw-p0"]
-    assert len(printed) == 26
+    assert len(printed) == 56
+    assert told.err.splitlines() == ["50 of 55 people done", "55 of 55 people done"]
     assert [a[2]["dry_run"] for a in service.asked] == [True, False, False]
     assert "=cmd" not in service.asked[1][2]["csv"]
+
+
+def test_a_lot_that_was_not_answered_is_asked_for_again_by_the_same_key(
+    service: Service, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    lost: list[str | None] = []
+
+    def answers(*asked: Any, key: str | None = None, **more: Any) -> HttpAnswer:
+        answer = service(*asked, key=key, **more)
+        if not more["body"]["dry_run"] and len(lost) < 2:
+            lost.append(key)
+            raise AwayFailure("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(people, "ask_service", answers)
+    monkeypatch.setattr(people, "AGAIN_S", 0.0)
+    file = tmp_path / "people.csv"
+    file.write_text("name,team,admin\nann,red,no\n")
+    assert run(["user", "import", str(file)]) == 0
+    assert capsys.readouterr().out == "ann  made  pw-ann\n"
+    assert len(service.keys) == 4
+    assert set(service.keys[1:]) == set(lost)
+    assert len(set(lost)) == 1
+    assert service.keys[0] not in lost
 
 
 def test_a_dry_run_makes_nobody(service: Service, tmp_path: Path, capsys: Any) -> None:

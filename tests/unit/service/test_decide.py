@@ -201,6 +201,44 @@ def test_no_rank_of_a_cancelled_job_goes_on_for_ever() -> None:
     assert move.new.ranks == (ran[0], replace(ran[1], state="stopped", cpu=None, ram=None))
 
 
+def test_a_wall_clock_that_was_put_forward_ends_no_job() -> None:
+    stored = job(P.RUNNING, started_at=NOW - 25, spec={"time_limit": 300})
+    runs = seen(A.RUNNING)
+    end = 300 + GRACE + d.KILL_MARGIN_S
+    assert d.decide(stored, runs, NOW + 3600, GRACE, watched_s=25.0) == [d.CheckAgain(NOW + 3600 - 25 + end)]
+    assert isinstance(d.decide(stored, runs, NOW, GRACE, watched_s=end)[0], Move)
+
+
+def test_what_a_job_tells_in_its_end_is_how_it_failed_and_not_why_that_took_long() -> None:
+    failure = Failure(Cause.PROGRAM_ERROR, exit_code=3)
+    stored = job(
+        P.FINISHING,
+        failure=failure,
+        spec={"retries": 0},
+        message=msg("trying again: {error}", error="the disk is full"),
+    )
+    move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
+    assert isinstance(move, Move)
+    assert move.new.phase is P.FAILED
+    assert str(move.new.message) == str(move.step.message) == "the job failed with exit code 3"
+
+
+@pytest.mark.parametrize(
+    ("phase", "target", "told"),
+    [
+        (P.RUNNING, T.RUN, "running"),
+        (P.STARTING, T.RUN, "starting"),
+        (P.SUSPENDING, T.SUSPEND, "suspending"),
+        (P.CANCELLING, T.CANCEL, "cancelling"),
+        (P.FINISHING, T.RUN, "all ranks ended well"),
+    ],
+)
+def test_once_a_trouble_is_over_a_job_tells_again_what_it_does(
+    phase: Phase, target: Target, told: str
+) -> None:
+    assert str(d.told_within(job(phase, target=target))).startswith(told)
+
+
 def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
     stored = job(P.RUNNING, started_at=NOW - 100, spec={"time_limit": 50})
     assert outline(d.decide(stored, seen(A.RUNNING), NOW, GRACE)) == ["finishing"]

@@ -4,8 +4,8 @@ import type { ImportedPerson } from "./wire";
 
 /** Bytes of a file of people; more is no list of people. */
 export const MOST_BYTES = 500_000;
-/** Lines that are sent at once: each makes the hub work on a password. */
-export const LOT = 20;
+/** Lines that are sent at once: the answer is awaited. */
+export const LOT = 50;
 
 /** The text of a file that a spreadsheet wrote; a sentence of what is wrong with it instead, as `Error`. */
 export function decoded(data: ArrayBuffer): string {

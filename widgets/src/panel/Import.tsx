@@ -1,6 +1,6 @@
 /** Many people at once: a file, what would become of each of its lines, then doing it; passwords are shown this once. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Chip, ErrorBox, Table, type Column } from "../components/basics";
 import { Dialog } from "../components/Dialog";
 import { paths } from "../core/api";
@@ -33,6 +33,8 @@ export function Import({ done, close }: { done: () => Promise<void>; close: () =
   const [error, setError] = useState<unknown>(null);
   const [at, setAt] = useState<number | null>(null);
   const [over, setOver] = useState(false);
+  // of each lot, also where it is sent again: what was done then is not done again, and its passwords come
+  const keys = useRef(new Map<string, string>());
   const todo = people ? lots(people) : [];
   const doing = at !== null;
 
@@ -55,7 +57,9 @@ export function Import({ done, close }: { done: () => Promise<void>; close: () =
     try {
       for (const [i, csv] of todo.entries()) {
         setAt(i);
-        const answer = await client.post<PeopleImported>(paths.importPeople, { csv, dry_run: false });
+        const key = keys.current.get(csv) ?? crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+        keys.current.set(csv, key);
+        const answer = await client.post<PeopleImported>(paths.importPeople, { csv, dry_run: false }, { "Idempotency-Key": key });
         const said = new Map(answer.people.map((one) => [one.name, one]));
         now = now.map((one) => {
           const after = one.state === "refused" ? undefined : said.get(one.name);

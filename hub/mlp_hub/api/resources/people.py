@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mlp_api.people import ImportedPerson, PeopleImport, PeopleImported
@@ -21,9 +21,7 @@ from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_language.message import NOTHING, Message, msg
 
 AT_ONCE = 50
-"""Safety: lines that one request does: each makes the hub work on a password, and the answer is awaited."""
-ASKED_AT_ONCE = 16
-"""Tuning: accounts that the hub is asked for at a time: sooner with more, for how long others wait behind them."""
+"""Safety: lines that one request does: the answer is awaited, and others wait behind it."""
 State = Literal["new", "joins", "there", "made", "joined", "refused"]
 PASSWORD = 14
 """Safety: characters of a password that is made up, about 80 bits."""
@@ -42,7 +40,8 @@ async def import_(call: Call) -> PeopleImported:
     """Make accounts that are let in, or say what would be made: an account each with a password that is shown once.
 
     Who is there already is put into the team, and no more: no password and no right is changed. One line's refusal stops no
-    other, and the same file again does what is left. Without `dry_run` at most 50 lines are taken.
+    other, and the same file again does what is left. Without `dry_run` at most 50 lines are taken. The same request again with the
+    same Idempotency-Key has the same answer, passwords included.
     """
     asked: PeopleImport = call.body
     if title := call.platform.login_provider.title:
@@ -58,7 +57,7 @@ async def import_(call: Call) -> PeopleImported:
         )
     teams = {tenant.name for tenant in await call.platform.tenants.list()}
     plans = await _planned(call, people, teams)
-    told = [_told(plan) if asked.dry_run else await _done(call, plan) for plan in plans]
+    told = list(map(_told, plans)) if asked.dry_run else await _done(call, plans)
     refused = sum(one.state == "refused" for one in told)
     return PeopleImported(
         people=told, done=len(told) - refused - sum(one.state == "there" for one in told), refused=refused
@@ -67,13 +66,7 @@ async def import_(call: Call) -> PeopleImported:
 
 async def _planned(call: Call, people: Sequence[PersonLine], teams: set[str]) -> list[_Plan]:
     good = [one.name for one in people if not one.wrong]
-    few = asyncio.Semaphore(ASKED_AT_ONCE)
-
-    async def account(name: str) -> HubAccount | None:
-        async with few:
-            return await call.service.hub.account(name)
-
-    accounts = dict(zip(good, await asyncio.gather(*map(account, good)), strict=True))
+    accounts = await call.service.hub.find_accounts(good)
     places = {name: one.tenants for name, one in (await call.platform.users.among(good)).items()}
     return [_plan(one, accounts.get(one.name), teams, places) for one in people]
 
@@ -104,39 +97,67 @@ def _plan(  # noqa: PLR0911 - each a way in which a line may stand
     return _Plan(one, "joins")
 
 
-async def _done(call: Call, plan: _Plan) -> ImportedPerson:
-    try:
-        if plan.state == "new":
-            return await _made(call, plan.person)
+async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
+    """Do what is to be done for each line, together: so the database and the hub are waited for a few times in all."""
+    new = [plan.person for plan in plans if plan.state == "new"]
+    refused = {one.name: why for one, why in zip(new, await _each(call, _cleared, new), strict=True) if why}
+    passwords = {one.name: _password() for one in new if one.name not in refused}
+    if passwords:
+        refused |= await call.service.hub.make_accounts(passwords)
+    made = [one for one in new if one.name not in refused]
+    joining = [plan.person for plan in plans if plan.state == "joins"]
+    notes = dict(zip([one.name for one in made], await _each(call, _admitted, made), strict=True))
+    refused |= {
+        one.name: why for one, why in zip(joining, await _each(call, _joined, joining), strict=True) if why
+    }
+
+    def told(plan: _Plan) -> ImportedPerson:
+        name = plan.person.name
+        if plan.state not in ("new", "joins"):
+            return _told(plan)
+        if name in refused:
+            return _told(replace(plan, state="refused", note=refused[name].message))
         if plan.state == "joins":
-            await _joined(call, plan.person)
-            return _told(_Plan(plan.person, "joined"))
-    except Refused as refused:  # another line is not this one's fault
-        return _told(_Plan(plan.person, "refused", refused.message))
-    return _told(plan)
+            return _told(replace(plan, state="joined"))
+        note = notes[name]  # the account is there, and its password must not be lost
+        return _told(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
+
+    return list(map(told, plans))
 
 
-async def _made(call: Call, one: PersonLine) -> ImportedPerson:
-    """Make an account; as with one that is approved, who had its name before leaves nothing to it, whenever this is killed."""
-    password = _password()
-    actor = call.principal.name
+async def _each(
+    call: Call, work: Callable[[Call, PersonLine], Awaitable[None]], people: Sequence[PersonLine]
+) -> list[Refused | None]:
+    """Do it for all of them at once; return each one's refusal: another line is not this one's fault."""
+
+    async def one_of(person: PersonLine) -> Refused | None:
+        try:
+            await work(call, person)
+        except Refused as refused:
+            return refused
+        return None
+
+    return await asyncio.gather(*map(one_of, people))
+
+
+async def _cleared(call: Call, one: PersonLine) -> None:
+    """Take away what a former owner of the name left; as with one that is approved, whenever this is killed."""
     await call.platform.departures.come_back(one.name)
     standing = (await call.platform.users.among([one.name]))[one.name]
     if not standing.known and standing.placed:  # of a namesake who was never let in
-        await call.platform.tenants.forget_user(one.name, actor=actor)
+        await call.platform.tenants.forget_user(one.name, actor=call.principal.name)
     await call.service.applications.forget(one.name)
-    await call.service.hub.make_account(one.name, password)
+
+
+async def _admitted(call: Call, one: PersonLine) -> None:
+    """Make a user of who has an account now."""
+    actor = call.principal.name
     await call.platform.users.approve(one.name, actor=actor)
     if one.admin:  # written down first: of no administrator it is unknown who made them one
         detail: dict[str, object] = {"admin": True, "was": False}
         await call.platform.users.note("user.admin", one.name, actor=actor, detail=detail)
         await call.service.hub.set_admin(one.name, True)
-    note = NOTHING
-    try:
-        await _joined(call, one)
-    except Refused as refused:  # the account is there, and its password must not be lost
-        note = refused.message
-    return _told(_Plan(one, "made", note), password)
+    await _joined(call, one)
 
 
 async def _joined(call: Call, one: PersonLine) -> None:
@@ -174,5 +195,6 @@ ROUTES = (
         reply=PeopleImported,
         bucket="change",
         recent=True,
+        idempotent=True,
     ),
 )

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from sqlalchemy import create_engine, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import text
 
 from mlp_hub.cli.backups import dumps
 from mlp_hub.cli.errors import CommandFailed
@@ -90,7 +89,7 @@ def of(settings: Settings, platform: str, hub: str, *, files: bool) -> Manifest:
 
 
 def _rows(url: str, query: str) -> list[tuple[str, str]]:
-    engine = create_engine(engines.parse(url), poolclass=NullPool)
+    engine = engines.plain_engine(engines.parse(url))
     try:
         with engine.connect() as connection:
             return [(str(a), str(b)) for a, b in connection.execute(text(query))]

@@ -3,7 +3,7 @@
 Who decides has a number, its epoch, that is higher than all before. The highest one that was ever seen is written down
 beside the attempts. An act under an older one is refused; and who begins with a newer one waits until no act under an
 older one is under way. Both are sure whatever is stopped, killed or slow, since the kernel keeps the locks: those of a
-process that ends are gone with it.
+process that ends are gone with it. One that hangs in the middle of an act, after another began, is ended for that.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ from typing import Protocol
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Superseded
+from mlp_hub.executors.mounted.lock_holders import end_holders
 from mlp_language.message import msg
 
 _DIGITS = 20
 """Given: digits of the epoch in its file, which is always as long."""
 _LOOK_S = 0.01
 """Tuning: seconds between two tries for the lock: processor time, for how soon who waits goes on."""
+_GRACE_S = 1.5
+"""Safety: seconds that an act under an older epoch has to end by itself, before its process is ended."""
+_BRIEF_S = 5.0
+"""Safety: seconds to wait for a lock that is held for a few instructions only, unless its holder hangs."""
 
 
 class Acting(Protocol):
@@ -56,7 +61,7 @@ class Fence:
 
     @property
     def seen(self) -> int:
-        """The highest epoch that was ever seen here; 0 for none."""
+        """The highest epoch that was ever seen here; 0 for none. Raises `Unavailable` where who writes it hangs."""
         with self._looks as fd:
             return int(os.pread(fd, _DIGITS, 0) or 0)
 
@@ -78,26 +83,16 @@ class Fence:
         Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than `wait_s`
         seconds: no other can begin, and this may be called again.
         """
-        self._record(epoch)
+        end = time.monotonic() + wait_s
+        self._record(epoch, wait_s)
         if epoch < self.seen:
             raise Superseded
-        end = time.monotonic() + wait_s
-        while True:
-            try:
-                with _locked(self._acts, fcntl.LOCK_EX | fcntl.LOCK_NB):
-                    return
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    raise Unavailable(
-                        msg(
-                            "another part of the hub is still starting, ending or removing something, and does not "
-                            "go on; end its process if it hangs"
-                        )
-                    ) from None
-            time.sleep(_LOOK_S)
+        with _locked(self._acts, fcntl.LOCK_EX, end - time.monotonic(), ending=True):
+            return
 
-    def _record(self, epoch: int) -> None:
-        with _locked(self._epoch, fcntl.LOCK_EX) as fd:
+    def _record(self, epoch: int, wait_s: float = _BRIEF_S) -> None:
+        # who takes over has the lease already: one that hangs over this file is the one before, or one that tried as well
+        with _locked(self._epoch, fcntl.LOCK_EX, wait_s, ending=True) as fd:
             if epoch > int(os.pread(fd, _DIGITS, 0) or 0):
                 os.pwrite(fd, _written(epoch), 0)
                 os.fsync(fd)
@@ -135,7 +130,7 @@ class _Shared:
         with self._mutex:
             if not self._holders:
                 self._open()
-                fcntl.flock(self._fd, fcntl.LOCK_SH)
+                _lock(self._fd, fcntl.LOCK_SH, _BRIEF_S)
             self._holders += 1
             return self._fd
 
@@ -174,10 +169,32 @@ def _close(descriptors: list[int]) -> None:
 
 
 @contextmanager
-def _locked(path: str, how: int) -> Iterator[int]:
+def _locked(path: str, how: int, wait_s: float, *, ending: bool) -> Iterator[int]:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, how)
+        _lock(fd, how, wait_s, ending=ending)
         yield fd
     finally:
         os.close(fd)  # and with it the lock
+
+
+def _lock(fd: int, how: int, wait_s: float, *, ending: bool = False) -> None:
+    """Take a lock within `wait_s` seconds, or raise `Unavailable`. `ending`: of this machine's processes that keep it."""
+    began = time.monotonic()
+    while True:
+        try:
+            fcntl.flock(fd, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited = time.monotonic() - began
+        else:
+            return
+        if waited >= wait_s:
+            raise Unavailable(
+                msg(
+                    "another part of the hub is still starting, ending or removing something, and does not "
+                    "go on; end its process if it hangs"
+                )
+            )
+        if ending and waited >= _GRACE_S:
+            end_holders(fd)
+        time.sleep(_LOOK_S)

@@ -259,7 +259,9 @@ class RankSupervisor:
             if why := asked.get("why"):
                 self._fail(FirstFailure(why[0], message=why[1], data=why[2]))
             self.stopped = self.stopped or self.failure is None
-            self.stop(max(0.0, asked["deadline"] - time.time()))
+            # of the steady clock; who asked may be of an earlier version, which told the wall clock's time only
+            left = asked["ends"] - time.monotonic() if "ends" in asked else asked["deadline"] - time.time()
+            self.stop(max(0.0, left))
 
     def _on_status(self) -> None:
         data = b""

@@ -98,6 +98,13 @@ class AppWorker:
         self.last_asked[uid] = self._known[uid] = self._clock()
         self.look_at(uid)
 
+    def put_off(self, by: float) -> None:
+        """Move along by so many seconds all that was noted: the clock was set."""
+        for times in (self.last_asked, self._known):
+            times.update({uid: at + by for uid, at in times.items()})
+        for uid, loads in self._loads.items():
+            self._loads[uid] = [(at + by, load) for at, load in loads]
+
     def busy(self, uid: str, under_way: float) -> None:
         """Note how many requests were under way at an app lately."""
         now = self._clock()

@@ -107,15 +107,36 @@ _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
 }
 
 
-def decide(
-    job: Job, seen: Observation, now: float, grace_s: float, stop_sent_at: float | None = None
+def decide(  # noqa: PLR0917 - all that is known of a job
+    job: Job,
+    seen: Observation,
+    now: float,
+    grace_s: float,
+    stop_sent_at: float | None = None,
+    watched_s: float | None = None,
 ) -> list[Action]:
     """Return what to do next for the job.
 
     `seen` is its present attempt as the executor sees it, `stop_sent_at` when this process asked the attempt to
-    end (None: not yet, as far as it knows). An empty list means: nothing, until something happens.
+    end (None: not yet, as far as it knows), `watched_s` for how long it has seen the attempt run, by a clock that nobody sets
+    (None: since its start). An empty list means: nothing, until something happens.
     """
-    return _TABLE[job.phase](_Turn(job, seen, now, grace_s, stop_sent_at))
+    return _TABLE[job.phase](_Turn(job, seen, now, grace_s, stop_sent_at, watched_s))
+
+
+def told_within(job: Job) -> Message | None:
+    """Return what a job tells in its phase while nothing is wrong; None where only the move to it knew."""
+    match job.phase:
+        case P.STARTING:
+            return start_message(job)
+        case P.RUNNING:
+            return msg("running {where}", where=ranks_on(job.placement))
+        case P.FINISHING:
+            return msg("all ranks ended well") if job.failure is None else ended(job.failure)
+        case _ if job.target in _STOPPING and _STOPPING[job.target][0] is job.phase:
+            return _STOPPING[job.target][1]
+        case _:
+            return None
 
 
 def give_up_starting(job: Job, error: Message | str, tries: int, now: float) -> Move:
@@ -136,6 +157,7 @@ class _Turn:
     now: float
     grace_s: float
     stop_sent_at: float | None
+    watched_s: float | None = None
 
     def moved(
         self, phase: Phase, kind: str, message: Message, reason: str | None = None, **changes: object
@@ -205,13 +227,17 @@ def _stages(job: Job, seen: Observation) -> list[Step]:
 
 def start_of(job: Job) -> Move:
     """Return the move of an admitted job that is to be started; the executor is told once it is stored."""
-    message = msgs(
+    return _move(job, P.STARTING, "starting", start_message(job), target=T.RUN, resize_to=())
+
+
+def start_message(job: Job) -> Message:
+    """Say where the ranks of a job are about to start."""
+    return msgs(
         "starting {n} rank {where}",
         "starting {n} ranks {where}",
         n=len(job.placement),
         where=ranks_on(job.placement),
     )
-    return _move(job, P.STARTING, "starting", message, target=T.RUN, resize_to=())
 
 
 def finish_of(ended: Move) -> Move | None:
@@ -307,7 +333,8 @@ def _running(t: _Turn) -> list[Action]:
     if t.job.steered.limited:
         actions.append(Relimit(left))
     if left is not None and t.job.started_at is not None:
-        end = t.job.started_at + left + t.grace_s + KILL_MARGIN_S
+        ran = t.watched_s if t.watched_s is not None else t.now - t.job.started_at
+        end = t.now - ran + left + t.grace_s + KILL_MARGIN_S
         if t.now >= end:
             # the executor enforces limits; this is for one that was not there to do so
             failure = Failure(
@@ -392,7 +419,7 @@ def _finish(t: _Turn) -> list[Action]:
     job, failure = t.job, t.job.failure
     if failure is None:
         return _leave(_finished(job))
-    what = job.message
+    what = ended(failure)  # not what the job tells: that may be why it could not go on meanwhile
     if job.target in (T.CANCEL, T.DELETE):
         return _leave(t.moved(P.CANCELLED, "cancelled", msg("cancelled"), failure=None))
     if failure.cause is Cause.NODE_LOST:

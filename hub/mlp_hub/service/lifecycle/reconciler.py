@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -53,7 +54,8 @@ class _Memory:
 
     attempt: str
     start_errors: int = 0
-    stop_sent_at: float | None = None
+    stop_sent: float | None = None  # of the steady clock, as `ran_since`
+    ran_since: float | None = None
     token: str | None = None
     ranks_at: float = 0.0
     limited: d.Relimit | None = None
@@ -73,6 +75,7 @@ class Reconciler:
         lease: Leadership,
         networks: Networks,
         data_ready: Callable[[Job], Awaitable[None]],
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._queue = queue
         self._board = board
@@ -80,6 +83,7 @@ class Reconciler:
         self._executor = executor
         self._metrics = metrics
         self._clock = clock
+        self._steady = steady  # how long anything lasts is measured by it: nobody sets it
         self._policy = policy
         self._networks = networks
         self._data_ready = data_ready
@@ -146,7 +150,8 @@ class Reconciler:
     async def _look(self, uid: str) -> bool:
         """Take a turn, and show on the job what goes wrong in it; True when it should be looked at again at once."""
         try:
-            return await self._turn(uid)
+            again = await self._turn(uid)
+            await self._calm(uid)
         except LeaseLost:
             return False  # the platform stands by, and looks at all jobs again if it ever decides again
         except Stale:
@@ -158,6 +163,7 @@ class Reconciler:
                 return False
             await self._show(uid, error)
             raise
+        return again
 
     async def _turn(self, uid: str) -> bool:  # noqa: C901, PLR0912 - one branch for each kind of action
         """Do what is to be done for a job; True when it should be looked at again at once."""
@@ -167,7 +173,7 @@ class Reconciler:
             return False
         memory = self._remembered(job)
         seen = await self._observe(job)
-        actions = d.decide(job, seen, self._clock(), self._policy.grace_s, memory.stop_sent_at)
+        actions = self._decide(job, seen, memory)
         again = False
         for action in actions:
             match action:
@@ -185,9 +191,9 @@ class Reconciler:
                     await self._start(job, memory)
                     again = True
                 case d.Stop():
-                    if memory.stop_sent_at is None:
+                    if memory.stop_sent is None:
                         await self._acts.stop(job.attempt, action.grace_s)
-                        memory.stop_sent_at = self._clock()
+                        memory.stop_sent = self._steady()
                         again = True
                 case d.Relimit():
                     if memory.limited != action and self._executor.limits:
@@ -205,6 +211,14 @@ class Reconciler:
                 case d.CheckAgain():
                     self.look_at(uid, max(action.at - self._clock(), 0.01))
         return again
+
+    def _decide(self, job: Job, seen: Observation, memory: _Memory) -> list[d.Action]:
+        now, steady = self._clock(), self._steady()
+        if memory.ran_since is None and job.phase is Phase.RUNNING:
+            memory.ran_since = steady
+        watched = 0.0 if memory.ran_since is None else steady - memory.ran_since
+        stopped = None if memory.stop_sent is None else now - (steady - memory.stop_sent)
+        return d.decide(job, seen, now, self._policy.grace_s, stopped, watched)
 
     async def _observe(self, job: Job) -> Observation:
         if job.phase not in ALIVE or (job.phase is Phase.STARTING and job.attempt in self._fresh):
@@ -360,6 +374,15 @@ class Reconciler:
             except Exception:  # noqa: BLE001 - what is wrong with the job may be that nothing of it can be stored
                 await self._board.refresh(uid)
 
+    async def _calm(self, uid: str) -> None:
+        """Take back what a job tells of a trouble that is over."""
+        job = self._board.jobs.get(uid)
+        if job is None or job.message.template != AGAIN:
+            return
+        told = d.told_within(job)
+        if told is not None:
+            await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=told)))
+
     def _remembered(self, job: Job) -> _Memory:
         memory = self._memory.get(job.uid)
         if memory is None or memory.attempt != job.attempt:
@@ -408,6 +431,9 @@ def _runs_now(job: Job, before: Job | None) -> bool:
 def again(said: Message | str) -> Message:
     """Return that it is tried again, and why."""
     return msg("trying again: {error}", error=said)
+
+
+AGAIN = again("").template
 
 
 def _text(error: BaseException) -> Message | str:

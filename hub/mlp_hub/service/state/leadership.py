@@ -2,8 +2,12 @@
 
 A row names who decides and until when. Every writing transaction of a platform checks the row first, and fails whole where
 it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
-transactions, and by a timer where there are none. Who comes second waits until the row has run out or was given back, or
-until the database says that whoever has it is connected no more.
+transactions, and by a timer where there are none. Who comes second reads the row, without waiting for anybody, until it was
+given back, or stayed as it is for the length of a lease, or the database says that whoever has it is connected no more.
+Lengths of time are measured by each with its own steady clock: no wall clock ends a lease.
+
+Who hangs within a transaction keeps other writers away. So who takes over ends the sessions of the one before: what that
+was about to commit is undone, and the row is taken in a transaction that excludes all others, if it still is as it was read.
 
 What is done outside the database cannot be undone by a transaction that fails. So each such act asks `ensure_held` right before,
 and carries the epoch of the one who does it: who takes the lease has a higher one than all before, and the executor
@@ -17,11 +21,12 @@ import logging
 import os
 import secrets
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.store import Database
+from mlp_hub.store import Database, StoreUnavailable
 from mlp_hub.store.records import Lease
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -30,6 +35,13 @@ log = logging.getLogger(__name__)
 NAME = "scheduler"
 RENEW_AT = 2 / 3
 """Safety: part of a lease's time; the lease is renewed once no more than that is left."""
+BLOCKED_S = 2.0
+"""Safety: seconds after which a transaction that keeps away who takes over is that of a process that hangs."""
+
+
+def since_boot() -> float:
+    """Return seconds of a clock that nobody sets, and that goes on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseLost(Unavailable):
@@ -56,7 +68,8 @@ class Leadership:
 
     `alone` says that the database itself keeps others away (a lock file, an advisory lock): what a dead process left is
     then taken over at once. `floor` tells the highest epoch that was seen elsewhere, where the database may be an older
-    one, or new. `lost` is called on the event loop when another has it.
+    one, or new. `lost` is called on the event loop when another has it. `clock` gives seconds since the epoch, for what
+    people are shown; `steady` any that are never set; without it `clock` never is.
     """
 
     def __init__(
@@ -69,9 +82,11 @@ class Leadership:
         alone: bool,
         floor: Callable[[], Awaitable[int]] | None = None,
         lost: Callable[[], None] = lambda: None,
+        steady: Callable[[], float] | None = None,
     ) -> None:
         self._db = db
         self._clock = clock
+        self._steady = steady or clock
         self._length_s = length_s
         self._poll_s = poll_s
         self._alone = alone
@@ -81,8 +96,12 @@ class Leadership:
         self._lost = lost
         self.waits_for: str | None = None  # who has it instead
         self._orphan: Lease | None = None  # as it was when its holder was seen to be connected no more
+        self._seen: tuple[Lease | None, float] = (
+            None,
+            0.0,
+        )  # the lease of another, and since when it is that
         self._held = False
-        self._held_until = 0.0  # so long as stored: no other can have taken it
+        self._held_until = 0.0  # of the steady clock: no other can have taken it before
         self._renewing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -91,27 +110,32 @@ class Leadership:
         """Whether this platform decides, as far as it knows."""
         return self._held
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether this platform decides, and no other can have begun to since the database said so."""
+        return self._held and self._steady() < self._held_until
+
     async def take(self) -> None:
         """Return once this platform has the lease, under a new epoch."""
         await self.forget()
         self._loop = asyncio.get_running_loop()
+        self._db.open()
         while True:
-            floor = 0 if self._floor is None else await self._floor()
-            found = await self._db.write(lambda tx: self._try(tx, floor), fenced=False)  # noqa: B023 - it is run before the next turn
-            if found.holder == self.holder:
+            asked = self._steady()
+            found = await self._attempt()
+            if found is not None and found.holder == self.holder:
                 break
-            if self.waits_for != found.holder:
+            if found is not None and self.waits_for != found.holder:
                 self.waits_for = found.holder
                 log.warning(
                     "another service decides about this database: %s; waiting until it ends or has been silent for %g s",
                     found.holder,
                     self._length_s,
                 )
-            left = found.expires_at - self._clock()
-            await asyncio.sleep(min(max(left, 0.01), self._poll_s))
+            await asyncio.sleep(self._poll_s)
         self.waits_for = None
         self.epoch = found.epoch
-        self._held_until = found.expires_at
+        self._held_until = asked + self._length_s
         self._held = True
         self._alone = False  # who takes it from this one is alive
         self._db.let_pass(self.check)
@@ -137,7 +161,7 @@ class Leadership:
         """Raise `LeaseLost` unless this platform decides now: to be asked right before what no transaction fences."""
         if not self._held:
             raise LeaseLost
-        if self._clock() >= self._held_until:
+        if not self.is_sure:
             await self.confirm()
 
     def going_on(self, epoch: int) -> Callable[[], None]:
@@ -151,7 +175,9 @@ class Leadership:
 
     async def confirm(self) -> None:
         """Raise `LeaseLost` unless the database says that this platform decides."""
-        self._held_until = (await self._db.write(self.check, fenced=False)).expires_at
+        asked = self._steady()
+        left = await self._db.write(self._left, fenced=False)
+        self._held_until = asked + left
 
     def check(self, tx: Tx) -> Lease:
         """Raise `LeaseLost` unless this platform has the lease; renew it when much of its time is over."""
@@ -171,15 +197,46 @@ class Leadership:
         tx.leases.show_life(found)
         return found
 
+    async def _attempt(self) -> Lease | None:
+        """Take the lease if it is free; return it as it is then, whoever has it. None: it is free, and could not be taken."""
+        found, free = await self._db.read(self._look)
+        if not free:
+            return found
+        floor = 0 if self._floor is None else await self._floor()
+        if found is not None and self.waits_for == found.holder and found.expires_at:
+            await self._end(lambda tx: tx.leases.end_sessions(NAME, found))
+        try:
+            return await self._db.write(lambda tx: self._try(tx, floor), fenced=False)
+        except StoreUnavailable:
+            if not await self._end(lambda tx: tx.leases.end_blocker(BLOCKED_S)):
+                raise
+            return None
+
+    async def _end(self, ending: Callable[[Tx], int]) -> int:
+        """End sessions that hang, or were cut off; return how many."""
+        ended = await self._db.read(ending)
+        if ended:
+            log.warning("%d sessions of who does not answer any more were ended at the database", ended)
+        return ended
+
+    def _look(self, tx: Tx) -> tuple[Lease | None, bool]:
+        """Return the lease as it is, and whether it may be taken."""
+        found = tx.leases.get(NAME)
+        now = self._steady()
+        if found is None or found.holder == self.holder or not found.expires_at or self._alone:
+            return found, True
+        if self._seen[0] != found:
+            self._seen = (found, now)
+        silent = now - self._seen[1] >= self._length_s
+        return found, silent or self._is_orphan(tx, found)
+
     def _try(self, tx: Tx, floor: int) -> Lease:
         """Take the lease if it is free; return it as it is then, whoever has it."""
-        now = self._clock()
-        found = tx.leases.get(NAME)
-        free = found is None or found.holder == self.holder or found.expires_at <= now or self._alone
-        if found is not None and not free and not self._is_orphan(tx, found):
+        found, free = self._look(tx)
+        if found is not None and not free:
             return found
         before = 0 if found is None else found.epoch
-        mine = Lease(self.holder, now + self._length_s, max(before, floor) + 1)
+        mine = Lease(self.holder, self._clock() + self._length_s, max(before, floor) + 1)
         tx.leases.put(NAME, mine)
         tx.leases.show_life(mine)
         return mine
@@ -188,6 +245,10 @@ class Leadership:
         """Whether its holder was gone at the last try too: one that only lost its connection has another by now."""
         before, self._orphan = self._orphan, lease if tx.leases.is_orphan(lease) else None
         return self._orphan is not None and before == lease
+
+    def _left(self, tx: Tx) -> float:
+        """Return for how many seconds more it is this platform's; raise `LeaseLost` where it is not."""
+        return self.check(tx).expires_at - self._clock()
 
     def _release(self, tx: Tx) -> None:
         found = tx.leases.get(NAME)
@@ -206,7 +267,10 @@ class Leadership:
 
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(self._length_s * (1 - RENEW_AT))
+            # when it is due, however lately something that was written renewed it
+            await asyncio.sleep(
+                max(self._length_s / 9, self._held_until - self._steady() - self._length_s * RENEW_AT)
+            )
             try:
                 await self.confirm()
             except LeaseLost:

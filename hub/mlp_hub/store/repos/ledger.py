@@ -207,6 +207,11 @@ class Requests(Repo):
         query = select(t).where(t.c.phase.in_(_PASSING), t.c.expires_at <= now)
         return [codec.request_of(row) for row in self._c.execute(query)]
 
+    def put_off(self, by: float) -> int:
+        """Move along by so many seconds when pending requests and tries are over; return how many that were."""
+        passing = t.c.phase.in_(_PASSING) & t.c.expires_at.is_not(None)
+        return int(self._c.execute(update(t).where(passing).values(expires_at=t.c.expires_at + by)).rowcount)
+
     def purge(self, before: float) -> int:
         """Remove rows that hold nothing and were made before; return how many. Held ones always stay."""
         done = self._c.execute(delete(t).where(t.c.phase.in_(_ENDED), t.c.created_at < before))

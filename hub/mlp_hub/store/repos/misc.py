@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, literal_column, s
 
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import codec
-from mlp_hub.store.engine import LIFE_LOCKS
+from mlp_hub.store.engine import LIFE_LOCKS, WRITE_LOCK
 from mlp_hub.store.records import (
     DecayedUsage,
     JobEvent,
@@ -287,13 +287,32 @@ class Leases(Repo):
 
     def is_orphan(self, lease: Lease) -> bool:
         """Whether the database knows that nobody holds this lease any more; SQLite never does."""
-        if (
-            self._c.dialect.name != "postgresql"
-            or not self._c.exec_driver_sql(_TAKE_LIFE, _life_of(lease)).scalar()
-        ):
+        if self._c.dialect.name != "postgresql":
             return False
-        self._c.exec_driver_sql(_FREE_LIFE, _life_of(lease))
-        return True
+        return not self._c.exec_driver_sql(f"SELECT EXISTS ({_ALIVE})", _life_of(lease)).scalar()
+
+    def end_sessions(self, name: str, lease: Lease) -> int:
+        """End the sessions of a lease's holder, with what they were about to commit; return how many.
+
+        Nothing where the lease is another one by now. Only who writes as the same role of the database can be ended.
+        """
+        if self._c.dialect.name != "postgresql":
+            return 0
+        found = self.get(name)
+        if found != lease:
+            return 0
+        ended = f"SELECT pg_terminate_backend(l.pid) FROM ({_ALIVE}) l WHERE l.pid <> pg_backend_pid()"  # noqa: S608 - ours
+        return len(self._c.exec_driver_sql(ended, _life_of(lease)).fetchall())
+
+    def end_blocker(self, older_s: float) -> int:
+        """End the session that keeps all other writers away for longer than this; return how many that were.
+
+        It is one of a process that hangs, or was cut off: no transaction that writes is long.
+        """
+        if self._c.dialect.name != "postgresql":
+            return 0
+        key = (WRITE_LOCK >> 32, WRITE_LOCK & 0xFFFFFFFF, older_s)
+        return len(self._c.exec_driver_sql(_END_BLOCKER, key).fetchall())
 
 
 def _life_of(lease: Lease) -> tuple[int, int]:
@@ -301,8 +320,14 @@ def _life_of(lease: Lease) -> tuple[int, int]:
 
 
 _LIFE = "life"
-_TAKE_LIFE = "SELECT pg_try_advisory_lock(%s, %s)"
-_FREE_LIFE = "SELECT pg_advisory_unlock(%s, %s)"
+_TAKE_LIFE = "SELECT pg_try_advisory_lock_shared(%s, %s)"
+_HERE = "locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+_ALIVE = f"SELECT pid FROM pg_locks WHERE {_HERE} AND objsubid = 2 AND classid = %s::bigint::oid AND objid = %s::bigint::oid"  # noqa: S608 - ours
+_END_BLOCKER = (
+    "SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid) "  # noqa: S608 - ours
+    f"WHERE {_HERE} AND objsubid = 1 AND classid = %s::bigint::oid AND objid = %s::bigint::oid "
+    "AND a.xact_start < clock_timestamp() - make_interval(secs => %s) AND a.pid <> pg_backend_pid()"
+)
 
 
 _LEASE = select(lease_table).where(lease_table.c.name == bindparam("the_name"))

@@ -1,0 +1,98 @@
+"""Environments of packages side by side, so that who runs from one is left alone while the next is made.
+
+`.venv` is then a link to `.venv-<8 digits of hex>`. Programs are named by the link, so that all that was written down goes on
+being right; what has to go on with the files that it began with, as the watcher of a job, is named by the environment itself,
+and a sandbox keeps the directory that it mounted. An environment goes when nothing names it any more. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+_NAME = re.compile(r"-[0-9a-f]{8}")
+_SCRIPT_BYTES = 1 << 20  # a larger file below bin/ is no script that names its interpreter
+
+
+def runs(link: Path) -> bool:
+    """Whether a process runs from the environment that the link leads to, as far as command lines tell."""
+    return bool(_used([link, link.resolve()]))
+
+
+def beside(link: Path, number: str) -> Path:
+    """Return the place for another environment, empty: what a try that failed left there is removed."""
+    place = link.parent / f"{link.name}-{number}"
+    while place.exists() and _used(
+        [place]
+    ):  # the same sources once more, as after a change that was taken back
+        number = f"{(int(number, 16) + 1) % 16**8:08x}"
+        place = link.parent / f"{link.name}-{number}"
+    shutil.rmtree(place, ignore_errors=True)
+    return place
+
+
+def copy(old: Path, new: Path) -> str:
+    """Copy an environment with all that was installed into it by hand; the files are shared until one is replaced."""
+    shutil.copytree(old, new, symlinks=True, copy_function=os.link)
+    return f"{new.name}; the hub runs from {old.name}, which stays as it is"
+
+
+def name_by_link(link: Path, venv: Path) -> None:
+    """Let the programs that were installed into an environment name it by the link."""
+    if not link.is_symlink() and link == venv:
+        return
+    real = re.compile(re.escape(os.fsencode(venv)) + rb"(?![\w-])")
+    for path in (venv / "pyvenv.cfg", *(venv / "bin").iterdir()):
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _SCRIPT_BYTES:
+            continue
+        content = path.read_bytes()
+        named = real.sub(os.fsencode(link), content)
+        if named != content:
+            mode = path.stat().st_mode
+            path.unlink()  # not written over: another environment may have the same file
+            path.write_bytes(named)
+            path.chmod(mode)
+
+
+def swap(link: Path, new: Path) -> None:
+    """Let the link lead to another environment, at once; one that lay in its place itself is kept beside it."""
+    made = link.with_name(f"{link.name}.next")
+    made.unlink(missing_ok=True)
+    made.symlink_to(new.name)
+    if link.exists() and not link.is_symlink():
+        kept = link.with_name(f"{link.name}-00000000")
+        shutil.rmtree(kept, ignore_errors=True)
+        link.rename(kept)
+    made.replace(link)
+
+
+def prune(link: Path) -> None:
+    """Remove environments that the link does not lead to and nothing runs from any more."""
+    others = [
+        path
+        for path in link.parent.glob(f"{link.name}-*")
+        if _NAME.fullmatch(path.name.removeprefix(link.name))
+        and not path.is_symlink()
+        and path != link.resolve()
+    ]
+    used = _used(others) if others else set()
+    for path in others:
+        if path not in used and link.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _used(environments: list[Path]) -> set[Path]:
+    """Return the environments that a process names as its program, or as that of its interpreter."""
+    wanted = {path: os.fsencode(path) + b"/" for path in environments}
+    found: set[Path] = set()
+    for process in Path("/proc").glob("[1-9]*"):
+        if int(process.name) == os.getpid():
+            continue
+        try:
+            line = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        found |= {path for path, name in wanted.items() if any(part.startswith(name) for part in line[:3])}
+    return found
