@@ -31,6 +31,7 @@ def give_up(within: Confinement, shown: Iterable[str] = ()) -> None:
     namespaces for it, it keeps the machine's files, as its own user sees them; where it has no filters, it has none.
     """
     time.tzset()  # read while it is there
+    os.umask(0o022)
     program = _filter(network=within.network)
     wanted = [*shown, *(_RESOLVER if within.network else ())]
     contents = {path: data for path in wanted if (data := _read(path)) is not None}

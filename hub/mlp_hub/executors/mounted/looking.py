@@ -15,6 +15,7 @@ from typing import Annotated
 import msgspec
 
 from mlp_hub import helpers
+from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS
@@ -111,17 +112,18 @@ class ModelLooks:
 
 
 def _open(held: ExitStack, where: Callable[[], AbstractContextManager[Path]]) -> int:
-    path = held.enter_context(where())
-    top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    held.callback(os.close, top)
-    return top
+    return held.enter_context(Folder.at(held.enter_context(where()))).fd
 
 
 def _uid_of(top: int) -> int | None:
-    """Return as whom to look where the hub is root: as the owner, who may read it all, or as nobody where that is root."""
+    """Return as whom to look where the hub is root: as whose it is, who may read it all, or as nobody where it is the platform's.
+
+    The directory of a run is root's, and of the group that its user has alone, whose number is theirs.
+    """
     if os.geteuid() != 0:
         return None
-    return os.fstat(top).st_uid or NOBODY
+    found = os.fstat(top)
+    return found.st_uid or found.st_gid or NOBODY
 
 
 NOBODY = 65_534

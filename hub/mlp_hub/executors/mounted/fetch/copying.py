@@ -105,7 +105,9 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
         while True:
             _say(percent=progress.percent)
             if still.is_over():
-                text = msg("the source sends hardly anything; sync again when it is well. The files that came are kept")
+                text = msg(
+                    "the source sends hardly anything; sync again when it is well. The files that came are kept"
+                )
                 _say(reason=Reason.INVALID.value, message=to_data(text))
                 os._exit(0)
             threading.Event().wait(SAID_S)
