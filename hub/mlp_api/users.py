@@ -21,6 +21,14 @@ class UserCreate(Request):
     tenant: Name | None = None
 
 
+class UserClosed(Request):
+    """A user, as clients of the interface document send one with the request that closes the account: `username` has to be theirs."""
+
+    username: Annotated[str, Meta(max_length=255)] | None = None
+    password: Annotated[str, Meta(max_length=1024)] | None = None
+    state: Annotated[str, Meta(max_length=50)] | None = None
+
+
 class TokenCreate(Request):
     """A token of somebody, for the operator's command. No `scopes`: all that the user may; no `expires_in`: for ever."""
 

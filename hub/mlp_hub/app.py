@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRAIN_S = 3.0
+STOP_S = 8.0
+"""Safety: seconds in which all is closed; then the process ends, as it would if it were killed."""
 STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005
 
@@ -464,7 +466,18 @@ async def serve(settings: Settings, replica: int) -> None:
         leading.cancel()
         log.info("stopping; jobs go on")
     finally:
-        await app.stop()
+        async with asyncio.timeout(STOP_S):
+            await app.stop()
+
+
+async def _serve_and_end(settings: Settings, replica: int) -> None:
+    """Run, and end this process then: a thread that looks at a slow disk, or at a huge file, keeps nobody waiting."""
+    try:
+        await serve(settings, replica)
+    except TimeoutError:
+        log.warning("stopping took longer than %s s; what is stored is whole all the same", STOP_S)
+    logging.shutdown()
+    os._exit(0)
 
 
 def _run(work: Coroutine[Any, Any, None]) -> None:
@@ -484,7 +497,7 @@ def main() -> int:
     spare_the_collector()
     set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
     try:
-        _run(serve(Settings.load(os.environ), int(sys.argv[1]) if sys.argv[1:] else 1))
+        _run(_serve_and_end(Settings.load(os.environ), int(sys.argv[1]) if sys.argv[1:] else 1))
     except (SettingsError, WrongSchema, StoreInUse, StoreUnavailable, Unavailable, OSError) as error:
         log.error("the service cannot run: %s", error)  # noqa: TRY400 - the cause is all there is to say
         return 1

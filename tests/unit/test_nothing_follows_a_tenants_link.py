@@ -25,6 +25,7 @@ OWN_PATHS = {
     "mlp_hub/web/client.py": "what is installed",
     "mlp_hub/web/docs.py": "what is installed",
     "mlp_hub/web/pages.py": "what is installed",
+    "mlp_hub/confined/rights.py": "the system's files, /proc, and an empty root of its own",
     "mlp_hub/dav/__main__.py": "its socket in the state directory, and the top of the storage tree",
     "mlp_hub/proxy/__init__.py": "what is installed",
     "mlp_hub/store/database.py": "the database",
@@ -83,6 +84,10 @@ ALLOWED_ONCE = {
         "mlp_hub/executors/mounted/fetch/landing.py",
         "open",
     ): "by the descriptor of a directory, and never through a link",
+    (
+        "mlp_hub/executors/mounted/fetch/landing.py",
+        "chown",
+    ): "by the descriptor of the platform's own directory, and no link is followed",
     ("mlp_hub/dav/parts.py", "open"): "by the descriptor of the directory, and never through a link",
     (
         "mlp_hub/executors/mounted/prepare.py",

@@ -120,8 +120,10 @@ class Exchange(HTTPMessageDelegate):
         return self._gone
 
     def _on_gone(self) -> None:
-        # what was begun is carried through (it may have changed something); only streams look at this
+        # what was begun is carried through (it may have changed something), but for what says otherwise; streams look at this
         self._gone = True
+        if self._task is not None and self._found is not None and self._found.route.ends_with_client:
+            self._task.cancel()
 
     # ------------------------------------------------------------- inside
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from tornado.httputil import HTTPHeaders, parse_cookie
 from mlp_hub.api.answers import STRANGER
 from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.pools import WorkKind, run_in
 from mlp_language.catalogue import COOKIE, LANGUAGES, catalogue, chosen, language_of
 from mlp_language.message import ALL, Eyes
 from mlp_language.render import Reader
@@ -46,7 +46,7 @@ async def reader_of(headers: HTTPHeaders, zone: str = "", language: str = "", se
     if name not in _zones:
         if len(_zones) >= _ZONES_KEPT:
             _zones.clear()
-        _zones[name] = await asyncio.to_thread(_zone, name) if _ZONE.fullmatch(name) else None
+        _zones[name] = await run_in(WorkKind.ZONES, _zone, name) if _ZONE.fullmatch(name) else None
     tag = language_of(language) or language_of(setting) or language_asked(headers)
     return Reader(tag, _zones[name])
 

@@ -42,7 +42,7 @@ class Route:
     token in (for its own job). `socket` marks a WebSocket, whose handler sends frames of type `reply`. `recent` asks a
     browser's session for a password that was entered lately (`recent.py`). `makes` marks a PUT that makes something, as
     each POST does; `idempotent` has the answer kept here, where the handler keeps none. `partial` marks one of which a `Range` can be
-    asked for, answered as 206.
+    asked for, answered as 206. `ends_with_client` marks a costly look that changes nothing and ends when nobody waits for it.
     """
 
     method: str
@@ -63,6 +63,7 @@ class Route:
     recent: bool = False
     makes: bool = False
     partial: bool = False
+    ends_with_client: bool = False
     media: str = "application/json"
     bucket: str = "api"
     params: tuple[str, ...] = field(default=(), init=False)

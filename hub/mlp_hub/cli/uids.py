@@ -13,13 +13,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mlp_hub.helpers import UIDS as RANGE
 from mlp_hub.settings import FIRST_UID, Settings
 from mlp_language.render import say
 
 REGISTRY = Path("/var/lib/mlp-hub/uids.json")
 SUBUIDS = Path("/etc/subuid")
-RANGE = 100_000
-"""Users of one hub, at most."""
 _UID_MAX = 2**32 - 2
 
 

@@ -32,6 +32,7 @@ from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import attributes_of, digest_in, disk_error, refusal
+from mlp_hub.executors.mounted.sizes import ENTRY
 from mlp_language.message import msg
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
@@ -39,6 +40,8 @@ KEPT_S = 86_400.0
 """Tuning: seconds for which what came of a file is kept though nothing more comes: longer to go on, for what it takes meanwhile."""
 BLOCK = 1 << 18
 """Tuning: bytes that are read and written at a time."""
+MOST_BEGUN = 500
+"""Safety: files of one dataset of which parts have come, and that are not whole: nobody sees them, and each takes an inode."""
 MOST_HASHES = 64
 """Safety: files whose checksum so far is in memory; of all others it is made anew at the end."""
 
@@ -131,9 +134,14 @@ class PartUploads:
         try:
             _ = tree.top  # now: who deletes the dataset meanwhile takes it away under what comes
             with tree.arriving() as folder:
-                self._tidy(folder)
-                if not part.end and not _is_here(folder, part.name(path)):
-                    return 202, 0  # who only asks leaves no file behind, which nobody would be charged with
+                begun = self._tidy(folder)
+                if not _is_here(folder, part.name(path)):
+                    if not part.end:
+                        return (
+                            202,
+                            0,
+                        )  # who only asks leaves no file behind, which nobody would be charged with
+                    _check_more(begun)
                 with _alone(folder, part.name(path)) as file:
                     return self._into(environ, tree, path, part, folder, file)
         except OSError as error:
@@ -160,6 +168,8 @@ class PartUploads:
     def _write(self, environ: dict[str, Any], tree: Tree, part: FilePart, file: BinaryIO) -> int:
         """Write on, and keep what came where it is cut."""
         uid, size = tree.access.uid, part.end - part.begin
+        fresh = 0 if part.begin else ENTRY  # until all is looked at, which is what `gone` asks for
+        size += fresh
         said = self._service.take(uid, size, tree.access.language)
         if said.status != 200:
             raise refusal(said.status, said.body, said.message)
@@ -174,7 +184,7 @@ class PartUploads:
                 here += len(data)
             self._hashes.keep(file, here, made)
         finally:
-            self._service.give(uid, size, here - part.begin)
+            self._service.give(uid, size, here - part.begin + fresh, int(bool(fresh)))
         if here < part.end:
             raise DAVError(
                 HTTP_BAD_REQUEST, msg("the part was cut; ask how much is here, and go on from there")
@@ -201,8 +211,9 @@ class PartUploads:
             self._service.give(tree.access.uid, 0, 0, old)
         return 204 if was_there else 201
 
-    def _tidy(self, folder: Folder) -> None:
-        """Remove what nobody wrote to for long; it is charged until the dataset is looked at the next time."""
+    def _tidy(self, folder: Folder) -> int:
+        """Remove what nobody wrote to for long, which is charged until the dataset is looked at the next time; return how many stay."""
+        stay = 0
         before = time.time() - KEPT_S
         with folder.entries() as entries:
             for entry in list(entries):
@@ -212,6 +223,21 @@ class PartUploads:
                         and entry.stat(follow_symlinks=False).st_mtime < before
                     ):
                         folder.remove(entry.name)
+                    else:
+                        stay += 1
+        return stay
+
+
+def _check_more(begun: int) -> None:
+    if begun >= MOST_BEGUN:
+        raise DAVError(
+            HTTP_SERVICE_UNAVAILABLE,
+            msg(
+                "{n} files of this dataset are incomplete, the most that it may have; send the rest of them first. "
+                "Incomplete files are removed after a day",
+                n=begun,
+            ),
+        )
 
 
 def _is_here(folder: Folder, name: str) -> bool:

@@ -31,7 +31,7 @@ from mlp_hub.executors.mounted.fetch.patience import patience
 from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, said_of
 from mlp_language.message import msg
 
-PAGE_MAX = 8 << 20
+PAGE_MAX = 4 << 20
 """Safety: bytes of one page of a list: a thousand keys of the longest, and what is said of them."""
 PAGE_S = 60.0
 """Safety: seconds in which a page has to be whole."""

@@ -26,6 +26,8 @@ MODEL = "/model"
 """Where a replica of an app sees the files of its model."""
 CODE = f"{WORKSPACE}/code/main.py"
 """Where they see the text of a job's program, which is written for each attempt."""
+FETCHES = 6
+"""Tuning: sources that are copied at a time: more at once, for the disk and the network that jobs use as well."""
 LOOK_EVERY_S = 1.0
 """Tuning: seconds between two times that sizes, and what processes write, are asked for: sooner with less, cheaper with more."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import smtplib
 import ssl
 from email.message import EmailMessage
@@ -12,10 +14,31 @@ SILENT_S = 10.0
 """Safety: seconds for which a server may say nothing."""
 
 
+def prepare() -> None:
+    """Read the certificates of authorities."""
+    _context()
+
+
+@functools.cache
+def _context() -> ssl.SSLContext:
+    made = ssl.create_default_context()
+    paths = ssl.get_default_verify_paths()
+    for path in (
+        paths.cafile,
+        paths.openssl_cafile,
+        "/etc/ssl/certs/ca-certificates.crt",
+        "/etc/pki/tls/cert.pem",
+    ):
+        with contextlib.suppress(OSError, ssl.SSLError):
+            if path:
+                made.load_verify_locations(path)
+    return made
+
+
 def connect(server: dict[str, Any]) -> smtplib.SMTP:
     """Return a connection to the server that was greeted, encrypted and logged in to as the operator said."""
     host, port, security = str(server["host"]), int(server["port"]), server["security"]
-    context = ssl.create_default_context()
+    context = _context()
     if security == "tls":
         smtp: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=SILENT_S, context=context)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import re
 from collections.abc import Sequence
@@ -9,6 +10,8 @@ from typing import Any
 
 import apprise
 from apprise.manager_plugins import NotificationManager
+
+from mlp_hub.domain.notice_queries import unknown_key
 
 SILENT_S = 10.0
 """Safety: seconds for which a service may say nothing."""
@@ -19,8 +22,17 @@ def only(services: Sequence[str]) -> None:
     NotificationManager().enable_only(*services)  # type: ignore[no-untyped-call]
 
 
+def prepare() -> None:
+    """Load what a service needs: libraries are looked for when the first one is made, and some when the first one sends."""
+    made("https://example.invalid/")
+    for name in ("requests", "urllib3", "idna", "charset_normalizer", "certifi"):
+        importlib.import_module(name)
+
+
 def made(address: str) -> apprise.NotifyBase | None:
     """Return the service that an address is of; None where it is of none that is known."""
+    if unknown_key(address) is not None:
+        return None  # stored before these were known, perhaps
     asset = apprise.AppriseAsset(http_redirects=False, async_mode=False, secure_logging=True)
     found = apprise.Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
     if found is None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import errno
 import functools
+import itertools
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 # what needs rights that no sandbox has, or that namespaces do not part, is refused before the kernel looks at it
@@ -35,6 +36,14 @@ _FAMILIES_MAX = 46  # beyond all that there are
 _NEW_NAMESPACES = (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000)
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # put characters into a terminal's input as if they were typed
 _INT = 0xFFFFFFFF
+
+
+# what a helper needs besides nothing: it executes, traces and serves nobody
+_NOT_A_HELPERS = (
+    "execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "bind", "listen", "accept",
+    "accept4", "kill", "pidfd_send_signal", "setuid", "setgid", "setresuid", "setresgid", "setgroups", "mknod", "mknodat",
+)  # fmt: skip
+_NOT_WITHOUT_NETWORK = ("socket", "socketpair", "connect", "fork", "vfork")
 
 
 def _rules() -> Iterator[tuple[int, str, tuple[tuple[Any, ...], ...]]]:
@@ -65,8 +74,28 @@ def program() -> bytes:
         import pyseccomp as lib  # noqa: PLC0415 - it looks for its library when it is imported
     except (ImportError, RuntimeError, OSError) as error:
         raise FilterError(str(error)) from error
+    return _exported(lib, _rules())
+
+
+@functools.cache
+def helper_program(*, network: bool) -> bytes:
+    """Return the filter of a process that takes apart what strangers wrote, as the kernel takes it; raises as `program` does.
+
+    Beyond what is refused to sandboxes it executes nothing and listens nowhere; without `network` it has no sockets at all.
+    """
+    try:
+        import pyseccomp as lib  # noqa: PLC0415 - as above
+    except (ImportError, RuntimeError, OSError) as error:
+        raise FilterError(str(error)) from error
+    own = _NOT_A_HELPERS if network else (*_NOT_A_HELPERS, *_NOT_WITHOUT_NETWORK)
+    # libseccomp takes one rule for a call that is refused whatever its arguments
+    shared = ((number, call, where) for number, call, where in _rules() if call not in own)
+    return _exported(lib, itertools.chain(shared, ((errno.EPERM, call, ()) for call in own)))
+
+
+def _exported(lib: Any, rules: Iterable[tuple[int, str, tuple[tuple[Any, ...], ...]]]) -> bytes:
     made = lib.SyscallFilter(lib.ALLOW)
-    for number, call, where in _rules():
+    for number, call, where in rules:
         try:
             made.add_rule(
                 lib.ERRNO(number),

@@ -297,7 +297,13 @@ class Platform:
         )
         self.secrets = SecretService(db, clock, policy.secrets_key)
         self.notices = NoticeService(
-            self.queue, self.board, self.forecasts, self.secrets, clock=clock, policy=policy.notices
+            self.queue,
+            self.board,
+            self.forecasts,
+            self.secrets,
+            clock=clock,
+            policy=policy.notices,
+            first_uid=policy.first_uid,
         )
         self.quota_requests.tells = self.joining.tells = self.notices.outbox
         sources = DataSources(self.secrets, policy.data_endpoints)
@@ -330,7 +336,7 @@ class Platform:
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
-        self.whatif = WhatIf(self.board, self.admission, clock)
+        self.whatif = WhatIf(self.board, self.admission, clock, first_uid=policy.first_uid)
         self._watcher = Watcher(
             self.board, self.admission, self.forecasts, self.jobs, self.metrics, LogFeeds(executor)
         )

@@ -267,6 +267,36 @@ TEMPLATES: dict[str, tuple[dict[str, Any], str]] = {
         {"initContainers": [{"name": "i", "image": "i", "securityContext": {"privileged": True}}]},
         "may not be privileged",
     ),
+    "a probe of another host": (
+        {"container": {"livenessProbe": {"httpGet": {"host": "169.254.169.254", "port": 80}}}},
+        "may name no host in probes and hooks",
+    ),
+    "a socket probe of another host": (
+        {"container": {"readinessProbe": {"tcpSocket": {"host": "127.0.0.1", "port": 10250}}}},
+        "may name no host in probes and hooks",
+    ),
+    "a startup probe of the node": (
+        {"container": {"startupProbe": {"httpGet": {"host": "127.0.0.1", "port": 10250}}}},
+        "may name no host in probes and hooks",
+    ),
+    "a hook to another host": (
+        {"container": {"lifecycle": {"postStart": {"httpGet": {"host": "127.0.0.1", "port": 80}}}}},
+        "may name no host in probes and hooks",
+    ),
+    "a last hook to another host": (
+        {"container": {"lifecycle": {"preStop": {"httpGet": {"host": "127.0.0.1", "port": 80}}}}},
+        "may name no host in probes and hooks",
+    ),
+    "a port of the node": (
+        {"container": {"ports": [{"containerPort": 80, "hostPort": 80}]}},
+        "may take no port of the node",
+    ),
+    "a capability": (
+        {"container": {"securityContext": {"capabilities": {"add": ["NET_BIND_SERVICE"]}}}},
+        "may have no more rights than others",
+    ),
+    "root": ({"container": {"securityContext": {"runAsUser": 0}}}, "may have no more rights than others"),
+    "root for all": ({"securityContext": {"runAsUser": 0}}, "may have no more rights than others"),
     "another account": ({"serviceAccountName": "builder"}, "may run under the account default only"),
     "a token": ({"automountServiceAccountToken": True}, "may have no token of the cluster"),
     "a projected token": (

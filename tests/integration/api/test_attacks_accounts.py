@@ -232,3 +232,20 @@ def test_what_the_hub_says_against_a_token_is_passed_on(rig: ApiRig) -> None:
     ):
         refused = rig.ask("POST", "/users/bob/token", bad, token=rig.operator)
         assert (refused.status, refused.json["reason"]) == (403, "Invalid"), bad
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"tenants": ["red"]},
+        {"password": "another one"},
+        {"username": "dieter", "state": "NotActive"},
+        {"admin": True},
+        [],
+        "x",
+    ],
+)
+def test_attack_a_change_that_nobody_offers_closes_no_account(rig: ApiRig, body: Any) -> None:
+    answer = rig.ask("PUT", "/users/ann", body, token=rig.ann)
+    assert (answer.status, answer.json["reason"]) == (403, "Invalid")
+    assert rig.ask("GET", "/users/ann", token=rig.ann).json["state"] == "Actived"

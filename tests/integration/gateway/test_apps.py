@@ -408,6 +408,13 @@ def test_what_was_asked_is_counted_for_the_owner(rig: GatewayRig) -> None:
     assert rig.ask("GET", "/users/ann/apps/counted/usage", token=rig.bob).status == 403
 
 
+def test_attack_guesses_of_keys_are_slowed_down_and_who_has_one_is_not(rig: GatewayRig, key: str) -> None:
+    assert rig.visit(f"{APP}/", **bearer(key)).status == 200
+    wrong = [rig.visit(f"{APP}/", **bearer(f"{key[:-6]}{n:06}")).status for n in range(300)]
+    assert set(wrong) == {401, 429}
+    assert rig.visit(f"{APP}/", **bearer(key)).status == 200
+
+
 @contextlib.contextmanager
 def upgraded(
     rig: GatewayRig, headers: dict[str, str], path: str = f"{APP}/ws", host: str = "localhost"

@@ -18,7 +18,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.models import Model, ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import copying, workspace
+from mlp_hub.executors.mounted import copying, looking, workspace
 from mlp_hub.service.models.worker import KIND
 from model_files import FORMATS, NO_MODELS, WEIGHTS
 from platform_rig import Rig, play
@@ -403,7 +403,7 @@ def test_a_service_that_dies_while_it_copies_begins_again(
 
                 patched.setattr(copying._Copier, "file", once)
             elif at == "copied":
-                patched.setattr(workspace, "recognise", die)
+                patched.setattr(looking.ModelLooks, "recognise", die)
             else:
                 remove = workspace.remove_directory
 

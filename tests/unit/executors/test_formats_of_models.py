@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
 from mlp.serving import loaders
+from mlp_hub.beneath import Folder
+from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.mounted import model_formats
-from mlp_hub.executors.mounted.model_formats import KNOWN_FORMATS, recognise
+from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS, PREFERRED
 from model_files import FORMATS, NO_MODELS, PICKLED, WEIGHTS, safetensors
 
 EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
@@ -24,10 +29,20 @@ def put(top: Path, files: Mapping[str, bytes]) -> Path:
     return top
 
 
+def recognise(top: Path) -> ModelFormat:
+    with Folder.at(top) as folder:
+        return model_formats.recognise(folder)
+
+
+def models_in(top: Path) -> list[tuple[str, ModelFormat]]:
+    with Folder.at(top) as folder:
+        return model_formats.models_in(folder)
+
+
 def format_of(ending: str) -> str:
     """Name the format that files with an ending are told as."""
     look = model_formats.BY_ENDING[ending.removeprefix(".")]
-    return next(name for name in model_formats.PREFERRED if look is model_formats.BY_ENDING[EXAMPLES[name]])
+    return next(name for name in PREFERRED if look is model_formats.BY_ENDING[EXAMPLES[name]])
 
 
 def test_there_is_an_example_of_each_format() -> None:
@@ -42,7 +57,7 @@ def test_each_format_is_told_and_whether_loading_it_runs_code(name: str, tmp_pat
 
 
 def test_of_several_formats_the_one_that_is_told_is_the_one_that_is_served() -> None:
-    told = [model_formats.PREFERRED.index(format_of(ending)) for ending in loaders.BY_ENDING]
+    told = [PREFERRED.index(format_of(ending)) for ending in loaders.BY_ENDING]
     assert told == sorted(told)
 
 
@@ -105,7 +120,7 @@ def test_models_among_a_jobs_files_are_told_as_they_would_be_registered(tmp_path
     (top / "latest").symlink_to(top / "ckpt")
     (top / "bytes\udcff").mkdir()
     put(top / "bytes\udcff", FORMATS["onnx"])
-    found = [(path, one.name) for path, one in model_formats.models_in(top)]
+    found = [(path, one.name) for path, one in models_in(top)]
     (pickled,) = FORMATS["pickle"]
     assert found == [
         ("ckpt", "safetensors"),
@@ -120,9 +135,64 @@ def test_the_search_for_models_ends_whatever_a_job_wrote(
     monkeypatch.setattr(model_formats, "MOST_DIRECTORIES", 5)
     for n in range(20):
         put(tmp_path / f"d{n:02}", FORMATS["safetensors"])
-    assert len(model_formats.models_in(tmp_path)) == 5
+    assert len(models_in(tmp_path)) == 5
     put(tmp_path / "d00/a/b/c/d", FORMATS["safetensors"])
     deep = tmp_path / "d00"
     for name in FORMATS["safetensors"]:
         (deep / name).unlink()
-    assert all(not path.startswith("d00") for path, _ in model_formats.models_in(tmp_path))
+    assert all(not path.startswith("d00") for path, _ in models_in(tmp_path))
+
+
+def archive(names: Iterable[str], *, large: bool = False, length: int | None = None) -> bytes:
+    """An archive's list of members with its end, of the large kind too, and whatever length it says."""
+    members = b"".join(
+        b"PK\x01\x02" + bytes(24) + struct.pack("<HHH", len(name), 0, 0) + bytes(12) + name.encode()
+        for name in names
+    )
+    said = len(members) if length is None else length
+    end = b"PK\x05\x06" + bytes(8) + struct.pack("<IIH", 0xFFFFFFFF if large else said, 0, 0)
+    if not large:
+        return members + end
+    record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, 1, 1, said, 0)
+    return members + record + b"PK\x06\x07" + struct.pack("<IQI", 0, len(members), 1) + end
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_members_of_archives_are_told_of_the_large_kind_too(tmp_path: Path, large: bool) -> None:
+    data = archive(["config.json", "metadata.json", "model.weights.h5"], large=large)
+    assert recognise(put(tmp_path, {"m.keras": data})).name == "keras"
+
+
+def test_an_archive_that_zipfile_wrote_as_a_large_one_is_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "m.pt", "w") as out:
+        for n in range(65_536):  # more than the small kind may have
+            out.writestr(zipfile.ZipInfo(f"m/{n}"), b"")
+        out.writestr("m/data.pkl", b"")
+    assert recognise(tmp_path).name == "torch"
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_attack_an_archive_with_a_huge_list_is_not_read(tmp_path: Path, large: bool) -> None:
+    put(tmp_path, {"m.keras": b""})
+    with (tmp_path / "m.keras").open("wb") as file:
+        file.truncate(1 << 30)
+        file.seek(1 << 30)
+        file.write(archive([], large=large, length=1 << 30))
+    tracemalloc.start()
+    try:
+        assert recognise(tmp_path).name == ""
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_attack_a_file_of_many_names_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, FORMATS["onnx"])
+    (first,) = FORMATS["onnx"]
+    for n in range(8):
+        (tmp_path / f"n{n}.onnx").hardlink_to(tmp_path / first)
+    looked = []
+    look = model_formats.BY_ENDING["onnx"]
+    monkeypatch.setitem(model_formats.BY_ENDING, "onnx", lambda *a: looked.append(a) or look(*a))  # type: ignore[index,func-returns-value]
+    assert [one.main for _, one in models_in(tmp_path)] == sorted([first, *(f"n{n}.onnx" for n in range(8))])
+    assert len(looked) == 1

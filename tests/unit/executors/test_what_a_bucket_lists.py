@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable, Iterator
+
 import pytest
 
 from mlp_hub.domain.errors import Refused
+from mlp_hub.executors.mounted.fetch import store
 from mlp_hub.executors.mounted.fetch.addresses import ForbiddenAddressError, is_public, reachable
+from mlp_hub.executors.mounted.fetch.copier import CopyProgress, Standstill
 from mlp_hub.executors.mounted.fetch.listing import SourceObject, below, listed
 
 
@@ -80,6 +85,9 @@ def test_no_path_is_two_things(keys: tuple[str, ...]) -> None:
         "64:ff9b:1::7f00:1",
         "::127.0.0.1",
         "::ffff:0:7f00:1",
+        "5f00::1",
+        "3fff::1",
+        "192.88.99.1",
     ],
 )
 def test_addresses_that_are_none_of_the_internet_are_not_spoken_to(address: str) -> None:
@@ -97,3 +105,73 @@ def test_what_the_operator_names_is_spoken_to_at_that_port_alone() -> None:
     assert reachable("::1", 9000, ("[::1]:9000",))
     with pytest.raises(ForbiddenAddressError):
         reachable("127.0.0.1", 9001, ("127.0.0.1:9000",))
+
+
+def looked_up(*answers: str) -> Callable[..., list[tuple[int, int, int, str, tuple[str, int]]]]:
+    """A name that means one address after the other."""
+    left = list(answers)
+
+    def find(
+        _host: str, port: int, *_: object, **__: object
+    ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (left.pop(0) if len(left) > 1 else left[0], port))
+        ]
+
+    return find
+
+
+def test_attack_a_name_that_means_another_address_a_moment_later_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up("8.8.8.8", "127.0.0.1"))
+    assert reachable("rebind.example", 80, ()) == [(socket.AF_INET, ("8.8.8.8", 80))], (
+        "to this very one it is connected"
+    )
+    with pytest.raises(ForbiddenAddressError):
+        reachable("rebind.example", 80, ())
+
+
+def pages(*keys: list[str]) -> tuple[store._Pages, Iterator[str]]:
+    counted = store._Pages()
+
+    def listing() -> Iterator[str]:
+        for page in keys:
+            counted.ask("http://s/b?list-type=2")
+            yield from page
+
+    return counted, counted.of(listing())
+
+
+def test_a_list_of_pages_with_keys_is_read_to_its_end() -> None:
+    _, found = pages(["a", "b"], ["c"], ["d"])
+    assert list(found) == ["a", "b", "c", "d"]
+
+
+def test_attack_a_page_without_a_new_key_ends_the_list() -> None:
+    _, found = pages(["a"], [], ["never"])
+    with pytest.raises(store.EndlessListError):
+        list(found)
+
+
+def test_attack_a_list_ends_after_as_many_pages_as_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_PAGES", 3)
+    _, found = pages(*(["a"] for _ in range(10)))
+    with pytest.raises(store.EndlessListError):
+        list(found)
+
+
+def test_attack_a_source_that_drips_stands_still() -> None:
+    now = 0.0
+    progress = CopyProgress(total=1 << 30)
+    still = Standstill(progress, lambda: now)
+    for _ in range(10):  # what comes at a rate goes on for ever
+        now += 600
+        progress.add(4 << 20)
+        assert not still.is_over()
+    now += 600
+    progress.add(1000)
+    assert not still.is_over()
+    now += 600
+    progress.add(1000)
+    assert still.is_over()

@@ -10,7 +10,8 @@ import pytest
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
-from mlp_hub.outbound import webhook
+from mlp_hub.domain.notice_queries import unknown_key
+from mlp_hub.outbound import services, webhook
 from mlp_hub.outbound.mail import message
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from mlp_hub.service.notices.addresses import parsed
@@ -108,3 +109,32 @@ def test_an_address_that_takes_a_connection_and_says_nothing_is_told_so(monkeypa
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
         assert webhook.send({"address": address, "data": {}}) == {"why": "silent"}
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("workflows://h/a/b/?template=/etc/hostname", "template"),
+        ("ntfy://h/t?priority=high&attach=/etc/passwd", "attach"),
+        ("discord://1/2?Template=x", "template"),
+        ("slack://a/b/c?to=x;template=y", "template"),
+        ("slack://a/b/c?to=x#&template=y", "template"),
+        ("slack://a/b/c?to=x?template=y", "template"),
+        ("discord://1/2?te%6dplate=y", "te%6dplate"),
+        ("discord://1/2?+header=y", "+header"),
+        ("other://h?to=y", "to"),
+    ],
+)
+def test_attack_a_key_that_a_service_is_not_known_by_is_refused(address: str, key: str) -> None:
+    assert unknown_key(address) == key
+    assert services.made(address) is None, "nor is what was stored before"
+
+
+def test_keys_that_people_use_are_taken() -> None:
+    for address in (
+        "ntfy://h/t?priority=high&tags=a",
+        "discord://1/2",
+        "tgram://t/c/?topic=1&format=text",
+        "mmost://h/t?",
+    ):
+        assert unknown_key(address) is None

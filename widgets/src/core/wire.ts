@@ -140,6 +140,14 @@ export interface User {
   servers: number;
 }
 /**
+ * A user, as clients of the interface document send one with the request that closes the account: `username` has to be theirs.
+ */
+export interface UserClosed {
+  username?: string | null;
+  password?: string | null;
+  state?: string | null;
+}
+/**
  * What a user has here, all of which somebody decides on who closes the account.
  *
  * Notebook servers, tokens and sessions end, `apps` are deleted; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,

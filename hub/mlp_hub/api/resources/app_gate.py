@@ -19,6 +19,7 @@ from mlp_api.app_gate import (
 from mlp_hub.api import answers
 from mlp_hub.api.auth import Credential, TooMany, Unauthorized, may_enter
 from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.connections import network_of
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, GATEWAY, TENANTS_READ
@@ -120,7 +121,16 @@ async def _admit(call: Call, asked: AppAdmit) -> AppAdmission:
 
 
 async def _key_given(call: Call, asked: AppAdmit) -> domain.AppKey:
-    found = await call.platform.app_gate.key(asked.secret)
+    """Return the key of a request. Raises `Unauthorized`, and `TooMany` for who guesses: as of tokens that nobody knows."""
+    gate = call.platform.app_gate
+    wait = (
+        0
+        if gate.is_known(asked.secret)
+        else call.service.limiter.take("unknown-token", network_of(asked.address))
+    )
+    if wait:
+        raise TooMany(wait)
+    found = await gate.key(asked.secret)
     if found is None:
         raise Unauthorized
     return found

@@ -131,6 +131,7 @@ ROUTES = (
         Relation.OWNED,
         JOBS_READ,
         reply=list[FoundModel],
+        ends_with_client=True,
     ),
     Route(
         "PUT",

@@ -23,6 +23,7 @@ from mlp_api.users import (
     SpawnInfo,
     SpawnRoom,
     User,
+    UserClosed,
     UserCreate,
 )
 from mlp_hub.api.call import Call, Reply
@@ -152,9 +153,23 @@ async def deregister(call: Call) -> User:
     """Shut an account out: sessions, tokens and notebook servers end; jobs and files go the way that is chosen.
 
     What is chosen is done whatever is killed meanwhile; `GET /users/{user}/leaving` says how far it has come. An admin can
-    approve the account again, with what was kept. Whatever body is sent is ignored.
+    approve the account again, with what was kept. Send no body, `{}`, or the user as the interface document has one; whatever else
+    is in a body is refused, since its sender means to change something.
     """
     query: LeaveQuery = call.query
+    said: UserClosed | None = call.body
+    given = said is not None and any(
+        value is not None for value in (said.username, said.password, said.state)
+    )
+    if said is not None and given and said.username != call.user:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "this request closes the account {user}, and its body does not name it; send no body to close it. "
+                "A password is changed by PUT /users/{user}:password",
+                user=call.user,
+            ),
+        )
     account = await _account(call)
     await call.platform.departures.begin(
         account.name, JobsChoice(query.jobs), FilesChoice(query.files), actor=call.principal.name
@@ -399,9 +414,11 @@ ROUTES = (
         "PUT",
         "/users/{user}",
         deregister,
-        "Deregister (the body is ignored)",
+        "Deregister: this closes the account",
         Relation.SELF,
         USERS_WRITE,
+        body=UserClosed,
+        body_optional=True,
         query=LeaveQuery,
         reply=User,
         recent=True,

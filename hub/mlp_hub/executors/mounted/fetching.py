@@ -7,13 +7,13 @@ import json
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mlp_hub import helpers
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, SourceAsk, StoredPlace
 from mlp_language.message import from_data, msg
@@ -23,18 +23,18 @@ SILENT_S = 120.0
 """Safety: seconds for which the process may say nothing, though it says something each second."""
 LOOK_S = 0.5
 """Tuning: seconds between two looks whether it is to go on."""
-_PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ")
-"""Given: variables that the process has; no credential is among them."""
+MEMORY = 2 << 30
+"""Safety: bytes of address space of the process: what an endpoint answers is in memory for a moment."""
 
 
 def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps) -> Extent:
     """Copy a source; blocks. Raises `Refused`, `OSError` where it may be asked for again, and what `steps` raise."""
-    return _run({**_at(root, to, owner), "source": asdict(source)}, steps)
+    return _run((str(root), to.user, to.name), {"source": asdict(source)}, owner, steps)
 
 
 def evict(root: Path, of: StoredPlace, owner: int | None) -> None:
     """Remove what came of a source; blocks. Raises `OSError` where it may be asked for again."""
-    _run({**_at(root, of, owner), "source": None}, _NoSteps())
+    _run((str(root), of.user, of.name), {"source": None}, owner, _NoSteps())
 
 
 class _NoSteps:
@@ -50,18 +50,17 @@ class _NoSteps:
         """Let it."""
 
 
-def _at(root: Path, of: StoredPlace, owner: int | None) -> dict[str, Any]:
-    return {"root": str(root), "user": of.user, "name": of.name, "owner": owner}
-
-
-def _run(asked: dict[str, Any], steps: FetchSteps) -> Extent:
-    env = {name: os.environ[name] for name in _PASSED if name in os.environ}
-    argv = [sys.executable, "-m", __package__ + ".fetch"]
+def _run(place: tuple[str, str, str], asked: dict[str, Any], owner: int | None, steps: FetchSteps) -> Extent:
+    # whose the files are copies them, so that what is written is theirs, and is nobody who may do more
+    uid = owner if os.geteuid() == 0 else None
+    within = helpers.Confinement(uid, MEMORY, network=True)
     process = subprocess.Popen(
-        argv,
+        helpers.command(
+            "mlp_hub.executors.mounted.fetch.copying", within, *place, "" if uid is None else str(uid)
+        ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=env,
+        env=helpers.environment(),
         cwd="/",
         start_new_session=True,
         bufsize=0,

@@ -12,7 +12,7 @@ import errno
 import heapq
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from mlp_hub.beneath import DEEPEST, Folder
@@ -29,10 +29,11 @@ SHOWN = 60
 
 
 class MountedFile:
-    """An open file, read at offsets in threads."""
+    """An open file, read at offsets in `threads`."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self.threads: Callable[..., Awaitable[bytes]] = asyncio.to_thread
         found = os.fstat(fd)
         self.size = found.st_size
         self.modified = found.st_mtime
@@ -40,7 +41,7 @@ class MountedFile:
 
     async def read(self, offset: int, size: int) -> bytes:
         """Return so many bytes from there on; fewer where it has no more by now."""
-        return await asyncio.to_thread(os.pread, self._fd, size, offset)
+        return await self.threads(os.pread, self._fd, size, offset)
 
     def close(self) -> None:
         """Close it."""

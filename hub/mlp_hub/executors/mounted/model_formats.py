@@ -1,20 +1,23 @@
-"""Formats of models, told by names, signatures and headers. Nothing is loaded, unpickled or imported, and little is read."""
+"""Formats of models, told by names, signatures and headers. Nothing is loaded, unpickled or imported, and little is read.
+
+Only a process of its own does this (`look.py`): what is read may be made to take much memory and time.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import struct
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from io import BufferedReader
 from itertools import islice
-from pathlib import Path
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.model import ModelFormat
+from mlp_hub.executors.mounted.model_names import PREFERRED
 
 MOST_NAMES = 1000
 """Safety: files of a model's directory that are looked at."""
@@ -35,7 +38,9 @@ MOST_TRIED = 20
 MOST_FOUND = 20
 """Safety: models of a job that are told."""
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-_END = b"PK\x05\x06"
+_END, _LOCATOR, _END_64, _MEMBER = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06", b"PK\x01\x02"
+_seen: dict[tuple[int, int, str], ModelFormat | None] = {}
+"""What files are that were looked at, by their inodes: one may have many names."""
 _DTYPES = {
     "BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64",
     "U64", "C64", "F4", "F6_E2M3", "F6_E3M2",
@@ -43,29 +48,29 @@ _DTYPES = {
 _FLAVOR = re.compile(r"^ {2}([A-Za-z_][\w.-]{0,60}):\s*(\{\})?\s*$")
 
 
-def recognise(path: Path) -> ModelFormat:
+def recognise(top: Folder) -> ModelFormat:
     """Tell what the files below a directory are; blocks. Its name is empty where they are no model that is known.
 
     Where they are none it names directories further down in which there is one.
     """
-    with Folder.at(path) as top:
-        told = _told(top)
-        if told.name:
-            return told
-        return replace(told, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
+    _seen.clear()
+    told = _told(top)
+    if told.name:
+        return told
+    return replace(told, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
 
 
-def models_in(path: Path) -> list[tuple[str, ModelFormat]]:
+def models_in(top: Folder) -> list[tuple[str, ModelFormat]]:
     """Return the models that lie below a directory, each with its path, as it would be registered; blocks.
 
     Of the directory itself these are files, of those below each as a whole.
     """
-    with Folder.at(path) as top:
-        with top.entries() as entries:
-            names = sorted(e.name for e in islice(entries, MOST_NAMES) if e.is_file(follow_symlinks=False))
-        named = [name for name in names if _is_text(name) and _ending(name) in BY_ENDING][:MOST_TRIED]
-        files = [(name, one) for name in named if (one := _file(top, name)) is not None]
-        return [*islice(_below(top), MOST_FOUND), *files][:MOST_FOUND]
+    _seen.clear()
+    with top.entries() as entries:
+        names = sorted(e.name for e in islice(entries, MOST_NAMES) if e.is_file(follow_symlinks=False))
+    named = [name for name in names if _is_text(name) and _ending(name) in BY_ENDING][:MOST_TRIED]
+    files = [(name, one) for name in named if (one := _file(top, name)) is not None]
+    return [*islice(_below(top), MOST_FOUND), *files][:MOST_FOUND]
 
 
 def _below(top: Folder) -> Iterator[tuple[str, ModelFormat]]:
@@ -166,8 +171,14 @@ def _file(top: Folder, name: str) -> ModelFormat | None:
         return None
     try:
         with top.read(name) as file:
-            return look(file, name)
-    except (OSError, ValueError, struct.error, zipfile.BadZipFile, RecursionError):
+            at = os.fstat(file.fileno())
+            key = at.st_dev, at.st_ino, _ending(name)
+            if key not in _seen:
+                _seen[key] = None  # so it stays where it takes too much
+                _seen[key] = look(file, name)
+            found = _seen[key]
+            return None if found is None else replace(found, main=name)
+    except (OSError, ValueError, struct.error, RecursionError, MemoryError):
         return None
 
 
@@ -208,16 +219,37 @@ def _tensor(tensor: object, size: int) -> int | None:
 
 
 def _members(file: BufferedReader) -> list[str]:
-    """Return the names in a zip archive; none where their list is too long."""
+    """Return the names in a zip archive; none where their list is too long. Archives of the large kind (zip64) have another end before the end."""
     size = file.seek(0, io.SEEK_END)
-    file.seek(max(0, size - 22 - 65535))
+    begin = max(0, size - 22 - 65535)
+    file.seek(begin)
     tail = file.read()
     at = tail.rfind(_END)
-    if at < 0 or struct.unpack("<I", tail[at + 12 : at + 16])[0] > MOST_DIRECTORY:
+    if at < 0:
         return []
-    file.seek(0)
-    with zipfile.ZipFile(file) as archive:
-        return archive.namelist()
+    (length,) = struct.unpack_from("<I", tail, at + 12)
+    end = begin + at
+    if at >= 20 and tail.startswith(_LOCATOR, at - 20):
+        end -= 20 + 56
+        file.seek(end)
+        record = file.read(56)
+        if not record.startswith(_END_64):
+            return []
+        (length,) = struct.unpack_from("<Q", record, 40)
+    if length > min(MOST_DIRECTORY, end):
+        return []
+    file.seek(end - length)
+    return _names(file.read(length))
+
+
+def _names(data: bytes) -> list[str]:
+    """Return the names that a list of members says."""
+    found, at = [], 0
+    while data.startswith(_MEMBER, at) and at + 46 <= len(data):
+        name, extra, comment = struct.unpack_from("<HHH", data, at + 28)
+        found.append(data[at + 46 : at + 46 + name].decode(errors="replace"))
+        at += 46 + name + extra + comment
+    return found
 
 
 def _keras(file: BufferedReader, name: str) -> ModelFormat | None:
@@ -285,8 +317,6 @@ def _varint(file: BufferedReader, at: int) -> tuple[int, int]:
     raise ValueError("no varint")
 
 
-PREFERRED = ("keras", "safetensors", "onnx", "skops", "torch", "hdf5", "pickle")
-"""Of several in one directory the first is told. Apps serve the first that they can load, in the same order (`mlp/serving/loaders.py`): no safetensors."""
 BY_ENDING: Mapping[str, Callable[[BufferedReader, str], ModelFormat | None]] = {
     "safetensors": _safetensors,
     "keras": _keras,
@@ -296,4 +326,3 @@ BY_ENDING: Mapping[str, Callable[[BufferedReader, str], ModelFormat | None]] = {
     **dict.fromkeys(("h5", "hdf5"), _hdf5),
     **dict.fromkeys(("pkl", "pickle", "joblib"), _pickle),
 }
-KNOWN_FORMATS = ("mlflow", "tensorflow-savedmodel", *PREFERRED)

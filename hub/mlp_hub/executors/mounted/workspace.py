@@ -18,12 +18,13 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, turn_of
 from mlp_hub.executors.mounted.fence import Acting
 from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_file
+from mlp_hub.executors.mounted.looking import ModelLooks
 from mlp_hub.executors.mounted.manifest import manifest_of
-from mlp_hub.executors.mounted.model_formats import models_in, recognise
 from mlp_hub.executors.mounted.sizes import charge_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
+    FETCHES,
     Contents,
     DirectoryPage,
     Extent,
@@ -40,15 +41,20 @@ from mlp_hub.executors.workspace import (
     SpoolLot,
     StoredPlace,
 )
+from mlp_hub.pools import FairPool
 
 P = ParamSpec("P")
 T = TypeVar("T")
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
-FETCHES = 4
-"""Tuning: sources that are copied at a time: more at once, for the disk and the network that jobs use as well."""
 MOST_REMOVED = 50_000
 """Tuning: files that are removed of what is stored in one turn: its owner may make others as fast, and keeps no thread by that."""
+FILES = 8
+"""Tuning: threads in which files of users are listed, opened and looked at."""
+FILES_OF_USER = 2
+"""Safety: of these, such as work for one user at a time."""
+SPOOLS = 2
+"""Tuning: threads that read what jobs spooled, one for each user."""
 CHARGED = 4
 """Tuning: directories that are measured to the end at a time: a huge one delays fewer others, for the disk that jobs write to as well."""
 
@@ -73,8 +79,12 @@ class MountedWorkspace:
         self._copier = ThreadPoolExecutor(COPIES, "copy")
         self._fetcher = ThreadPoolExecutor(FETCHES, "fetch")
         self._meter = ThreadPoolExecutor(1, "sizes")
-        self._charger = ThreadPoolExecutor(CHARGED, "charge")
+        self._charger = FairPool("charge", CHARGED, 1)
         self._turns: Turns[Place, Size] = Turns()
+        # of each user a few, so that one whose disk is slow, or who has huge directories, holds up nobody
+        self._files = FairPool("files", FILES, FILES_OF_USER)
+        self._spools = FairPool("spools", SPOOLS, 1)
+        self._looks = ModelLooks(self._files)
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
         """Look for a user's script, by its path below the home or as their programs see it."""
@@ -82,11 +92,11 @@ class MountedWorkspace:
         path = entry
         for prefix in ("~/", f"{seen_at}/", f"{home}/"):
             path = path.removeprefix(prefix)
-        return FoundEntry(path, await asyncio.to_thread(look, home, path, seen_at))
+        return FoundEntry(path, await self._files.run(user, look, home, path, seen_at))
 
     async def newest_checkpoint(self, of: JobRun) -> float | None:
         """Return when the newest file among the run's checkpoints was written."""
-        return await asyncio.to_thread(self._with, of, newest_checkpoint)
+        return await self._files.run(of.user, self._with, of, newest_checkpoint)
 
     async def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
         """Yield the points that the run's processes spooled; their files stay, since their writers know no reader."""
@@ -98,18 +108,20 @@ class MountedWorkspace:
                 lots.append(spool.read_all(path, after, allowance))
             return next(lots[0], None)
 
-        while (lot := await asyncio.to_thread(self._with, of, more)) is not None:
+        while (lot := await self._spools.run(of.user, self._with, of, more)) is not None:
             yield SpoolBatch(lot)
         if allowance.left <= 0:
             yield SpoolBatch([], spool.MOST_BYTES)
 
     async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
         """List a directory of a run, a home or something stored."""
-        return await asyncio.to_thread(self._with, of, list_directory, path, after, limit)
+        return await self._files.run(of.user, self._with, of, list_directory, path, after, limit)
 
     async def open_file(self, of: Place | StoredPlace, path: str) -> MountedFile:
         """Open a plain file of a run, a home or something stored."""
-        return await asyncio.to_thread(self._with, of, open_file, path)
+        found = await self._files.run(of.user, self._with, of, open_file, path)
+        found.threads = partial(self._files.run, of.user)
+        return found
 
     async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:
         """Remove a run's directory with its log, or a home."""
@@ -122,7 +134,7 @@ class MountedWorkspace:
 
     async def disk_size(self, of: Place) -> int:
         """Measure what a run's directory or a home takes on the disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._charger, self._with, of, measured)
+        return await self._charger.run(of.user, self._with, of, measured)
 
     async def stored_size(self, of: StoredPlace) -> int:
         """Add up the lengths of the files of something that is stored."""
@@ -131,42 +143,38 @@ class MountedWorkspace:
             with self.directories.using(of):
                 return charge_of(self.directories.all_of(of))
 
-        return await asyncio.get_running_loop().run_in_executor(self._eraser, measure)
+        return await self._charger.run(of.user, measure)
 
     async def manifest(self, of: StoredPlace) -> Contents | None:
         """Tell what the files of something stored are."""
-        return await asyncio.to_thread(self._with, of, manifest_of)
+        return await self._files.run(of.user, self._with, of, manifest_of)
 
     async def extent(self, of: Place, path: str) -> Extent:
         """Add up the files at a path below a run or a home."""
-        return await asyncio.to_thread(self._with, of, copying.extent_of, path)
+        return await self._files.run(of.user, self._with, of, copying.extent_of, path)
 
     async def keep(
         self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
     ) -> tuple[Extent, ModelFormat]:
         """Copy the files at a path, and tell what they are."""
 
-        def keep() -> tuple[Extent, ModelFormat]:
+        def keep() -> Extent:
             with (
                 self._fence.acting(epoch),
                 self.directories.using(to, write=True) as target,
                 self.directories.using(of) as source,
             ):
-                extent = copying.copy(source, path, target, most, goes_on)
-                return extent, recognise(target)
+                return copying.copy(source, path, target, most, goes_on)
 
-        return await asyncio.get_running_loop().run_in_executor(self._copier, keep)
+        extent = await asyncio.get_running_loop().run_in_executor(self._copier, keep)
+        return extent, await self._looks.recognise(to.user, lambda: self.directories.using(to))
 
     async def models(self, of: JobRun) -> Sequence[tuple[str, ModelFormat]]:
-        """Look for models among a run's files."""
-
-        def look() -> Sequence[tuple[str, ModelFormat]]:
-            try:
-                return self._with(of, models_in)
-            except OSError:
-                return ()
-
-        return await asyncio.to_thread(look)
+        """Look for models among a run's files, in a process of its own. Raises `Refused` where that takes too much."""
+        try:
+            return await self._looks.models_in(of.user, lambda: self.directories.using(of))
+        except OSError:
+            return ()
 
     async def fetch(
         self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps
@@ -192,7 +200,7 @@ class MountedWorkspace:
 
     async def address(self, source: OpenSource, ask: SourceAsk) -> str:
         """Return the address of one request to a source."""
-        return await asyncio.to_thread(fetching.address, source, ask)
+        return await self._files.run(source.bucket, fetching.address, source, ask)
 
     async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
         """Remove the files of something that is stored."""

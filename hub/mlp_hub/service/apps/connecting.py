@@ -11,6 +11,7 @@ import hmac
 import os
 import secrets
 
+from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.service.apps.endpoints import Address
 
 PROTOCOL = b"MLP-APP/1 "
@@ -24,7 +25,7 @@ async def connect(address: Address) -> Streams:
     """Connect to a replica; a path of a socket may be longer than the kernel takes. Raises `OSError` where another one is there."""
     if address.startswith("/"):
         directory, _, name = address.rpartition("/")
-        fd = await asyncio.to_thread(os.open, directory, os.O_PATH | os.O_CLOEXEC)
+        fd = await run_in(WorkKind.REPLICAS, os.open, directory, os.O_PATH | os.O_CLOEXEC)
         try:
             return await asyncio.open_unix_connection(f"/proc/self/fd/{fd}/{name}")
         finally:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 import secrets
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ USED_EVERY_S = 60.0
 """Tuning: seconds between two writes of when a key was used last: how exact that is, for fewer writes."""
 USED_KEPT = 10_000
 """Safety: keys of which it is remembered when that was written; beyond, all are forgotten: bounds memory."""
+GOOD_KEPT = 10_000
+"""Tuning: keys that are known to be good: who has one is not taken for one who guesses, for their memory."""
 
 A = AppPhase
 Wake = Callable[[str], Awaitable[None]]
@@ -42,6 +45,9 @@ class AppGate:
         self._now: dict[str, Endpoint] = {}
         self._by_name: dict[tuple[str, str], str] = {}
         self._by_label: dict[str, str] = {}
+        self._good: OrderedDict[str, None] = (
+            OrderedDict()
+        )  # digests of keys that were good when they were seen last
         self._written: dict[str, float] = {}
         self._writing: set[asyncio.Task[None]] = set()
         endpoints.listen(self._changed)
@@ -88,10 +94,19 @@ class AppGate:
         """Return what a key is; None where nobody knows it. That it was used is noted, sooner or later."""
         if not KEY.fullmatch(given):
             return None
-        found = await self._db.read(lambda tx: tx.app_gate.key_of(_digest(given)))
+        digest = _digest(given)
+        found = await self._db.read(lambda tx: tx.app_gate.key_of(digest))
+        self._good.pop(digest, None)
         if found is not None:
             self._note_use(found.id)
+            self._good[digest] = None
+            while len(self._good) > GOOD_KEPT:
+                self._good.popitem(last=False)
         return found
+
+    def is_known(self, given: str) -> bool:
+        """Tell whether a key was good when it was seen last: who has it guesses nothing."""
+        return _digest(given) in self._good
 
     async def wakes(self, app: Endpoint) -> bool:
         """Note that somebody who may asks for an app; tell whether it slept, and is being woken."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import OutOfReach, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import OpenSource
+from mlp_hub.service.datasets.fetch_turns import FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.stored import place_of
@@ -27,8 +27,6 @@ from mlp_language.message import NOTHING, Message, msg
 
 log = logging.getLogger(__name__)
 P = DatasetPhase
-MOST_OF_USER = 2
-"""Safety: sources of one user that are copied at a time: an endpoint that hardly sends holds up nobody else."""
 TRIES = 6
 """Safety: how often in a row a copy may die or meet an error of the disk, with a longer wait each time."""
 ANSWER_S = 60.0
@@ -55,7 +53,7 @@ class SourceCopies:
         self._first_uid, self._changed = first_uid, changed
         self._stopped: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
-        self.turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(MOST_OF_USER))
+        self.turns = FetchTurns()
 
     def stop(self, uid: str) -> None:
         """Copy it no further."""
@@ -64,7 +62,7 @@ class SourceCopies:
     async def run(self, found: Dataset) -> None:
         """Copy all that is missing of it; it is ready then, or in error with the reason."""
         uid = found.item.uid
-        async with self.turns[found.item.user]:
+        async with self.turns.turn(found.item.user, found.item.tenant):
             self._stopped.discard(uid)
             now = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
             if now is None or not now.is_copied:

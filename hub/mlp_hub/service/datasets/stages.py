@@ -116,7 +116,7 @@ class DataStages:
     async def _fetch(self, found: Dataset, stage: _Stage, need: _Need) -> None:
         stage.stopped, stage.percent = False, 0
         failed: Message = NOTHING
-        async with self._copies.turns[found.item.user]:
+        async with self._copies.turns.turn(found.item.user, found.item.tenant):
             try:
                 source, owner = await self._db.read(lambda tx: self._copies.opened(tx, found))
                 with self._watched(found, stage):

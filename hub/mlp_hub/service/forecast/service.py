@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import Job, JobSpec, Phase
+from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected, expectations, explain, explain_planned, offered
 from mlp_hub.scheduler.model.types import Why
@@ -142,7 +143,10 @@ class Forecasts:
         a = self._admission
         async with self._list:
             if not self._is_fresh(now) and a.kept is not None:
-                self._listed = (now, await asyncio.to_thread(_expectations, a.kept.core.fork(), now))
+                self._listed = (
+                    now,
+                    await run_in(WorkKind.EXPLAINING, _expectations, a.kept.core.fork(), now),
+                )
 
     async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
         """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
@@ -166,7 +170,7 @@ class Forecasts:
         # with the kept core nobody has to be looked at again who waits already
         core = Core.of(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
         if len(core.state.waiting) + len(core.state.running) > FEW:
-            why, start = await asyncio.to_thread(offered, core, probe, now)
+            why, start = await run_in(WorkKind.EXPLAINING, offered, core, probe, now)
         else:
             why, start = offered(core, probe, now)
         return why, dict(Counter(() if start is None else start.placement))
@@ -179,7 +183,7 @@ class Forecasts:
             if not any(j.uid == uid for j in snapshot.waiting):
                 return None
             if len(snapshot.waiting) > FEW:
-                return await asyncio.to_thread(explain, snapshot, uid, now)
+                return await run_in(WorkKind.EXPLAINING, explain, snapshot, uid, now)
             return explain(snapshot, uid, now)
         wait = a.waiting(uid)
         if wait is None:
@@ -188,7 +192,7 @@ class Forecasts:
             return Why((wait.verdict,), wait.position, wait.position, None, wait.verdict.headline)
         if self._fork is None or self._fork[0] != a.cycles:
             self._fork = (a.cycles, kept.core.fork())
-        return await asyncio.to_thread(explain_planned, self._fork[1], uid, now)
+        return await run_in(WorkKind.EXPLAINING, explain_planned, self._fork[1], uid, now)
 
 
 def _expectations(core: Core, now: float) -> dict[str, Expected]:

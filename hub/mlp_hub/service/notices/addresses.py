@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.notice import ChannelKind
+from mlp_hub.domain.notice_queries import COMMON, KEYS, unknown_key
 from mlp_hub.service.config import NoticePolicy
 from mlp_language.message import msg
 
@@ -35,6 +36,16 @@ def parsed(given: str, policy: NoticePolicy) -> tuple[ChannelKind, str, str]:
             raise _wrong(policy.services)
         return ChannelKind.WEBHOOK, given, f"{scheme}://{host}" + ("" if port is None else f":{port}")
     if scheme in policy.services and rest.startswith("//"):
+        if (key := unknown_key(given)) is not None:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "{key} is not allowed in an address of {service}; allowed are {known}",
+                    service=scheme,
+                    key=repr(key),
+                    known=tuple(sorted(COMMON | KEYS.get(scheme, frozenset()))),
+                ),
+            )
         return ChannelKind.SERVICE, given, scheme
     raise _wrong(policy.services)
 

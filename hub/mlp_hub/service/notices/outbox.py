@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.notice import AskedFor, Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
+from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.service.state.moves import Move
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message
@@ -96,7 +96,7 @@ def notice_of(job: Job, kind: NoticeKind, now: float, text: Message) -> Notice:
 
 async def zone_of(name: str) -> ZoneInfo:
     """Return a time zone, which is a file."""
-    return await asyncio.to_thread(ZoneInfo, name)
+    return await run_in(WorkKind.ZONES, ZoneInfo, name)
 
 
 def quiet_for(quiet: QuietHours | None, zone: tzinfo, now: float) -> float:

@@ -6,10 +6,9 @@ import asyncio
 import itertools
 import json
 import logging
-import os
-import sys
 from typing import Any
 
+from mlp_hub import helpers
 from mlp_hub.service.config import NoticePolicy
 from mlp_language.message import Message, msg
 
@@ -20,8 +19,8 @@ SILENT_S = 60.0
 """Safety: seconds after which the process is taken for dead: it gives up each notice after 25."""
 IDLE_S = 120.0
 """Tuning: seconds without work after which the process ends: memory, for a second of starting it."""
-_PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ", "SSL_CERT_FILE")
-"""Given: variables that the process has; no credential and no proxy is among them."""
+MEMORY = 1 << 30
+"""Safety: bytes of address space: what an address answers is in memory for a moment."""
 
 TROUBLE = {
     "forbidden": msg("the address is private, and the hub's operator does not allow it"),
@@ -37,10 +36,11 @@ TROUBLE = {
 
 
 class Sender:
-    """The process, and who waits for its answers."""
+    """The process, and who waits for its answers. `first_uid` is as the policy of runs has it."""
 
-    def __init__(self, policy: NoticePolicy) -> None:
+    def __init__(self, policy: NoticePolicy, first_uid: int | None) -> None:
         self._policy = policy
+        self._uid = helpers.helper_uid(first_uid, helpers.OUTBOUND)
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
         self._asked: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -125,15 +125,12 @@ class Sender:
         async with self._starting:
             if self._process is not None and self._process.returncode is None:
                 return self._process
-            env = {name: os.environ[name] for name in _PASSED if name in os.environ}
+            within = helpers.Confinement(self._uid, MEMORY, network=True)
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "mlp_hub.outbound",
-                *self._policy.services,
+                *helpers.command("mlp_hub.outbound.sending", within, *self._policy.services),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                env=env,
+                env=helpers.environment(),
                 cwd="/",
                 start_new_session=True,
             )

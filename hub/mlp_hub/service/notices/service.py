@@ -47,10 +47,12 @@ class NoticeService:
         *,
         clock: Callable[[], float],
         policy: NoticePolicy,
+        first_uid: int | None = None,
     ) -> None:
+        """`first_uid` is as the policy of runs has it."""
         self._board, self._db, self._forecasts = board, board.db, forecasts
         self._secrets, self._clock, self._policy = secrets, clock, policy
-        self._sender = Sender(policy)
+        self._sender = Sender(policy, first_uid)
         self._worker = NoticeWorker(queue, self._db, secrets, self._sender, clock=clock, policy=policy)
         self._outbox = self.outbox = Outbox(self._look, clock)
         self._expected: dict[str, float] = {}  # by job that waits, the start that was expected first

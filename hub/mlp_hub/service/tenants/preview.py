@@ -6,7 +6,6 @@ their own may take back what it borrows, and who that would hit is told by the c
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeGuard
@@ -19,6 +18,7 @@ from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.resources import DIMENSIONS, ZERO
 from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.assign.feasible import check_possible
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.forecast import expected_end
@@ -106,7 +106,7 @@ class Previews:
         then, windows = await self._db.read(check)
         async with self._turns.turn(name):
             snapshot = await self._snapshot()
-            found = await asyncio.to_thread(preview, snapshot, then, self._clock(), windows)
+            found = await run_in(WorkKind.EXPLAINING, preview, snapshot, then, self._clock(), windows)
         if moves is not None:
             found.notes.append(preview_api.PreviewNote(tone="wait", text=Text(moves)))
         return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,11 +14,13 @@ from msgspec import UNSET
 
 from mlp_api import whatif as api
 from mlp_api.said import Text
+from mlp_hub import helpers
 from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.resources import MILLI, Quota, Resources, milli
 from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.jobs.history import ATTEMPT_STEPS, at_full_width
@@ -46,6 +47,11 @@ from mlp_hub.store.records import EndedJob
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, from_data, msg, msgs
 
+MEMORY = 2 * 1024**3
+"""Safety: bytes of address space of the process that runs a what-if: a run too large ends, not the service."""
+MOST_CPU_S = 120
+"""Safety: seconds of processor time after which the system ends a run whose service is not there any more to do so: bounds a
+run that nobody waits for."""
 LIKE_DAYS = 30
 """Tuning: days back from which ended jobs are taken to guess the length of others: time of an answer, for how far it looks."""
 MOST_LIKE = 5_000
@@ -65,12 +71,16 @@ class WhatIf:
         *,
         most_jobs: int = limits.WHAT_IF_JOBS,
         time_s: float = limits.WHAT_IF_S,
+        first_uid: int | None = None,
     ) -> None:
+        """`first_uid` is as the policy of runs has it."""
         self._board = board
         self._admission = admission
         self._clock = clock
         self._most_jobs = most_jobs
         self._time_s = time_s
+        uid = helpers.helper_uid(first_uid, helpers.SIMULATING)
+        self._within = helpers.Confinement(uid, MEMORY, MOST_CPU_S)
         runs = msg(
             "a run of each of {count} others is under way, the most there may be; try again in a minute"
         )
@@ -143,7 +153,7 @@ class WhatIf:
                 since = datetime.fromtimestamp(self._clock() - days * 86_400, UTC)
                 wanted = api.WhatIfHistory(history=api.WhatIfWindow(since=since))
                 begin, recording = await self.recording(wanted)
-            return await asyncio.to_thread(_exported, begin, recording)
+            return await run_in(WorkKind.RECORDING, _exported, begin, recording)
 
     # ---------------------------------------------------------------- inputs
 
@@ -189,15 +199,15 @@ class WhatIf:
 
     async def _run(self, task: Task) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",  # the working directory holds no modules of ours
-            "-m",
-            "mlp_hub.service.whatif.worker",
+            *helpers.command("mlp_hub.service.whatif.worker", self._within),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env=helpers.environment(),
+            cwd="/",
+            start_new_session=True,
         )
-        data = await asyncio.to_thread(msgspec.json.encode, task, enc_hook=_plain)
+        data = await run_in(WorkKind.RECORDING, msgspec.json.encode, task, enc_hook=_plain)
         try:
             async with asyncio.timeout(self._time_s):
                 out, err = await process.communicate(data)
@@ -215,7 +225,7 @@ class WhatIf:
         if process.returncode:
             last = err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
             raise Unavailable(msg("the run ended before its time ({why})", why=last or process.returncode))
-        outcome = await asyncio.to_thread(msgspec.json.decode, out, type=WhatIfOutcome)
+        outcome = await run_in(WorkKind.RECORDING, msgspec.json.decode, out, type=WhatIfOutcome)
         if outcome.refused is not None:
             raise Refused(Reason.INVALID, from_data(outcome.refused))
         return outcome.answer

@@ -1,13 +1,11 @@
 """Runs what-ifs in a process of its own, so that the service stays responsive: a task on stdin, the answer on stdout.
 
-The process is this module's `main`. It is given at most `MEMORY` of address space and a low priority; who started it ends it
-when its time is over.
+The process is this module's `main`, run by `mlp_hub.confined`, with a low priority; who started it ends it when its time is over.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import sys
 from typing import Any
 
@@ -22,11 +20,6 @@ from mlp_hub.simulate.gantt import Gantt
 from mlp_hub.simulate.reading import read_value
 from mlp_language.message import Message, msg, to_data, verbatim
 
-MEMORY = 2 * 1024**3
-"""Safety: bytes of address space of the process that runs a what-if: a run too large ends, not the service."""
-MOST_CPU_S = 120
-"""Safety: seconds of processor time after which the system ends a run whose service is not there any more to do so: bounds a
-run that nobody waits for."""
 MOST_LINES = 5000
 """Safety: lines of one answer; the rest is counted."""
 MOST_RANKS = 100_000
@@ -117,8 +110,6 @@ def _one(
 def main() -> int:
     """Read the task, do it, write the outcome."""
     os.nice(10)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
     sys.stdout.buffer.write(answer(task))
     return 0
@@ -143,7 +134,3 @@ def answer(task: Task) -> bytes:
 
 def _refused(why: Message) -> bytes:
     return msgspec.json.encode(WhatIfOutcome(refused=to_data(why)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

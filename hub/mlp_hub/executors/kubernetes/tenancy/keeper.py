@@ -85,10 +85,26 @@ class TenantKeeper:
         """
         async with self._turn:
             self._epoch = epoch
-            self._places = {self._at.namespace_of(place.name): place for place in places}
+            self._places = self._placed(places)
             await self._open()
             self._api = await around.api_addresses(self._client)
             await self._bring_about()
+
+    def _placed(self, places: Sequence[TenantPlace]) -> dict[str, TenantPlace]:
+        """Return whose each namespace is. Of two whose names become the same it stays with who has it."""
+        found: dict[str, TenantPlace] = {}
+        for place in places:
+            namespace = self._at.namespace_of(place.name)
+            other = found.setdefault(namespace, place)
+            if other.name != place.name:
+                has = (self._places or {}).get(namespace)
+                keeps = place if has is not None and has.name == place.name else other
+                found[namespace] = keeps
+                log.error(
+                    "teams %s and %s would have the same namespace %s; it is that of %s. Give the other one another name",
+                    other.name, place.name, namespace, keeps.name,
+                )  # fmt: skip
+        return found
 
     def tenant_of(self, namespace: str) -> str | None:
         """Return the tenant of a namespace, as told last; None where it is none's."""

@@ -32,6 +32,40 @@ _UNPRIVILEGED = _containers(
     "!has(c.securityContext) || ((!has(c.securityContext.privileged) || !c.securityContext.privileged) && "
     "(!has(c.securityContext.allowPrivilegeEscalation) || !c.securityContext.allowPrivilegeEscalation))"
 )
+_NO_OTHER_HOST = (
+    "(!has({p}.httpGet) || !has({p}.httpGet.host)) && (!has({p}.tcpSocket) || !has({p}.tcpSocket.host))"
+)
+_ASKED = ("livenessProbe", "readinessProbe", "startupProbe")
+_HOOKS = ("postStart", "preStop")
+_ASKS_ITSELF = " && ".join(
+    [
+        *(
+            _containers(f"!has(c.{probe}) || ({_NO_OTHER_HOST.replace('{p}', f'c.{probe}')})")
+            for probe in _ASKED
+        ),
+        *(
+            _containers(
+                f"!has(c.lifecycle) || !has(c.lifecycle.{hook}) || "
+                f"({_NO_OTHER_HOST.replace('{p}', f'c.lifecycle.{hook}')})"
+            )
+            for hook in _HOOKS
+        ),
+    ]
+)
+"""Safety: the kubelet asks what these name, in the node's network, past all policies. Pod Security refuses it since 1.34 alone."""
+_NO_HOST_PORT = _containers("!has(c.ports) || c.ports.all(p, !has(p.hostPort) || p.hostPort == 0)")
+_NO_MORE_RIGHTS = _containers(
+    "!has(c.securityContext) || ("
+    "(!has(c.securityContext.capabilities) || !has(c.securityContext.capabilities.add) || "
+    "size(c.securityContext.capabilities.add) == 0) && "
+    '(!has(c.securityContext.procMount) || c.securityContext.procMount in ["", "Default"]) && '
+    "(!has(c.securityContext.runAsUser) || c.securityContext.runAsUser > 0) && "
+    "(!has(c.securityContext.runAsNonRoot) || c.securityContext.runAsNonRoot))"
+)
+_NOT_ROOT = (
+    "!has({s}.securityContext) || ((!has({s}.securityContext.runAsUser) || {s}.securityContext.runAsUser > 0) && "
+    "(!has({s}.securityContext.runAsNonRoot) || {s}.securityContext.runAsNonRoot))"
+)
 _OWN_ACCOUNT = (
     f'(!has({{s}}.serviceAccountName) || {{s}}.serviceAccountName in ["", "{ACCOUNT}"]) && '
     f'(!has({{s}}.serviceAccount) || {{s}}.serviceAccount in ["", "{ACCOUNT}"])'
@@ -105,6 +139,15 @@ _NO_SECRETS = (
 _SAY_NODES = "may not use the node's network or processes (hostNetwork, hostPID, hostIPC): leave them out."
 _SAY_HOST_PATH = "may not mount directories of the node (hostPath). Homes are mounted by the hub."
 _SAY_PRIVILEGED = "may not be privileged: leave securityContext.privileged and allowPrivilegeEscalation out."
+_SAY_HOSTS = (
+    "may name no host in probes and hooks (livenessProbe, readinessProbe, startupProbe, lifecycle): the node would ask it. "
+    "Leave host out: the pod itself is asked."
+)
+_SAY_PORTS = "may take no port of the node (hostPort): leave it out."
+_SAY_RIGHTS = (
+    "may have no more rights than others (capabilities.add, procMount, runAsUser 0, runAsNonRoot false): leave them out of "
+    "securityContext."
+)
 _SAY_ACCOUNT = f"may run under the account {ACCOUNT} only: leave serviceAccountName out."
 _SAY_IDENTITY = (
     "may have no token of the cluster: leave automountServiceAccountToken and projected tokens out."
@@ -126,6 +169,10 @@ def of_pods() -> list[Object]:
         _of_pod(_OF_NODES, _SAY_NODES),
         _of_pod(_NO_HOST_PATH, _SAY_HOST_PATH),
         _of_pod(_UNPRIVILEGED, _SAY_PRIVILEGED),
+        _of_pod(_ASKS_ITSELF, _SAY_HOSTS),
+        _of_pod(_NO_HOST_PORT, _SAY_PORTS),
+        _of_pod(_NO_MORE_RIGHTS, _SAY_RIGHTS),
+        _of_pod(_NOT_ROOT, _SAY_RIGHTS),
         _of_pod(_OWN_ACCOUNT, _SAY_ACCOUNT),
         _of_pod(_NO_IDENTITY, _SAY_IDENTITY),
         _of_pod(_NOT_THE_SYSTEMS, "may not have a priority of the cluster's own parts."),
@@ -150,6 +197,10 @@ def of_templates(at: Installation, never: Never) -> list[Object]:
         each(_OF_NODES, _SAY_NODES),
         each(_NO_HOST_PATH, _SAY_HOST_PATH),
         each(_UNPRIVILEGED, _SAY_PRIVILEGED),
+        each(_ASKS_ITSELF, _SAY_HOSTS),
+        each(_NO_HOST_PORT, _SAY_PORTS),
+        each(_NO_MORE_RIGHTS, _SAY_RIGHTS),
+        each(_NOT_ROOT, _SAY_RIGHTS),
         each(_OWN_ACCOUNT, _SAY_ACCOUNT),
         each(_NO_IDENTITY, _SAY_IDENTITY),
         each(

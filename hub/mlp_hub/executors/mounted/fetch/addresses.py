@@ -25,13 +25,26 @@ SILENT_S = 60.0
 """Safety: seconds for which an endpoint may say nothing."""
 HEAD_S = 90.0
 """Safety: seconds in which the head of an answer has to be whole, however it drips and whatever else is said before it."""
+BODY_MAX = 8 << 20
+"""Safety: bytes of an answer that is no object: a page of a thousand keys of the longest, and what is said of them."""
+BODY_S = 60.0
+"""Safety: seconds in which it has to be whole, however it drips."""
 RETRIES = 2
 """Tuning: how often a request is made again."""
-MOST_REQUESTS = 1_000_000
-"""Safety: requests of one copy: an endpoint may have another page for ever."""
+MOST_REQUESTS = 2_000_000
+"""Safety: requests of one copy: for each of its objects some, which may be cut or change."""
 
-_INNER = tuple(map(ipaddress.ip_network, ("fec0::/10", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")))
-"""Given: addresses of a site, and such that stand for IPv4 ones within it: none is of the internet, which Python does not say of all."""
+_INNER = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "fec0::/10", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96",  # of a site, and such that stand for IPv4 ones within it
+            "5f00::/16", "3fff::/20",  # of a network's segments, and of documents
+            "192.88.99.0/24",  # of relays, which lead to whatever network is near
+        ),
+    )
+)  # fmt: skip
+"""Given: addresses of which none is of the internet, which Python does not say of all."""
 
 
 class ForbiddenAddressError(Exception):
@@ -42,8 +55,12 @@ class ForbiddenAddressError(Exception):
         self.host = host
 
 
+class TooLongError(Exception):
+    """What an endpoint answers is longer than any page of a list."""
+
+
 class TooManyRequestsError(Exception):
-    """An endpoint always has another page."""
+    """An endpoint has had more requests than any copy needs."""
 
 
 def is_public(address: str) -> bool:
@@ -55,8 +72,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
-        if any(found in network for network in _INNER):
-            return False
+    if any(found in network for network in _INNER):
+        return False
     return found.is_global and not found.is_multicast
 
 
@@ -80,9 +97,16 @@ def reachable(host: str, port: int, allowed: Sequence[str]) -> list[tuple[int, A
 
 
 def client(
-    allowed: Sequence[str], certificates: str, *, most: int | None = MOST_REQUESTS
+    allowed: Sequence[str],
+    certificates: str,
+    *,
+    most: int | None = MOST_REQUESTS,
+    before: Callable[[str], None] = lambda _: None,
 ) -> urllib3.PoolManager:
-    """Make an HTTP client that speaks to such addresses only, and follows no redirect; `most`: requests, in all."""
+    """Make an HTTP client that speaks to such addresses only, and follows no redirect.
+
+    `most`: requests, in all; `before` is told the address of each.
+    """
 
     class Plain(HTTPConnection):
         def _new_conn(self) -> socket.socket:
@@ -111,7 +135,12 @@ def client(
             self.made += 1
             if most is not None and self.made > most:
                 raise TooManyRequestsError
-            return super().urlopen(method, url, *more, **{**kw, "redirect": False})
+            before(url)
+            whole = kw.pop("preload_content", True)
+            found = super().urlopen(method, url, *more, **{**kw, "redirect": False, "preload_content": False})
+            if whole:
+                _read_whole(found)
+            return found
 
     made = Checked(
         maxsize=8,
@@ -124,6 +153,17 @@ def client(
     )
     made.pool_classes_by_scheme = {"http": PlainPool, "https": EncryptedPool}
     return made
+
+
+def _read_whole(answer: Any) -> None:
+    """Have an answer's body in memory, as it was sent: what is packed would be unpacked to any length."""
+    with patience.within(getattr(answer, "line", None), BODY_S):
+        data = answer.read(BODY_MAX + 1, decode_content=False)
+    if len(data) > BODY_MAX:
+        answer.close()
+        raise TooLongError
+    answer._body = data  # noqa: SLF001 - where it has what it read ahead, as `preload_content` says
+    answer.release_conn()
 
 
 def _answered(line: Any, wait: Callable[[], Any]) -> Any:

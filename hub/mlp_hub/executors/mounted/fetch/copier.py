@@ -23,6 +23,10 @@ TOGETHER = 4
 """Tuning: objects on their way at a time: more hide the waiting for the network, and are in each other's way."""
 TRIES = 4
 """Tuning: how often an object is fetched that is cut or changes each time, without anything new."""
+PROGRESS = 1 << 18
+"""Safety: bytes more of an object that have come when it is cut again: with less nothing has come."""
+STILL_S, STILL_BYTES = 900.0, 1 << 21
+"""Safety: seconds in which so many bytes have to come, or an object has to be whole; the list before is bounded by itself."""
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -32,6 +36,8 @@ class CopyProgress:
 
     total: int = 0
     done: int = 0
+    placed: int = 0  # objects that are whole
+    asks: bool = True  # whether an endpoint is waited for
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, count: int) -> None:
@@ -43,6 +49,24 @@ class CopyProgress:
     def percent(self) -> int:
         """How far it is; never 100, which is said when all is in place."""
         return min(99, 100 * self.done // self.total) if self.total else 0
+
+
+class Standstill:
+    """Sees when an endpoint that is waited for brings nothing on, whatever it says meanwhile."""
+
+    def __init__(self, progress: CopyProgress, clock: Callable[[], float]) -> None:
+        self._progress, self._clock = progress, clock
+        self._begin()
+
+    def _begin(self) -> None:
+        self._since, self._done, self._placed = self._clock(), self._progress.done, self._progress.placed
+
+    def is_over(self) -> bool:
+        """Tell whether it has brought too little for too long."""
+        now = self._progress
+        if not now.asks or now.placed > self._placed or now.done >= self._done + STILL_BYTES:
+            self._begin()
+        return self._clock() - self._since > STILL_S
 
 
 class SourceCopy:
@@ -90,10 +114,13 @@ class SourceCopy:
         missing = [one for one in found.objects if not self._landing.has(one)]
         self._landing.keep_only(missing)
         self._progress.total = sum(one.size for one in missing)
+        self._progress.asks = False
         admit(self._progress.total + entries_beyond(len(found.objects) + len(found.directories)))
         for parts in found.directories:
             self._landing.make(parts)
+        self._progress.asks = True
         self._fetch_all(missing)
+        self._progress.asks = False
 
     def _fetch_all(self, missing: list[SourceObject]) -> None:
         left = iter(missing)
@@ -116,13 +143,13 @@ class SourceCopy:
 
     def _fetch(self, one: SourceObject) -> None:
         """Fetch one object, from where it was cut, as what it is by then."""
-        admitted, tries, most = one.size, 0, -1
+        admitted, tries, most = one.size, 0, 0
         while True:
             try:
                 self._once(one)
             except CutError as cut:
-                tries = tries + 1 if cut.have <= most else 0
-                most = max(most, cut.have)
+                # `most` moves on with what counts alone: by drops of it nobody gets on for ever
+                tries, most = (0, cut.have) if cut.have >= most + PROGRESS else (tries + 1, max(most, 0))
             except ChangedError:
                 tries += 1
                 now = self._store.now(one)
@@ -155,6 +182,7 @@ class SourceCopy:
                     arrival.drop()
                     raise CutError  # noqa: TRY301 - as what was cut
                 self._landing.place(one, file.fileno(), arrival.sha.digest())
+                self._progress.placed += 1
             except BaseException as error:
                 if isinstance(error, CutError):
                     error.have = arrival.have

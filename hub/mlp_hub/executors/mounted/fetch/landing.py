@@ -24,18 +24,40 @@ SOURCE_ATTRIBUTE = "user.mlp.source"
 _DIRECTORY, _FILE = 0o755, 0o644
 
 
-class Landing:
-    """A dataset's files. One process at a time has it."""
+@contextlib.contextmanager
+def opened(root: Path, user: str, name: str, owner: int | None) -> Iterator[tuple[int, int]]:
+    """Open the directory of a dataset, and that of what arrives for it, made where they are missing: for one process at a time.
 
-    def __init__(self, root: Path, user: str, name: str, owner: int | None) -> None:
-        self._owner = owner if os.geteuid() == 0 else None
-        with open_shelf(root, "datasets", user, owner) as shelf:
-            self._top = shelf.inside(name, make=_DIRECTORY)
-            with open_arriving(shelf, name) as arriving:
-                self._parts = arriving.inside("source", make=0o700)
-        fcntl.flock(self._parts.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.fchmod(self._top.fd, _DIRECTORY)
-        self._own(self._top.fd)
+    Where the hub is root they are `owner`'s, who fetches. Raises `OSError`.
+    """
+    owner = owner if os.geteuid() == 0 else None
+    with contextlib.ExitStack() as held:
+        shelf = held.enter_context(open_shelf(root, "datasets", user, owner))
+        top = held.enter_context(shelf.inside(name, make=_DIRECTORY))
+        arriving = held.enter_context(open_arriving(shelf, name))
+        parts = held.enter_context(arriving.inside("source", make=0o700))
+        fcntl.flock(parts.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.fchmod(top.fd, _DIRECTORY)
+        if owner is not None:
+            top.give(owner, owner)
+            if os.fstat(parts.fd).st_uid != owner:
+                _hand_over(parts, owner)
+        yield top.fd, parts.fd
+
+
+def _hand_over(parts: Folder, owner: int) -> None:
+    """Give its files to who fetches: root fetched them, before that was somebody else."""
+    with parts.entries() as entries:
+        for name in [entry.name for entry in entries]:
+            os.chown(name, owner, owner, dir_fd=parts.fd, follow_symlinks=False)
+    parts.give(owner, owner)
+
+
+class Landing:
+    """A dataset's files: its directory, and that of what arrives, as `opened` gives them. One process at a time has it."""
+
+    def __init__(self, top: int, parts: int) -> None:
+        self._top, self._parts = Folder(top), Folder(parts)
 
     def has(self, one: SourceObject) -> bool:
         """Tell whether an object is there, and was not written to since."""
@@ -63,7 +85,6 @@ class Landing:
     def place(self, one: SourceObject, fd: int, digest: bytes) -> None:
         """Move a whole file to where it belongs, over what is there."""
         os.fchmod(fd, _FILE)
-        self._own(fd)
         at = os.fstat(fd)
         for name, value in ((DIGEST_ATTRIBUTE, digest.hex()), (SOURCE_ATTRIBUTE, one.tag)):
             try:
@@ -126,22 +147,14 @@ class Landing:
 
     @contextlib.contextmanager
     def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[Folder]:
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as held:
             here = self._top
             for part in parts:
-                fresh = False
                 if make:
                     with contextlib.suppress(FileExistsError):
                         here.make(part, _DIRECTORY)
-                        fresh = True
-                here = opened.enter_context(here.inside(part))
-                if fresh:
-                    self._own(here.fd)
+                here = held.enter_context(here.inside(part))
             yield here
-
-    def _own(self, fd: int) -> None:
-        if self._owner is not None:
-            os.fchown(fd, self._owner, self._owner)
 
 
 def _tag_of(fd: int) -> str | None:

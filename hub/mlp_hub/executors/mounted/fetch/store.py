@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +15,8 @@ from urllib3.exceptions import HTTPError, LocationParseError
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.mounted.fetch import addresses
-from mlp_hub.executors.mounted.fetch.listing import SourceObject
+from mlp_hub.executors.mounted.fetch.listing import MOST_KEYS, SourceObject
+from mlp_hub.executors.mounted.fetch.patience import patience
 from mlp_hub.executors.mounted.fetch.signing import AMAZON
 from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, said_of
 from mlp_hub.executors.workspace import OpenSource
@@ -22,6 +24,12 @@ from mlp_language.message import Message, msg
 
 BLOCK = 1 << 20
 """Tuning: bytes that are read at a time."""
+MOST_PAGES = 2 * MOST_KEYS // 1000
+"""Safety: pages of one list: an endpoint may have another one for ever."""
+LISTING_S = 600.0
+"""Safety: seconds after which no further page is asked for."""
+SPARE_S, LOWEST = 60.0, 4096
+"""Safety: seconds that a piece of an object may take, and bytes in a second that it has to come with besides."""
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 
 
@@ -37,6 +45,38 @@ class CutError(Exception):
         self.have = have
 
 
+class EndlessListError(Exception):
+    """An endpoint goes on listing."""
+
+
+class _Pages:
+    """Counts the pages of a list that is under way, before each is asked for."""
+
+    def __init__(self) -> None:
+        self._listing, self._until = False, 0.0
+        self._pages = self._keys = self._before = 0
+
+    def of(self, keys: Iterator[Any]) -> Iterator[Any]:
+        """Yield what is listed. Raises `EndlessListError`."""
+        self._listing, self._until = True, time.monotonic() + LISTING_S
+        self._pages, self._keys, self._before = 0, 0, -1
+        try:
+            for one in keys:
+                self._keys += 1
+                yield one
+        finally:
+            self._listing = False
+
+    def ask(self, url: str) -> None:
+        """Note a request. Raises `EndlessListError` where the list comes to no end: nothing new came, or too much for too long."""
+        if not self._listing or "list-type=2" not in url:
+            return
+        if self._keys == self._before or self._pages >= MOST_PAGES or time.monotonic() > self._until:
+            raise EndlessListError
+        self._before = self._keys
+        self._pages += 1
+
+
 class ObjectStore:
     """One bucket. What it raises is `Refused` with what is wrong, and never has a credential in it."""
 
@@ -44,6 +84,7 @@ class ObjectStore:
         self._source = source
         where = urlsplit(source.endpoint or AMAZON)
         self.host = where.netloc
+        self._pages = _Pages()
         self._client = Minio(
             where.netloc,
             source.key_id or None,
@@ -51,13 +92,15 @@ class ObjectStore:
             source.token or None,
             secure=where.scheme == "https",
             region=source.region or None,
-            http_client=addresses.client(source.allowed, certifi.where()),
+            http_client=addresses.client(source.allowed, certifi.where(), before=self._pages.ask),
         )
 
     def objects(self, prefix: str) -> Iterator[tuple[str, int, str]]:
         """Yield the key, size and tag of each object whose key begins with a prefix."""
         try:
-            for one in self._client.list_objects(self._source.bucket, prefix=prefix, recursive=True):
+            for one in self._pages.of(
+                self._client.list_objects(self._source.bucket, prefix=prefix, recursive=True)
+            ):
                 yield one.object_name, int(one.size or 0), (one.etag or "").strip('"')
         except Exception as error:  # noqa: BLE001 - each becomes a refusal
             raise self._refused(error) from None
@@ -85,7 +128,7 @@ class ObjectStore:
             yield str(response.headers.get("x-amz-server-side-encryption", "")).encode()
             left = one.size - begin
             try:
-                while left and (data := response.read(min(BLOCK, left), decode_content=False)):
+                while left and (data := self._piece(response, min(BLOCK, left))):
                     left -= len(data)
                     yield data
             except (HTTPError, OSError):
@@ -94,6 +137,12 @@ class ObjectStore:
                 raise CutError
         finally:
             response.close()
+
+    @staticmethod
+    def _piece(response: Any, size: int) -> bytes:
+        with patience.within(getattr(response, "line", None), SPARE_S + size / LOWEST):
+            data: bytes = response.read(size, decode_content=False)
+        return data
 
     def _opened(self, one: SourceObject, begin: int) -> Any:
         try:
@@ -120,6 +169,12 @@ class ObjectStore:
 
     def _words(self, error: BaseException) -> Message:
         source, host = self._source, self.host[:100]
+        if isinstance(error, EndlessListError):
+            return msg(
+                "{host} lists bucket {bucket} without an end; choose a longer prefix",
+                host=host,
+                bucket=source.bucket,
+            )
         code = error.code if isinstance(error, S3Error) and _CODE.fullmatch(str(error.code)) else ""
         if code:
             return said_of(str(code), host, source.bucket, secret=bool(source.key_id))

@@ -1,4 +1,4 @@
-"""The process: `python -m mlp_hub.outbound SERVICE...`. What to send, with its address, comes on standard input alone.
+"""The process, run by `mlp_hub.confined` with the services' names. What to send, with its address, comes on standard input alone.
 
 in:   lines of JSON: {"id": n, "act": "send" or "check", "kind", "address", "allowed", "mail", "title", "body", "data"}
 out:  lines of JSON: {"id": n}, with "why" where it was not done, and "service" after a check
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -20,13 +19,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import certifi
+
 from mlp_hub.outbound import mail, services, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25
 """Safety: seconds after which a notice that is still being sent is given up."""
-MEMORY = 1 << 30
-"""Safety: bytes of address space: what an address answers is in memory for a moment."""
 _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "mail": mail.send,
     "webhook": webhook.send,
@@ -59,16 +58,30 @@ def _child(asked: dict[str, Any], out: int) -> None:
     """Do it, say so and end, whatever happens."""
     try:
         signal.alarm(LIMIT_S)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         os.write(out, json.dumps({"id": asked["id"], **_done(asked)}).encode() + b"\n")
     finally:
         os._exit(0)
 
 
+def prepare() -> None:
+    """Load all that is needed later, of which nothing is in sight then."""
+    services.only(sys.argv[1:])
+    services.prepare()
+    mail.prepare()
+
+
+def shown() -> list[str]:
+    """Return the certificates of authorities, which libraries read for each connection."""
+    return [certifi.where()]
+
+
 def main() -> None:
     """Serve until nobody asks any more."""
-    services.only(sys.argv[1:])
-    services.made("https://example.invalid/")  # loads what it needs for that
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        _serve()
+
+
+def _serve() -> None:
     children: dict[int, tuple[int, int]] = {}  # where its word comes from: its process and what it is at
     rest = b""
     while True:
@@ -104,9 +117,3 @@ def _over(back: int, pid: int, number: int) -> None:
     line = said if said.endswith(b"\n") else json.dumps({"id": number, "why": "silent"}).encode() + b"\n"
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        main()
-    os._exit(0)

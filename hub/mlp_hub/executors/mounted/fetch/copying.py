@@ -1,4 +1,4 @@
-"""The process: `python -m mlp_hub.executors.mounted.fetch`. What to copy, with its credentials, comes on standard input alone.
+"""The process, run by `mlp_hub.confined` with a root, a user, and a dataset of theirs. What to copy, with its credentials, comes on standard input alone.
 
 in:   one line of JSON, then `go` when there is room; it ends when the input does. Without a source: what came of it is removed
 out:  lines of JSON: {"room": bytes}, {"percent": n} each second, and one of the ends
@@ -7,22 +7,24 @@ out:  lines of JSON: {"room": bytes}, {"percent": n} each second, and one of the
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import importlib
 import json
 import os
-import resource
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 from msgspec import convert
 
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.executors.mounted.fetch.landing import Landing, opened
 from mlp_hub.executors.workspace import OpenSource
 from mlp_language.message import msg, to_data
 
-MEMORY = 2 << 30
-"""Safety: bytes of address space: what an endpoint answers is in memory for a moment."""
 SAID_S = 1.0
 """Tuning: seconds between two words on how far it is."""
 _OUT = threading.Lock()
@@ -34,9 +36,32 @@ def _say(**what: Any) -> None:
         sys.stdout.flush()
 
 
+_opened = contextlib.ExitStack()
+_places: list[tuple[int, int]] = []
+
+
+def prepare() -> None:
+    """Open the directories of the dataset, while that can be done, and load all that is needed later."""
+    root, user, name, owner = sys.argv[1:]
+    with contextlib.suppress(OSError):  # `main` says so
+        where = opened(Path(root), user, name, int(owner) if owner else None)
+        _places.append(_opened.enter_context(where))
+    with contextlib.suppress(ImportError):  # whoever has not installed it is told
+        for name in ("store", "copier"):
+            importlib.import_module(f"mlp_hub.executors.mounted.fetch.{name}")
+
+
+def shown() -> list[str]:
+    """Return the certificates of authorities, which are read for each connection."""
+    with contextlib.suppress(ImportError):
+        import certifi  # noqa: PLC0415 - of mlp-hub[s3]
+
+        return [certifi.where()]
+    return []
+
+
 def main() -> int:
     """Copy; the status is 0 whenever an end was said."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     asked = json.loads(sys.stdin.readline())
     go = threading.Event()
     threading.Thread(target=_listen, args=(go,), daemon=True).start()
@@ -63,21 +88,28 @@ def _listen(go: threading.Event) -> None:
 
 
 def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
-    from mlp_hub.executors.mounted.fetch.landing import Landing  # noqa: PLC0415 - as below
-
-    landing = Landing(Path(asked["root"]), asked["user"], asked["name"], asked["owner"])
+    if not _places:
+        raise OSError(errno.EIO, "the dataset's directory cannot be opened, or another process has it")
+    landing = Landing(*_places[0])
     if asked["source"] is None:
         landing.clear()
         return {"files": 0, "size": 0}
     # here, so that whoever has not installed it is told
-    from mlp_hub.executors.mounted.fetch.copier import CopyProgress, SourceCopy  # noqa: PLC0415
+    from mlp_hub.executors.mounted.fetch.copier import CopyProgress, SourceCopy, Standstill  # noqa: PLC0415
     from mlp_hub.executors.mounted.fetch.store import ObjectStore  # noqa: PLC0415
 
     progress = CopyProgress()
 
     def tell() -> None:
+        still = Standstill(progress, time.monotonic)
         while True:
             _say(percent=progress.percent)
+            if still.is_over():
+                text = msg(
+                    "the source sends hardly anything; sync again when it is well. The files that came are kept"
+                )
+                _say(reason=Reason.INVALID.value, message=to_data(text))
+                os._exit(0)
             threading.Event().wait(SAID_S)
 
     def admit(size: int) -> None:
@@ -94,9 +126,3 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
     else:
         extent = copy.look(source.prefix)
     return {"files": extent.files, "size": extent.size}
-
-
-if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)

@@ -1,0 +1,186 @@
+"""No process that serves others takes apart what strangers wrote beyond a small bound: helpers do, which have no rights.
+
+A parser in a new place is listed here with its bound, or belongs into a helper (`mlp_hub.helpers`). The same for threads: what waits
+for files of tenants waits in a pool of its kind (`mlp_hub.pools`), and not where all else waits.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import mlp_hub
+
+TOP = Path(mlp_hub.__file__).parent
+HELPERS = (
+    "outbound/",
+    "executors/mounted/fetch/copying.py",
+    "executors/mounted/fetch/copier.py",
+    "executors/mounted/fetch/landing.py",
+    "executors/mounted/fetch/store.py",
+    "executors/mounted/look.py",
+    "executors/mounted/model_formats.py",
+    "service/whatif/worker.py",
+)
+"""What runs in helpers alone."""
+ELSEWHERE = ("cli/", "confined/", "sandbox/shim/", "executors/kubernetes/rank/", "store/migrations/")
+"""What runs as the operator's command, in the tenant's own processes, or speaks the platform's own protocol within its bounds."""
+BOUNDED = {
+    "_cluster_values.py": "the operator's files",
+    "_setting_values.py": "the operator's file",
+    "api/connections.py": "numbers of the kernel's",
+    "api/decode.py": "bodies of requests: `body_limit` of their routes, and `JSON_DEPTH`",
+    "api/figures.py": "the proxy's own answers",
+    "api/hubclient.py": "the hub's own answers",
+    "dav/door.py": "writes it",
+    "dav/properties.py": "an attribute of a file: `MOST_BYTES`",
+    "dav/service.py": "the service's own answers",
+    "dav/source.py": "a page of a list: `PAGE_MAX`, in pieces, `MOST_PARTS` elements for each object, no entities",
+    "domain/people_file.py": "the body of an administrator's request",
+    "executors/kubernetes/claims.py": "the cluster's answers",
+    "executors/kubernetes/gang/files.py": "writes it",
+    "executors/kubernetes/records.py": "a record of a rank: `most`",
+    "executors/kubernetes/tenancy/trusted.py": "writes it",
+    "executors/local/kernels.py": "writes it",
+    "executors/local/package_index.py": "the operator's files",
+    "executors/local/watch.py": "numbers of the kernel's",
+    "executors/mounted/fetching.py": "lines of a helper",
+    "executors/mounted/looking.py": "the answer of a helper: `ANSWER`, of a strict type",
+    "executors/mounted/spool.py": "a line of a spool file: `MOST_LINE`",
+    "executors/rank_commands.py": "writes it",
+    "executors/simulated/executor.py": "its own journal",
+    "helpers.py": "writes it",
+    "hubside/accounts.py": "bodies of requests: `bodies.py`",
+    "hubside/bodies.py": "bodies of requests: `SMALL`, `LARGE` for administrators",
+    "hubside/cli_login.py": "bodies of requests: `bodies.py`",
+    "hubside/people.py": "bodies of requests: `bodies.py`",
+    "hubside/providers/asking.py": "answers of the login's provider: `BODY_MAX`",
+    "hubside/providers/examine.py": "answers of the login's provider: `BODY_MAX`",
+    "hubside/providers/logout.py": "a token: `TOKEN_MAX`",
+    "hubside/providers/states.py": "what it sealed itself",
+    "hubside/tokens.py": "its own answer",
+    "in_cluster.py": "the operator's file",
+    "isolation/keys.py": "the platform's own file",
+    "isolation/roots.py": "the platform's own file",
+    "kubernetes/client.py": "the cluster's answers",
+    "sandbox/control.py": "writes it",
+    "sandbox/environment.py": "an answer of the hub's own interpreter",
+    "service/health/deaths.py": "the supervisor's note",
+    "service/health/files.py": "the file process' answer",
+    "service/jobs/kept.py": "what was stored of a request",
+    "service/models/source.py": "what was stored of a request",
+    "service/models/wire.py": "writes it",
+    "service/notices/sender.py": "lines of a helper",
+    "service/reasons/rows.py": "what it stored itself",
+    "service/runs/wire.py": "writes it",
+    "service/secrets/service.py": "what was stored of a request",
+    "service/whatif/service.py": "the answer of a helper: `MOST_ANSWER`",
+    "simulate/text.py": "the operator's file",
+    "store/codec.py": "what was stored of a request",
+    "store/repos/app_uses.py": "what it stored itself",
+    "store/repos/apps.py": "what was stored of a request",
+    "store/repos/asking.py": "what was stored of a request",
+    "store/repos/models.py": "what it stored itself",
+    "store/repos/runs.py": "what was stored of a request",
+    "store/repos/sweeps.py": "what was stored of a request",
+    "web/client.py": "writes it",
+    "web/login.py": "a cookie, which the proxy bounds",
+}
+"""What is parsed elsewhere, with its bound."""
+PARSERS = frozenset(
+    {
+        "zipfile", "tarfile", "json", "csv", "xml", "defusedxml", "yaml", "tomllib", "configparser", "struct", "pickle", "marshal", "shelve",
+        "plistlib", "gzip", "bz2", "lzma", "zlib", "nbformat", "h5py", "onnx", "numpy", "PIL", "safetensors", "tensorflow", "torch", "lxml",
+    }
+)  # fmt: skip
+DEFAULT_POOL = {
+    "app.py": "sockets of the state directory",
+    "executors/local/executor.py": "what is the platform's own: run directories, the environment of all",
+    "executors/mounted/fence.py": "run directories",
+    "executors/mounted/files.py": "what a directory gives that is opened by no workspace",
+    "executors/mounted/grades.py": "notes and mounts of the state directory",
+    "executors/simulated/executor.py": "its own journal",
+    "service/admission/loop.py": "a cycle of the scheduler",
+    "service/health/deaths.py": "the supervisor's note",
+    "service/sweeps/worker.py": "the advisers of sweeps, one after the other",
+    "web/client.py": "what is installed",
+    "web/docs.py": "what is installed",
+    "web/pages.py": "what is installed",
+}
+"""Who waits in the threads that all share, for what."""
+
+
+@cache
+def modules() -> list[tuple[str, ast.Module]]:
+    return [(str(path.relative_to(TOP)), ast.parse(path.read_text())) for path in sorted(TOP.rglob("*.py"))]
+
+
+def imported(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def parses(tree: ast.Module) -> bool:
+    if {name.partition(".")[0] for name in imported(tree)} & PARSERS:
+        return True
+    names = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return any(
+        name.endswith((".json.decode", ".json.Decoder", ".msgpack.decode", ".yaml.decode")) for name in names
+    )
+
+
+def waits_among_all(tree: ast.Module) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "to_thread":
+            return True
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "run_in_executor"
+        ):
+            pool = node.args[0]
+            if isinstance(pool, ast.Constant) and pool.value is None:
+                return True
+    return False
+
+
+def test_whoever_parses_is_a_helper_or_listed_with_a_bound() -> None:
+    found = {name for name, tree in modules() if parses(tree) and not name.startswith((*HELPERS, *ELSEWHERE))}
+    assert found == set(BOUNDED)
+
+
+def test_nothing_that_serves_imports_what_only_helpers_do() -> None:
+    own = {"mlp_hub." + name.removesuffix(".py").strip("/").replace("/", ".") for name in HELPERS}
+    wrong = {
+        (name, one)
+        for name, tree in modules()
+        if not name.startswith((*HELPERS, *ELSEWHERE))
+        for one in imported(tree)
+        if any(one == module or one.startswith(f"{module}.") for module in own)
+    }
+    assert wrong == set()
+
+
+def test_who_waits_where_all_wait_is_listed() -> None:
+    assert {name for name, tree in modules() if waits_among_all(tree)} == set(DEFAULT_POOL)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import zipfile",
+        "from json import loads",
+        "import msgspec\nmsgspec.json.decode(b'')",
+        "def f():\n import pickle",
+    ],
+)
+def test_the_check_finds_a_parser(code: str) -> None:
+    assert parses(ast.parse(code))
