@@ -11,7 +11,7 @@ from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database
 from mlp_hub.store.records import StoredPoint
-from mlp_hub.store.repos.metrics import ROW_POINTS
+from mlp_hub.store.point_form import ROW_POINTS
 
 UID = "0" * 26
 A, B = "0.0.abc", "1.0.def"
