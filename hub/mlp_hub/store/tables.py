@@ -246,12 +246,14 @@ job_metrics = Table(  # one row holds a batch of points of one source
     Column("payload", LargeBinary, nullable=False),
 )
 
-metric_total = Table(  # of a job with points: the bytes they take, and the names that stand for numbers in them
-    "metric_total",
-    metadata,
-    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
-    Column("bytes", BigInteger, nullable=False),
-    Column("names", LargeBinary, nullable=False),
+metric_total = (
+    Table(  # of a job with points: the bytes they take, and the names that stand for numbers in them
+        "metric_total",
+        metadata,
+        Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+        Column("bytes", BigInteger, nullable=False),
+        Column("names", LargeBinary, nullable=False),
+    )
 )
 
 metric_source = Table(  # how far the points of one reporting process are stored

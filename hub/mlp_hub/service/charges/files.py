@@ -139,9 +139,7 @@ class FileCharges:
             self._queue.add((OUTPUT, job.uid))
             self._queue.add((HOME, job.spec.user))
 
-    async def _used(
-        self, key: tuple[str, str], place: Place, points: int = 0, *, written_to: bool
-    ) -> int:
+    async def _used(self, key: tuple[str, str], place: Place, points: int = 0, *, written_to: bool) -> int:
         noted = self._noted.pop(key, None)
         if noted is not None and written_to:
             return noted

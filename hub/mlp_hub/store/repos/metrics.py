@@ -127,7 +127,9 @@ class Metrics(Repo):
         """Return how many points of the job are stored; the last one's `seq`."""
         return self._c.scalar(_LAST_SEQ, {"job": job}) or 0
 
-    def since(self, job: str, seq: int = 0, limit: int = 5000, most_bytes: int = PAGE_BYTES) -> list[StoredPoint]:
+    def since(
+        self, job: str, seq: int = 0, limit: int = 5000, most_bytes: int = PAGE_BYTES
+    ) -> list[StoredPoint]:
         """Return a page of the points with a number above `seq`, in order; none where there are no more."""
         return self.page(job, seq, limit, most_bytes)[0]
 
@@ -139,9 +141,7 @@ class Metrics(Repo):
         It has at most `limit` points, and of `most_bytes` stored bytes those of one row more than fit.
         """
         upto, size, count, whole = seq, 0, 0, True
-        with self._c.execute(
-            _SIZES, {"job": job, "seq": seq}, execution_options={"yield_per": 256}
-        ) as sizes:
+        with self._c.execute(_SIZES, {"job": job, "seq": seq}, execution_options={"yield_per": 256}) as sizes:
             for first, last, length in sizes:
                 if count >= limit or (size and size + length > most_bytes):
                     whole = False
