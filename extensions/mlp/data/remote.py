@@ -231,14 +231,14 @@ class Remote:
         said = _json(answer)
         listed, following = said.get("entries"), said.get("next") or ""
         if not isinstance(listed, list) or not isinstance(following, str):
-            raise Cut(say("the answer is no list of files"))
+            raise Cut(say("the answer is not a list of files"))
         return [self._entry(one, path) for one in listed], following
 
     def _entry(self, told: Any, path: str) -> DataEntry:
         try:
             found = _entry(told)
         except (KeyError, TypeError, ValueError):
-            raise Cut(say("the answer is no list of files")) from None
+            raise Cut(say("the answer is not a list of files")) from None
         if not may_be_step(found.name):
             text = say(
                 "{address} lists a file that lies outside of what was asked for: {path}",

@@ -108,6 +108,16 @@ class UsageSample:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTotals:
+    """What jobs took in some time: core-seconds, device-seconds, and the most cores and devices at once."""
+
+    cpu_s: float
+    gpu_s: float
+    most_cpu: float
+    most_gpu: float
+
+
+@dataclass(frozen=True, slots=True)
 class EndedJob:
     """What is known of a job that ended, without its program. Times are seconds since the epoch.
 
