@@ -319,8 +319,8 @@ class Usage(Response):
 
     tenant: Tenant
     holdings: list[Holding]
+    jobs: UsageTotal
     history: list[UsageHour] = field(default_factory=list)
-    jobs: UsageTotal = field(default_factory=UsageTotal)
 
 
 # ------------------------------------------------------ resource requests

@@ -746,8 +746,8 @@ export interface PreviewNote {
 export interface Usage {
   tenant: Tenant;
   holdings: Holding[];
+  jobs: UsageTotal;
   history: UsageHour[];
-  jobs?: UsageTotal;
 }
 /**
  * Somebody who holds part of a quota; `job` is the name of the job that does, `name@run` of a later run, where it is one.
@@ -768,6 +768,15 @@ export interface Holding {
   replica: number | null;
 }
 /**
+ * What the jobs of a tenant took in the last 7 days, of the runs that are kept: core-hours, device-hours, the most at once.
+ */
+export interface UsageTotal {
+  cpu_hours: number;
+  gpu_hours: number;
+  cpu_most: number;
+  gpu_most: number;
+}
+/**
  * What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
  *
  * `cpu` and `gpu` are units, held by jobs, servers and apps; for sums of what jobs took there is `jobs` beside it. `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
@@ -780,15 +789,6 @@ export interface UsageHour {
   rom: number;
   running: number;
   waiting: number;
-}
-/**
- * What the jobs of a tenant took in the last 7 days, of the runs that are kept: core-hours, device-hours, the most at once.
- */
-export interface UsageTotal {
-  cpu_hours: number;
-  gpu_hours: number;
-  cpu_most: number;
-  gpu_most: number;
 }
 /**
  * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.
