@@ -258,7 +258,7 @@ class Client(ServiceConnection):
     def register(self, name: str, src: str, more: Mapping[str, Any] | None = None) -> Json:
         """Register a version of a model; a repeated delivery of this one call makes one version."""
         return object_of(
-            self.request(
+            self.patiently().request(
                 "POST", self.model_path(), {"name": name, "src": src, **(more or {})}, delivery_key()
             )
         )
@@ -290,7 +290,7 @@ class Client(ServiceConnection):
         """Have an environment made of requirements, or of an image; a repeated delivery of this one call makes one."""
         of = {"requirements": requirements, "image": image}
         wanted = {"name": name, **{what: said for what, said in of.items() if said is not None}}
-        return object_of(self.request("POST", _environments(tenant), wanted, delivery_key()))
+        return object_of(self.patiently().request("POST", _environments(tenant), wanted, delivery_key()))
 
     def delete_environment(self, tenant: str, name: str) -> Json:
         """Delete an environment; one that a job uses which has not ended is refused."""

@@ -7,6 +7,7 @@ growing waits while the service is away, so that a restart of the hub is not see
 from __future__ import annotations
 
 import contextlib
+import copy
 import http.client
 import json
 import random
@@ -28,6 +29,8 @@ from mlp.transport import Address
 Json = dict[str, Any]
 FIRST_WAIT = 0.15
 LONGEST_WAIT = 2.0
+TRANSFER_S = 60.0
+"""Tuning: seconds for which a step of a transfer is tried again that brings nothing new: the platform may be starting anew."""
 RETRIED = frozenset({429, 502, 503, 504})
 
 
@@ -48,7 +51,7 @@ class Answer:
         """Return the parsed body; raises `Unreachable` when it is not the service that answered."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Unreachable(
                 say(
                     "the answer is not MLP Hub's (HTTP {status}, {type}); is MLP_API_URL right?",
@@ -102,6 +105,12 @@ class ServiceConnection:
         if self._user is None:
             self._user = str(self.get("/auth"))
         return self._user
+
+    def patiently(self) -> Self:
+        """Return a client that does not give up while the platform starts anew, for transfers; one without patience has none."""
+        found = copy.copy(self)
+        found.patience = max(self.patience, TRANSFER_S) if self.patience else 0.0
+        return found
 
     # ------------------------------------------------------------ requests
 

@@ -31,6 +31,7 @@ def fetch(client: Client, of: str, path: str, to: Path, name: str) -> Fetched:
 
     Into `to` where that is a directory, under its own name or `name` where it has none; else as `to`.
     """
+    client = client.patiently()
     own = path.rstrip("/").rpartition("/")[2] or name
     target = to / own if to.is_dir() else to
     found = Fetched(target)
@@ -76,6 +77,7 @@ def _fetch_file(client: Client, of: str, path: str, to: Path, found: Fetched) ->
 
 def download(client: Client, path: str, to: Path, /, **query: str) -> int:
     """Write an answer of any size to a file, going on where a connection was cut; return its size."""
+    client = client.patiently()
     part = to.with_name(f".{to.name}.part")
     try:
         with part.open("wb") as file:

@@ -290,7 +290,7 @@ class Holding(Response):
 class UsageHour(Response):
     """What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
 
-    `cpu` and `gpu` are units, so that the sum over hours is core-hours, but for the hour that goes on, of which it is the mean so far; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+    `cpu` and `gpu` are units, held by jobs, servers and apps; for sums of what jobs took there is `jobs` beside it. `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
     """
 
     time: datetime
@@ -302,11 +302,24 @@ class UsageHour(Response):
     waiting: int
 
 
+class UsageTotal(Response):
+    """What the jobs of a tenant took in the last 7 days, of the runs that are kept: core-hours, device-hours, the most at once."""
+
+    cpu_hours: float = 0.0
+    gpu_hours: float = 0.0
+    cpu_most: float = 0.0
+    gpu_most: float = 0.0
+
+
 class Usage(Response):
-    """One tenant's quota and who uses it, as its members may see it. `history` are the hours of the last 7 days, the oldest first."""
+    """One tenant's quota and who uses it, as its members may see it. `history` are the hours of the last 7 days, the oldest first.
+
+    `history` shows how it went; `jobs` is exact, up to half a minute ago.
+    """
 
     tenant: Tenant
     holdings: list[Holding]
+    jobs: UsageTotal
     history: list[UsageHour] = field(default_factory=list)
 
 

@@ -326,6 +326,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         notices=notices_of(settings),
         upload_silent_s=settings.upload_silent_hours * HOUR_S,
         metric_points_max=settings.metric_points_max,
+        metric_bytes_max=settings.metric_mib_max * MIB,
         metric_spool_max=settings.metric_spool_max * MIB,
         first_uid=settings.uid_base if os.getuid() == 0 else None,
         api_url=api_url_of(settings),

@@ -77,6 +77,12 @@ class Settings(
         kind="int",
         low=1000,
     )
+    metric_mib_max: int = setting(
+        256,
+        "MiB of metric points that are stored of one job; later ones are dropped. They count as files of the job do.",
+        kind="int",
+        low=1,
+    )
     metrics_transport: str = setting(
         "http",
         "Way of metric points into the database: http (straight), kafka (by way of a topic of Apache Kafka).",

@@ -527,6 +527,7 @@ class Data:
             "tenant": self.tenants[name],
             "holdings": self.holdings.get(name, []),
             "history": used_over(7 * 24) if name == "red" else [],
+            "jobs": {"cpu_hours": 412.25, "gpu_hours": 31.5, "cpu_most": 8, "gpu_most": 2},
         }
 
     def _preview(self, name: str, body: Json) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from tornado.web import RequestHandler
 
@@ -11,11 +10,6 @@ from front_shapes import when
 
 Json = dict[str, Any]
 DATA = "/services/mlp/data"
-_ENTRY = (
-    "<response><href>{href}</href><propstat><prop><resourcetype>{kind}</resourcetype><getcontentlength>{size}"
-    "</getcontentlength><getlastmodified>Mon, 02 Mar 2026 10:00:00 GMT</getlastmodified></prop>"
-    "<status>HTTP/1.1 200 OK</status></propstat></response>"
-)
 
 
 def dataset(name: str, **change: Any) -> Json:
@@ -67,7 +61,7 @@ class FrontFiles:
 class FrontDav(RequestHandler):
     """Files of the datasets."""
 
-    SUPPORTED_METHODS = ("GET", "PUT", "DELETE", "PROPFIND", "MKCOL")  # type: ignore[assignment]
+    SUPPORTED_METHODS = ("GET", "PUT", "DELETE", "MKCOL")  # type: ignore[assignment]
 
     def initialize(self, front: Any) -> None:
         self.front = front
@@ -84,21 +78,19 @@ class FrontDav(RequestHandler):
         self.files = files
         return at
 
-    def propfind(self, path: str) -> None:
+    def get(self, path: str) -> None:
         top = self._begin(path)
         listed = [f for f in self.files.files if f.rpartition("/")[0] == top]
-        entries = [(top, None), *((f, self.files.files[f]) for f in listed)]
-        body = "".join(
-            _ENTRY.format(
-                href=f"{DATA}/ann/{quote(at)}",
-                kind="<collection/>" if data is None else "",
-                size=len(data or b""),
-            )
-            for at, data in entries
-        )
-        self.set_status(207)
-        self.set_header("Content-Type", "application/xml")
-        self.finish(f'<?xml version="1.0"?><multistatus xmlns="DAV:">{body}</multistatus>')
+        entries = [
+            {
+                "name": at.rpartition("/")[2],
+                "directory": (data := self.files.files[at]) is None,
+                "size": len(data or b""),
+                "modified": "Thu, 01 Jan 2026 10:00:00 GMT",
+            }
+            for at in sorted(listed, key=lambda at: (self.files.files[at] is not None, at))
+        ]
+        self.finish({"entries": entries, "next": None})
 
     def put(self, path: str) -> None:
         at = self._begin(path)

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bookingFieldOf, keptWords, localText, newBooking, notesOf, readBooking, windowWords } from "../src/core/booking";
+import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords } from "../src/core/booking";
+import { localText } from "../src/core/localtime";
 
 const NOW = new Date(2026, 10, 21, 9, 30).getTime();
 const texts = (change: object) => ({ ...newBooking(NOW), name: "demo", cpu: "3", ...change });
@@ -34,8 +35,8 @@ test("what is wrong is said at its field", () => {
 test("a window says when it is", () => {
   const made = { tenant: "red", name: "demo", amount: {}, open: false, made_by: "root", made_at: "", short: null, notes: [] };
   const at = (h: number): string => new Date(2026, 10, 21, h).toISOString();
-  assert.deepEqual(windowWords({ ...made, start: at(10), end: at(12) }, NOW), { open: false, text: "10:00 to 12:00, in 30 min" });
-  assert.deepEqual(windowWords({ ...made, start: at(9), end: at(12) }, NOW), { open: true, text: "until 12:00, 2 h 30 min left" });
+  assert.deepEqual(windowWords({ ...made, start: at(10), end: at(12) }, NOW), { open: false, text: "10:00 to 12:00 (2 h), in 30 min" });
+  assert.deepEqual(windowWords({ ...made, start: at(9), end: at(12) }, NOW), { open: true, text: "until 12:00, 2 h 30 min left of 3 h" });
 });
 
 test("a refusal goes to the field it speaks of", () => {

@@ -15,15 +15,13 @@ test("each hour of a week has its place, and those of which nothing is known are
   assert.equal(hours.filter(Boolean).length, 2, "older than a week is not shown");
 });
 
-test("hours add up to core-hours", () => {
+test("core-hours are those of the runs, and the most at once is that of either", () => {
   const history = [hour("2026-11-28T03:00:00Z"), hour("2026-11-28T04:00:00Z", { cpu: 0.5 })];
-  assert.deepEqual(sumOf(history, "cpu", NOW), { most: 2, hours: 2.5 });
-  assert.deepEqual(sumOf([], "cpu", NOW), { most: 0, hours: 0 });
-});
-
-test("of the hour that goes on only what has passed of it counts", () => {
-  const history = [hour("2026-11-28T04:00:00Z"), hour("2026-11-28T05:00:00Z", { cpu: 3 })];
-  assert.deepEqual(sumOf(history, "cpu", NOW), { most: 3, hours: 4 });
+  const jobs = { cpu_hours: 0.04, gpu_hours: 1.5, cpu_most: 3, gpu_most: 1 };
+  assert.deepEqual(sumOf(history, "cpu", jobs), { most: 3, hours: 0.04 });
+  assert.deepEqual(sumOf(history, "gpu", jobs), { most: 1, hours: 1.5 });
+  assert.deepEqual(sumOf(history, "ram", jobs), { most: 1024, hours: 0 });
+  assert.deepEqual(sumOf([], "cpu", { cpu_hours: 0, gpu_hours: 0, cpu_most: 0, gpu_most: 0 }), { most: 0, hours: 0 });
 });
 
 test("devices have a curve where a team has or had any", () => {

@@ -44,7 +44,7 @@ def push(
     Raises `Refused` (quota, name, state), and `TransferFailed` for what did not go whole: said again, it goes on.
     """
     place = DataPlace.parse(to) if to else DataPlace(name_for(path), "")
-    client = client or Client.from_env()
+    client = (client or Client.from_env()).patiently()
     with shown(progress) as told:
         crew = Crew(workers, told, stop or threading.Event())
         found = Push(client, os.fspath(path), place, crew, tenant=tenant).run()
@@ -64,7 +64,7 @@ def pull(
 
     Raises `Refused`, and `TransferFailed` for what did not come whole: said again, it goes on.
     """
-    client = client or Client.from_env()
+    client = (client or Client.from_env()).patiently()
     with shown(progress) as told:
         crew = Crew(workers, told, stop or threading.Event())
         found = Pull(client, DataPlace.parse(what), None if to is None else os.fspath(to), crew).run()

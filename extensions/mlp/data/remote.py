@@ -15,24 +15,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree as ET
 
 from mlp.client import Client
-from mlp.connection import RETRIED, Answer, quote
+from mlp.connection import RETRIED, TRANSFER_S, Answer, quote
 from mlp.data.local import BLOCK, read_into
 from mlp.data.places import may_be_step
 from mlp.errors import Refused, TransferFailed, TransferStopped, Unreachable
 from mlp.language import say
 
 T = TypeVar("T")
-DAV, OURS = "{DAV:}", "{urn:mlp-hub}"
-ASKED = (
-    b'<?xml version="1.0"?><propfind xmlns="DAV:" xmlns:m="urn:mlp-hub"><prop>'
-    b"<resourcetype/><getcontentlength/><getetag/><getlastmodified/><m:digest/></prop></propfind>"
-)
-PATIENCE_S = 30.0
-"""Tuning: seconds for which what brings nothing new is tried again: the platform's part that holds files may begin anew."""
+PAGE_MAX = 64 * 2**20
+"""Safety: bytes of a page of a directory: bounds memory."""
+ANSWER_MAX = 2**20
+"""Safety: bytes of any other answer that is no file: bounds memory."""
 SLOWEST = 8 * 2**20
 """Tuning: bytes that a disk stores in a second at least: for how long the answer to a file is waited for."""
 CUT = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
@@ -91,7 +86,7 @@ class Remote:
     def patiently(self, act: Callable[[], T], brings: Callable[[], int] = lambda: 0) -> T:
         """Do it, again and again while it is cut; as long as it `brings` more each time there is no end to that."""
         client = self._client
-        patience = max(client.patience, PATIENCE_S) if client.patience else 0.0
+        patience = max(client.patience, TRANSFER_S) if client.patience else 0.0
         until, most, wait = float("inf"), -1, 0.1
         while True:
             self.go_on()
@@ -112,8 +107,17 @@ class Remote:
     # ------------------------------------------------------------ requests
 
     def entries(self, path: str = "") -> list[DataEntry]:
-        """List a directory by name; a file lists as itself. Raises `Refused`."""
-        return self.patiently(lambda: self._entries(path))
+        """List a directory by name, page by page; a file lists as itself. Raises `Refused`."""
+        found: dict[str, DataEntry] = {}
+        after = ""
+        while True:
+            page, following = self.patiently(lambda after=after: self._page(path, after))  # type: ignore[misc]
+            for entry in page:
+                if entry.name not in found or not entry.directory:  # of one that is both the file is seen
+                    found[entry.name] = entry
+            if not following or following == after:
+                return sorted(found.values(), key=lambda entry: entry.name)
+            after = following
 
     def make_directory(self, path: str) -> None:
         """Make a directory where there is none."""
@@ -139,9 +143,7 @@ class Remote:
             except (BrokenPipeError, ConnectionResetError):
                 answer = _answer(connection)  # it was refused before all was read
             else:
-                connection.sock.settimeout(self._client.timeout + size / SLOWEST)
-                answer = _answer(connection)
-                connection.sock.settimeout(self._client.timeout)
+                answer = self._late_answer(connection, size)
         if answer.status == 400:
             return False
         self._checked(answer)
@@ -189,13 +191,20 @@ class Remote:
             except (BrokenPipeError, ConnectionResetError):
                 answer = _answer(connection)
             else:
-                # the last one is answered when all was verified and is on the disk
-                connection.sock.settimeout(self._client.timeout + size / SLOWEST)
-                answer = _answer(connection)
-                connection.sock.settimeout(self._client.timeout)
+                answer = self._late_answer(connection, size)
         if answer.status == 409 and "upload-offset" in answer.headers:
             return answer
         return answer if answer.status == 400 else self._checked(answer)
+
+    def _late_answer(self, connection: http.client.HTTPConnection, size: int) -> Answer:
+        """Wait for the answer to a file of that size, or its last part: it comes when all was verified and is on the disk."""
+        connection.sock.settimeout(self._client.timeout + size / SLOWEST)
+        answer = _answer(connection)
+        if (
+            connection.sock is not None
+        ):  # else that answer was the last one on it, as a proxy may say at any time
+            connection.sock.settimeout(self._client.timeout)
+        return answer
 
     @contextlib.contextmanager
     def get(self, path: str, headers: Mapping[str, str]) -> Iterator[http.client.HTTPResponse]:
@@ -211,49 +220,33 @@ class Remote:
 
     # ----------------------------------------------------------- internals
 
-    def _entries(self, path: str) -> list[DataEntry]:
-        headers = {"Depth": "1", "Content-Type": "application/xml", "Content-Length": str(len(ASKED))}
+    def _page(self, path: str, after: str) -> tuple[list[DataEntry], str]:
+        """Return some of a directory, and what to ask for the next ones with; nothing where those are all."""
         with self._connected() as connection:
-            self._begin(connection, "PROPFIND", path, headers)
-            connection.send(ASKED)
-            response = connection.getresponse()
-            if response.status != 207:
-                self._checked(_whole(response))
-                raise self._foreign(response.status)
-            try:
-                return sorted(self._read(response, path), key=lambda entry: entry.name)
-            except ET.ParseError as error:
-                raise Cut(error) from error
-            finally:
-                response.read()
+            self._begin(connection, "GET", path, {}, f"?entries&after={quote(after)}")
+            answer = _whole(connection.getresponse(), PAGE_MAX)
+        if answer.status != 200:
+            self._checked(answer)
+            raise self._foreign(answer.status)
+        said = _json(answer)
+        listed, following = said.get("entries"), said.get("next") or ""
+        if not isinstance(listed, list) or not isinstance(following, str):
+            raise Cut(say("the answer is not a list of files"))
+        return [self._entry(one, path) for one in listed], following
 
-    def _read(self, response: http.client.HTTPResponse, path: str) -> Iterator[DataEntry]:
-        itself = f"{self._client.data.base}{self._plain}/{path}".rstrip("/")
-        # what entities grow to is bounded by the parser
-        for _, element in ET.iterparse(response):  # noqa: S314
-            if element.tag != f"{DAV}response":
-                continue
-            place = urlsplit(element.findtext(f"{DAV}href") or "").path.rstrip("/")
-            found = _entry(element)
-            element.clear()
-            parent, _, name = place.rpartition("/")
-            try:
-                whole, parent, name = (unquote(part, errors="strict") for part in (place, parent, name))
-            except UnicodeDecodeError:
-                raise self._bad(place) from None
-            if whole == itself and (found.directory or not path):
-                continue  # the directory that was asked for
-            if whole != itself and (parent != itself or not may_be_step(name)):
-                raise self._bad(place)
-            yield DataEntry(name, found.directory, found.size, found.tag, found.digest, found.modified)
-
-    def _bad(self, place: str) -> TransferFailed:
-        text = say(
-            "{address} lists a file that lies outside of what was asked for: {path}",
-            address=self._client.data.shown,
-            path=place[:200],
-        )
-        return TransferFailed(text)
+    def _entry(self, told: Any, path: str) -> DataEntry:
+        try:
+            found = _entry(told)
+        except (KeyError, TypeError, ValueError):
+            raise Cut(say("the answer is not a list of files")) from None
+        if not may_be_step(found.name):
+            text = say(
+                "{address} lists a file that lies outside of what was asked for: {path}",
+                address=self._client.data.shown,
+                path=f"{path}/{found.name}"[:200],
+            )
+            raise TransferFailed(text)
+        return found
 
     def _small(self, method: str, path: str) -> Answer:
         with self._connected() as connection:
@@ -277,8 +270,7 @@ class Remote:
         while left:
             count = read_into(file, buffer[: min(left, len(buffer))])
             if not count:  # it is shorter by now: what comes is not what was announced
-                connection.close()
-                return
+                raise Cut(say("the file became shorter while it was sent"))
             connection.send(buffer[:count])
             left -= count
             sent(count)
@@ -306,7 +298,12 @@ class Remote:
             raise
 
     def _begin(
-        self, connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str]
+        self,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        query: str = "",
     ) -> None:
         if connection.sock is None:
             try:
@@ -315,7 +312,7 @@ class Remote:
                 raise Cut(error) from error
         steps = "".join(f"/{quote(step)}" for step in path.split("/") if step)
         connection.putrequest(
-            method, f"{self._client.data.base}{self._base}{steps}", skip_accept_encoding=True
+            method, f"{self._client.data.base}{self._base}{steps}{query}", skip_accept_encoding=True
         )
         for name, value in {**self._client.told(), **headers}.items():
             connection.putheader(name, value)
@@ -365,32 +362,31 @@ def digest_of(header: str | None) -> bytes | None:
     return found if len(found) == 32 else None
 
 
-def _entry(element: Any) -> DataEntry:
-    found: dict[str, str] = {}
-    directory = False
-    for told in element.iter(f"{DAV}propstat"):
-        if " 200 " not in f"{told.findtext(f'{DAV}status')} ":
-            continue
-        for value in told.iterfind(f"{DAV}prop/*"):
-            directory |= value.tag == f"{DAV}resourcetype" and value.find(f"{DAV}collection") is not None
-            found[value.tag] = value.text or ""
-    size = found.get(f"{DAV}getcontentlength", "")
-    return DataEntry(
-        "",
-        directory,
-        int(size) if size.isdecimal() else 0,
-        found.get(f"{DAV}getetag", ""),
-        digest_of(found.get(f"{OURS}digest")),
-        found.get(f"{DAV}getlastmodified", ""),
-    )
+def _entry(told: Any) -> DataEntry:
+    """Read an entry of a page. Raises KeyError, TypeError and ValueError for what is none."""
+    name, size, tag = told["name"], told["size"], told["tag"]
+    digest, modified = told["digest"], told["modified"]
+    if (
+        not isinstance(size, int)
+        or size < 0
+        or not all(isinstance(text, str) for text in (name, tag, modified))
+    ):
+        raise TypeError
+    return DataEntry(name, told["directory"] is True, size, tag, digest_of(digest), modified)
 
 
 def _answer(connection: http.client.HTTPConnection) -> Answer:
     return _whole(connection.getresponse())
 
 
-def _whole(response: http.client.HTTPResponse) -> Answer:
-    return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+def _whole(response: http.client.HTTPResponse, most: int = ANSWER_MAX) -> Answer:
+    body = response.read(most + 1)
+    if len(body) > most:
+        raise Cut(say("the answer is too long"))
+    if response.length:
+        raise Cut(say("the answer was cut"))
+    response.read()  # the end of one in chunks: the connection may be used again
+    return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, body)
 
 
 def _json(answer: Answer) -> dict[str, Any]:

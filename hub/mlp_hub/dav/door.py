@@ -7,7 +7,6 @@ import contextlib
 import json
 import logging
 import re
-import socket
 import stat
 import sys
 import threading
@@ -21,6 +20,8 @@ from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
 
+from mlp_hub.dav import listing
+from mlp_hub.dav.draining import drain
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
@@ -28,7 +29,6 @@ from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.executors.mounted.fetch.patience import patience
 from mlp_hub.isolation import TenantRoots
 from mlp_language.catalogue import LANGUAGES, catalogue, chosen
 from mlp_language.message import Message, msg, verbatim
@@ -54,13 +54,6 @@ SHARED_THROUGH = 20
 """Safety: of these, such as somebody has who has others under way: the rest is for the first one of each, so that a few do not hold all."""
 XML_MAX = 1 << 17
 """Safety: bytes of a body that is no file."""
-DRAINED = 64 << 20
-"""Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
-DRAINED_S = 10.0
-"""Tuning: seconds for which a refused body is read."""
-MOST_DRAINED = 16
-"""Safety: refused bodies that are read at a time: anybody may send some that hardly come, and each has a thread. Beyond, the connection ends."""
-_drains = threading.Semaphore(MOST_DRAINED)
 _RANGE = re.compile(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})")
 COOKIES_MAX = 8192
 """Safety: characters of the cookies that are handed on."""
@@ -182,7 +175,7 @@ class Door:
     def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
         """Open what a request of who may needs until it is answered."""
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
-        if method == "PROPFIND":
+        if method == "PROPFIND" or listing.is_asked(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
         if access.through:
             environ[TREE] = held.enter_context(self._source_tree(access))
@@ -207,6 +200,12 @@ class Door:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 yield from _refuse_endless(environ, start)
                 return
+        if listing.is_asked(environ):
+            body = listing.page_of(environ, tree, parts)
+            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+            _guarded(environ, start)("200 OK", headers)
+            yield body
+            return
         part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
         if part is not None:
             yield from self._take_part(environ, start, tree, parts, part)
@@ -428,7 +427,7 @@ def _length(environ: Environ) -> int | None:
 
 def _guarded(environ: Environ, start: Start) -> Start:
     def guarded(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        _drain(environ)
+        drain(environ)
         if status.startswith("204") and environ.get(MADE):  # which wsgidav does not learn
             status = "201 Created"
         ours = {name.lower() for name, _ in GUARD}
@@ -465,32 +464,3 @@ def _of(error: DAVError) -> NotServed:
     text = found if isinstance(found, Message) else verbatim(str(found))
     reasons = {403: "Forbidden", 404: "NotFound", 409: "Conflict", 412: "Conflict", 423: "Conflict"}
     return NotServed(status, text, getattr(error, "reason", None) or reasons.get(status))
-
-
-def _drain(environ: Environ) -> None:
-    """Read what is left of a body, as far as that is worth while; the connection ends where more is left.
-
-    It would be read all the same before the next request, and into memory.
-    """
-    request = environ.get("mlp.request")
-    if request is None or getattr(request, "mlp_drained", False):
-        return
-    request.mlp_drained = True
-    left = DRAINED
-    body = environ["wsgi.input"]
-    announced = environ.get(LENGTH, 0) != 0 or environ.get("CONTENT_LENGTH") not in (None, "", "0")
-    if not announced and "HTTP_TRANSFER_ENCODING" not in environ:
-        return
-    if not _drains.acquire(blocking=False):
-        request.close_connection = True
-        return
-    try:
-        with patience.within(request.conn.socket, DRAINED_S, socket.SHUT_RD):
-            while left > 0 and (data := body.read(1 << 16)):
-                left -= len(data)
-    except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody will need it
-        left = 0
-    finally:
-        _drains.release()
-    if left <= 0 or getattr(body, "remaining", False):
-        request.close_connection = True

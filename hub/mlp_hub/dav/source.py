@@ -136,12 +136,8 @@ class SourceTree(Tree):
         until = time.monotonic() + LISTING_S
         for _ in range(MOST_PAGES):
             page, following = self._page(top, after=after)
-            for path, one in page:
-                name = path[len(top) :].removesuffix("/")
-                if path.startswith(top) and is_path((name,)) and "/" not in name:
-                    # of one that is both the file is seen, as by `stat`
-                    found[name] = one if one.tag else found.get(name, one)
-            if len(found) >= MOST_NAMES:
+            self._take(top, page, found)
+            if len(found) > MOST_NAMES:
                 raise DAVError(_BAD_GATEWAY, msg("there are more than {n} entries", n=MOST_NAMES))
             if not following or following == after:
                 self._known |= {(*parts, name): one for name, one in found.items()}
@@ -149,10 +145,34 @@ class SourceTree(Tree):
             after = following
             if time.monotonic() > until:
                 break
-        raise DAVError(
-            _BAD_GATEWAY,
-            msg("the source goes on listing this directory and comes to no end; list one below it"),
-        )
+        raise _endless()
+
+    def page(self, parts: Parts, after: str, limit: int) -> tuple[list[str], str]:
+        """List some of a directory in the order of the source; what is in it is known then."""
+        top = "".join(f"{part}/" for part in parts)
+        found: dict[str, FoundObject] = {}
+        until = time.monotonic() + LISTING_S
+        for _ in range(MOST_PAGES):
+            page, following = self._page(top, after=after)
+            self._take(top, page, found)
+            if not following or following == after:
+                after = ""
+                break
+            after = following
+            if len(found) >= limit or (found and time.monotonic() > until):
+                break
+        else:
+            raise _endless()
+        self._known |= {(*parts, name): one for name, one in found.items()}
+        return sorted(found), after
+
+    @staticmethod
+    def _take(top: str, page: list[tuple[str, FoundObject]], found: dict[str, FoundObject]) -> None:
+        for path, one in page:
+            name = path[len(top) :].removesuffix("/")
+            if path.startswith(top) and is_path((name,)) and "/" not in name:
+                # of one that is both the file is seen, as by `stat`
+                found[name] = one if one.tag else found.get(name, one)
 
     def read(self, parts: Parts) -> BinaryIO:
         """Open an object as it was when it was looked at."""
@@ -309,6 +329,13 @@ def _as_file(mode: int, size: int, when: float, tag: str) -> stat_result:
     seconds = int(when)
     times = {"st_mtime": when, "st_ctime": when, "st_mtime_ns": seconds * 10**9}
     return stat_result((mode, number, 0, 1, 0, 0, size, seconds, seconds, seconds), times)
+
+
+def _endless() -> DAVError:
+    return DAVError(
+        _BAD_GATEWAY,
+        msg("the source goes on listing this directory and comes to no end; list one below it"),
+    )
 
 
 def _failed(error: BaseException, host: str) -> DAVError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import heapq
 import os
 import secrets
 import stat
@@ -30,7 +31,7 @@ DEEPEST_REMOVED = 200
 NAME_BYTES = 255
 """Given: bytes of a name on a file system."""
 MOST_NAMES = 100_000
-"""Safety: entries of a directory that are listed: bounds memory."""
+"""Safety: entries of a directory that one listing of WebDAV has: bounds memory. `page` has no bound."""
 PROPERTIES = "user.mlp.properties"
 _DIRECTORY, _FILE = 0o755, 0o644
 
@@ -41,6 +42,17 @@ class BadPathError(ValueError):
     def __init__(self, message: Message) -> None:
         super().__init__(str(message))
         self.message = message
+
+
+def _key(entry: os.DirEntry[str]) -> str:
+    """Return by what an entry stands in pages; nothing for what is not shown: no name of it can be an address."""
+    try:
+        entry.name.encode()
+    except UnicodeEncodeError:
+        return ""
+    if entry.is_dir(follow_symlinks=False):
+        return f"0{entry.name}"
+    return f"1{entry.name}" if entry.is_file(follow_symlinks=False) else ""
 
 
 def parts_of(path: str) -> Parts:
@@ -204,9 +216,18 @@ class Tree:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False) or entry.is_file(follow_symlinks=False):
                     found.append(entry.name)
-                if len(found) >= MOST_NAMES:
+                if len(found) > MOST_NAMES:
                     raise OSError(errno.EOVERFLOW, f"there are more than {MOST_NAMES} entries")
             return sorted(found)
+
+    def page(self, parts: Parts, after: str, limit: int) -> tuple[list[str], str]:
+        """List some of a directory, directories first, by name, and what to ask for the next ones with; nothing where those are all."""
+        with self.folder(parts) as folder, folder.entries() as entries:
+            # the directory is read whole for each page, and never held
+            rest = (key for entry in entries if (key := _key(entry)) > after)
+            found = heapq.nsmallest(limit + 1, rest)
+        more = len(found) > limit
+        return [key[1:] for key in found[:limit]], found[limit - 1] if more else ""
 
     def read(self, parts: Parts) -> BinaryIO:
         """Open a plain file to read."""

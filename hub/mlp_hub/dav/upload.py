@@ -19,7 +19,7 @@ from wsgidav.dav_error import (
 
 from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.service import StorageRoom
-from mlp_hub.dav.tree import PROPERTIES, Parts, Tree
+from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Parts, Tree
 from mlp_hub.executors.mounted.sizes import ENTRY
 from mlp_language.message import Message, msg
 
@@ -179,6 +179,15 @@ def disk_error(error: OSError) -> DAVError:
         )
     if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY):
         return DAVError(409, msg("something else lies on the way there; nothing was changed"))
+    if error.errno == errno.EOVERFLOW:  # of `Tree.names`
+        return DAVError(
+            HTTP_INSUFFICIENT_STORAGE,
+            msg(
+                "the directory has more than {n} entries, more than one listing of WebDAV may have; the page Datasets and mlp data "
+                "list it, or keep its files in several directories",
+                n=MOST_NAMES,
+            ),
+        )
     return DAVError(HTTP_SERVICE_UNAVAILABLE, msg("the disk says: {error}", error=str(error.strerror)))
 
 

@@ -120,6 +120,7 @@ class RunPolicy:
     check_core: bool = False  # hold the scheduling core against one made anew in each cycle: for tests
     broker: BrokerPolicy | None = None  # that metric points pass through; None: straight into the store
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
+    metric_bytes_max: int = 256 * MIB  # bytes of them, about
     metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
     unmount_idle_s: float = 300.0  # after which nobody's encrypted files are closed again
     charge_files: bool = False  # homes and jobs' directories take of their tenants' storage

@@ -145,7 +145,9 @@ class Platform:
             steady=clock if steady is None else since_boot,
         )
         self.board = Board(db, self.broker)
-        self.metrics = MetricsService(self.board, clock, policy.metric_points_max, policy.broker)
+        self.metrics = MetricsService(
+            self.board, clock, policy.metric_points_max, policy.metric_bytes_max, policy.broker
+        )
         self._networks = Networks(db, policy.job_network)
         self.queue = WorkQueue(policy.backoff_s, policy.backoff_max_s)
         self.reconciler = Reconciler(
@@ -178,6 +180,8 @@ class Platform:
         self._charges = FileCharges(
             self.queue, self.board, executor, clock, changed=self._room_changed, wanted=policy.charge_files
         )
+        self.metrics.points.listeners.append(self._charges.points_changed)
+        self.metrics.deleted.append(self._charges.points_changed)
         self.disk = Disk(
             db,
             executor,

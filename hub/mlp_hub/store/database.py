@@ -76,6 +76,11 @@ class Database:
         """Whether no other service can be on this database while this one is."""
         return self._file_guard is not None
 
+    @property
+    def in_a_file(self) -> bool:
+        """Whether it is a file of this machine."""
+        return self._sqlite
+
     def let_pass(self, fence: Callable[[Tx], object] | None) -> None:
         """Have each transaction of `write` begin with `fence(tx)`, from the next one on; what it raises keeps all of it away."""
         self._fence = fence

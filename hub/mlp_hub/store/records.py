@@ -63,13 +63,16 @@ class Appended:
     """What became of a batch of points.
 
     `last` is the highest number of the source that is stored now; the sender goes on from `last + 1`.
-    `accepted` are the points stored by this call; the first of them got the number `seq_first` in the job.
+    `accepted` are the points stored by this call; the first of them got the number `seq_first` in the job. `size` is how many
+    bytes all points of the job take; `left_out` says that values of these are not stored, for the job has too many names.
     """
 
     last: int
     seq_first: int
     rank: int
     accepted: Sequence[Sample] = ()
+    size: int = 0
+    left_out: bool = False
 
     def points(self) -> list[StoredPoint]:
         """Return what was stored by this call, as a reader of the store would see it."""
@@ -102,6 +105,16 @@ class UsageSample:
     amount: Resources
     running: int
     waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """What jobs took in some time: core-seconds, device-seconds, and the most cores and devices at once."""
+
+    cpu_s: float
+    gpu_s: float
+    most_cpu: float
+    most_gpu: float
 
 
 @dataclass(frozen=True, slots=True)

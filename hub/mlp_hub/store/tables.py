@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0040"
+REVISION = "0044"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -244,6 +244,16 @@ job_metrics = Table(  # one row holds a batch of points of one source
     Column("source", String(64), nullable=False),
     Column("source_last", BigInteger, nullable=False),
     Column("payload", LargeBinary, nullable=False),
+)
+
+metric_total = (
+    Table(  # of a job with points: the bytes they take, and the names that stand for numbers in them
+        "metric_total",
+        metadata,
+        Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+        Column("bytes", BigInteger, nullable=False),
+        Column("names", LargeBinary, nullable=False),
+    )
 )
 
 metric_source = Table(  # how far the points of one reporting process are stored

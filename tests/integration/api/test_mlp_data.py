@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -25,8 +27,11 @@ from dav_rig import DavAt
 from mlp.aio import AsyncClient
 from mlp.cli import main
 from mlp.client import Client
+from mlp.connection import Answer
 from mlp.data import pushing
 from mlp.errors import MLPError, Refused, TransferFailed, TransferStopped, UsageError
+from mlp.transport import Address
+from ports import free_port
 from waiting import PATIENCE_S, wait_for
 
 MIB = 2**20
@@ -437,3 +442,100 @@ def test_large_files_survive_deaths_of_the_process_of_files(
 
     mlp.data.push(large, name, tenant="store", client=dav.client(), progress=told)
     assert (stored(rig, name)["large"], kills) == (large.read_bytes(), [])
+
+
+NGINX = """daemon off; pid {at}/pid; error_log stderr warn; {user}
+events {{ worker_connections 64; }}
+http {{
+  access_log off; client_body_temp_path {at}/body; proxy_temp_path {at}/proxy; fastcgi_temp_path {at}/fastcgi;
+  uwsgi_temp_path {at}/uwsgi; scgi_temp_path {at}/scgi; client_max_body_size 0; proxy_request_buffering off;
+  server {{ listen 127.0.0.1:{port}; keepalive_requests 2; location / {{ proxy_pass http://127.0.0.1:{to}; }} }}
+}}
+"""
+
+
+@pytest.fixture
+def through_nginx(dav: DavAt, tmp_path: Path) -> Iterator[Client]:
+    at, port = tmp_path / "nginx", free_port()
+    at.mkdir()
+    user = "user root;" if os.geteuid() == 0 else ""
+    (at / "conf").write_text(NGINX.format(at=at, port=port, to=dav.port, user=user))
+    with subprocess.Popen(
+        ["nginx", "-p", str(at), "-c", str(at / "conf")], stderr=subprocess.DEVNULL
+    ) as child:
+        try:
+            wait_for(lambda: _connects(port), message="for nginx")
+            client = dav.client()
+            client.data = Address.parse(f"http://127.0.0.1:{port}/data")
+            yield client
+        finally:
+            child.terminate()
+
+
+def _connects(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+        return True
+    return False
+
+
+@pytest.mark.skipif(
+    shutil.which("nginx") is None, reason="nginx is not installed: apt-get install nginx-light"
+)
+def test_a_proxy_that_ends_connections_after_some_requests_ends_no_transfer(
+    rig: ApiRig, through_nginx: Client, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pushing, "PART", 1000)
+    top = tmp_path / "many"
+    top.mkdir()
+    for n in range(25):
+        (top / f"f{n}").write_bytes(os.urandom(100 if n else 5000))
+    done = mlp.data.push(top, name, tenant="store", client=through_nginx)
+    assert len(done.data["sent"]) == 25
+    assert len(mlp.data.pull(name, tmp_path / "there", client=through_nginx).data["came"]) == 25
+    assert contents(tmp_path / "there") == contents(top) == stored(rig, name)
+
+
+def test_a_transfer_outlives_a_service_that_is_away(
+    rig: ApiRig, dav: DavAt, name: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first request, one between files and the last one are each answered 503 for longer than a plain client is patient."""
+    away, clock, once = {"POST": 3, "PUT": 2}, itertools.count(0, 6), Client._once
+
+    def answers(self: Client, method: str, *args: Any) -> Any:
+        if away.get(method, 0) > 0:
+            away[method] -= 1
+            return Answer(503, {}, b'{"msg": "the hub does not answer"}')
+        return once(self, method, *args)
+
+    monkeypatch.setattr(Client, "_once", answers)
+    client = dav.client()
+    client.patience, client.clock, client.sleep = 10.0, lambda: float(next(clock)), lambda _: None
+    assert len(mlp.data.push(tree, name, tenant="store", client=client).data["sent"]) == 4
+    assert (state(rig, name), away) == ("ready", {"POST": 0, "PUT": 0})
+
+
+def test_a_directory_is_listed_in_pages(rig: ApiRig, dav: DavAt, name: str, tmp_path: Path) -> None:
+    mlp.data.push(_with_names(tmp_path / "few", 3), name, tenant="store", client=dav.client())
+    top = rig.root / "datasets" / "ann" / name
+    _with_names(top, 25)
+    (top / "z").mkdir()
+    found: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = json.loads(dav.ask("GET", f"/data/ann/{name}/?entries&limit=10&after={quote(after)}").body)
+        assert len(page["entries"]) <= 10
+        found += [entry["name"] for entry in page["entries"]]
+        after = page["next"]
+    assert found == ["z", *sorted(f"f{n}" for n in range(25))]
+    assert len(mlp.data.ls(name, client=dav.client()).rows) == 26
+    assert dav.ask("GET", f"/data/ann/{name}/none?entries").status == 404
+    assert dav.ask("GET", f"/data/ann/{name}/?entries&limit=x").status == 400
+    one = json.loads(dav.ask("GET", f"/data/ann/{name}/f1?entries").body)["entries"]
+    assert [(entry["name"], entry["directory"], entry["size"]) for entry in one] == [("f1", False, 1)]
+
+
+def _with_names(top: Path, n: int) -> Path:
+    top.mkdir(exist_ok=True)
+    for at in range(n):
+        (top / f"f{at}").write_bytes(b"x")
+    return top

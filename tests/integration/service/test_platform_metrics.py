@@ -235,6 +235,30 @@ def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> N
     play(tmp_path, story, policy=replace(FAST, metric_points_max=10))
 
 
+def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Path) -> None:
+    def wide(n: int) -> MetricBatch:
+        values = {f"m{100 * n + k}": 0.5 for k in range(100)}
+        return MetricBatch(source="0.0.a", points=[MetricPoint(n=n, t=float(n), v=values)])
+
+    async def story(rig: Rig) -> None:
+        await rig.submit("j", sim={"DURATION": 300})
+        await rig.until("j", "running")
+        m = rig.platform.metrics
+        for n in range(1, 12):
+            assert (await m.append(SYSTEM, "ann", "j", wide(n))).last == n
+        values = {f"m{100 + k}": 0.5 for k in range(6)}
+        for source in ("0.0.b", "0.0.c"):
+            assert (await m.append(SYSTEM, "ann", "j", batch(source, 1, 20_000, **values))).last == 20_000
+        uid = (await rig.platform.jobs.get(SYSTEM, "ann", "j")).uid
+        found = rig.db.read_now(lambda tx: tx.metrics.last_seq(uid))
+        assert found == 11 + 20_000, "the batch with which it has them is the last"
+        told = {e.kind: str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "j")}
+        assert told["metrics-names"].startswith("1,000 names of metrics are known of this job")
+        assert told["metrics-full"].startswith("1 MiB of metric points are stored")
+
+    play(tmp_path, story, policy=replace(FAST, metric_bytes_max=2**20))
+
+
 def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,13 +5,15 @@ import math
 import random
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database
+from mlp_hub.store.point_form import ROW_POINTS
 from mlp_hub.store.records import StoredPoint
-from mlp_hub.store.repos.metrics import ROW_POINTS
+from mlp_hub.store.tables import job_metrics, metric_source, metric_total
 
 UID = "0" * 26
 A, B = "0.0.abc", "1.0.def"
@@ -137,3 +139,64 @@ def test_concurrent_senders_of_the_same_batch_store_it_once(store: Database) -> 
 
     assert sorted(asyncio.run(run())) == [0] * 19 + [50]
     assert len(all_points(store)) == 50
+
+
+def named(first: int, last: int, names: int = 100, begin: int = 0) -> list[P]:
+    many = [f"{'x' * 90}{begin + k:08d}" for k in range(names)]
+    return [P(n, float(n), dict.fromkeys(many, 0.123456789)) for n in range(first, last + 1)]
+
+
+def test_names_take_their_bytes_once_for_a_job(store: Database) -> None:
+    for at in range(5):
+        append(store, A, named(20 * at + 1, 20 * at + 20))
+    with store.reading() as tx:
+        assert tx.metrics.sizes([UID])[UID] < 150_000, (
+            "each point has 100 values of some 10 bytes, and no name"
+        )
+        stored = [len(row[0]) for row in tx.connection.exec_driver_sql("SELECT payload FROM job_metrics")]
+        assert sum(stored) <= tx.metrics.sizes([UID])[UID]
+    assert [p.values for p in all_points(store)] == [p.v for p in named(1, 100)]
+
+
+def test_a_job_has_so_many_bytes_of_points_and_the_rest_counts_as_stored(store: Database) -> None:
+    with store.begin() as tx:
+        first = tx.metrics.append(UID, A, named(1, 50), most_bytes=40_000)
+        more = tx.metrics.append(UID, A, named(51, 60), most_bytes=40_000)
+    assert (len(first.accepted), first.size >= 40_000) == (50, True)
+    assert (more.accepted, more.last, more.size) == ((), 60, first.size)
+
+
+def test_values_under_more_names_than_a_job_may_have_are_left_out(store: Database) -> None:
+    for at in range(10):
+        assert not append(store, A, named(at + 1, at + 1, begin=100 * at)).left_out
+    beyond = append(store, A, [P(11, 1.0, {"loss": 0.5, **named(1, 1)[0].v})])
+    assert (beyond.left_out, len(beyond.accepted)) == (True, 1)
+    assert all_points(store)[-1].values == named(1, 1)[0].v
+
+
+def test_a_page_has_so_many_bytes_whatever_points_weigh(store: Database) -> None:
+    append(store, A, named(1, 900))
+    append(store, B, points(1, 900))
+    with store.reading() as tx:
+        page, whole = tx.metrics.page(UID, 0, 20_000, 300_000)
+        assert (whole, 0 < len(page) <= 300) == (False, True)
+        seq, found = 0, []
+        while not whole or not found:
+            page, whole = tx.metrics.page(UID, seq, 20_000, 300_000)
+            found += page
+            seq = page[-1].seq
+        assert [p.seq for p in found] == list(range(1, 1801))
+        assert tx.metrics.page(UID, 1800, 10) == ([], True)
+
+
+def test_points_of_older_databases_are_read_beside_new_ones(store: Database) -> None:
+    old = msgspec.msgpack.encode([(1.0, {"loss": 0.5, "step": 1}), (2.0, {"loss": 0.4})])
+    row = {"job": UID, "seq_first": 1, "seq_last": 2, "source": A, "source_last": 2, "payload": old}
+    with store.begin() as tx:
+        tx.connection.execute(job_metrics.insert(), [row])
+        tx.connection.execute(metric_source.insert(), [{"job": UID, "source": A, "last": 2}])
+        tx.connection.execute(metric_total.insert(), [{"job": UID, "bytes": 999, "names": b"\x90"}])
+    append(store, A, [P(3, 3.0, {"loss": 0.3})])
+    assert [p.values for p in all_points(store)] == [{"loss": 0.5, "step": 1}, {"loss": 0.4}, {"loss": 0.3}]
+    with store.reading() as tx:
+        assert tx.metrics.sizes([UID])[UID] > 999

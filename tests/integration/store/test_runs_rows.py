@@ -230,3 +230,17 @@ def test_what_ended_and_was_not_summed_up_is_found(filled: Database) -> None:
         assert (known.seq, known.final, known.metrics["loss"].low) == (7, True, 0.1)
         tx.runs.forget_metrics(uid(2))
         assert tx.runs.summary(uid(2)).metrics == {}
+
+
+def test_what_a_tenants_jobs_took_is_added_up_exactly(db: Database) -> None:
+    with db.begin() as tx:
+        for number in (10, 20, 30):  # all from second 10 on, of one core each
+            tx.jobs.insert(job(number))
+        tx.jobs.insert(job(40, "bob", Phase.RUNNING))
+        tx.jobs.insert(replace(job(50), finished_at=5.0, started_at=1.0))
+    with db.reading() as tx:
+        all_of_it = tx.runs.totals("red", 0.0, 110.0)
+        assert (all_of_it.cpu_s, all_of_it.most_cpu) == (10 + 20 + 30 + 100 + 4, 4.0)
+        late = tx.runs.totals("red", 35.0, 110.0)
+        assert (late.cpu_s, late.most_cpu, late.most_gpu) == (5 + 75, 2.0, 0.0)
+        assert tx.runs.totals("blue", 0.0, 110.0).cpu_s == 0.0

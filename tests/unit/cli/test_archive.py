@@ -132,6 +132,9 @@ def test_what_nobody_could_write_again_is_left_out_and_counted(tmp_path: Path) -
     counted = written(root, tmp_path / "b")
 
     assert (counted.files, counted.unread) == (1, 3)
+    why = {name[:20]: why for name, why in counted.left_out}
+    assert why["homes/holes"].startswith("4096.0 GiB of it are holes, more than 1 GiB")
+    assert sum(text == "lies too deep, or its path is too long" for text in why.values()) == 2
     archive.check(tmp_path / "b")
     (tmp_path / "new").mkdir()
     archive.extract(tmp_path / "b", tmp_path / "new")

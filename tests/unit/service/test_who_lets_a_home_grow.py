@@ -30,6 +30,7 @@ class Machine:
     """What the watch sees: sizes of directories in MiB, what processes wrote, whose notebook servers hold quota."""
 
     measures = True
+    in_a_file = True
 
     def __init__(self, policy: DiskPolicy) -> None:
         self.size: Counter[str] = Counter()

@@ -39,7 +39,7 @@ TELLS_NO_ROW = {
     Apps: {"count", "free_port", "put", "remove"},
     Runs: {
         "put_origin", "put_data", "put_params", "put_trial", "put_summary", "reopen", "forget_metrics", "write",  # of a job that the caller has
-        "origin", "text", "tags", "names", "end", "summary",  # what is beside jobs whose uids the caller has
+        "origin", "text", "tags", "names", "totals", "end", "summary",  # what is beside jobs whose uids the caller has
         "unsummed", "sweep",  # of all, for who sums up and who looks after what nobody has any more
     },
     Sweeps: {"count", "put", "remove", "put_trials"},

@@ -1,5 +1,6 @@
 /** Announcements: which this browser has put away, and what a form of one asks for. Pure. */
 import { t } from "./language";
+import { readLocal } from "./localtime";
 import type { Announcement, AnnouncementCreate } from "./wire";
 
 export const AWAY = "mlp-announcements-away";
@@ -35,8 +36,9 @@ export function readAnnouncement(
 ): { asked: AnnouncementCreate | null; faults: Partial<Record<AnnouncementField, string>> } {
   const faults: Partial<Record<AnnouncementField, string>> = {};
   if (!texts.text.trim()) faults.text = t("Say something");
-  const begin = texts.begin ? new Date(texts.begin).getTime() : now;
-  if (Number.isNaN(begin)) faults.begin = t("Not a time");
+  const typed = texts.begin ? readLocal(texts.begin) : { at: now, fault: null };
+  const begin = typed.at ?? now;
+  if (typed.fault) faults.begin = typed.fault;
   if (Object.keys(faults).length) return { asked: null, faults };
   return {
     asked: {

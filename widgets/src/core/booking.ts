@@ -1,27 +1,22 @@
 /** The form of a booked window as data: texts that people typed, what is wrong with them, and the request. Pure. */
 import { badName, clock, duration, ms, parseAmount, parseRam } from "./format";
 import { t } from "./language";
+import { localText, readLocal } from "./localtime";
 import { amounts } from "./sharing";
 import type { ByDimension } from "./sharing";
 import type { Booking, BookingCreate } from "./wire";
 
-export type BookingField = "name" | "start" | "end" | "cpu" | "gpu" | "ram";
+/** `which` says which of two times is meant where the clocks show one twice. */
+export type BookingField = "name" | "start" | "startWhich" | "end" | "endWhich" | "cpu" | "gpu" | "ram";
 export type BookingTexts = Record<BookingField, string>;
 export type BookingFaults = Partial<Record<BookingField, string>>;
 
 const HOUR = 3_600_000;
-const two = (n: number): string => String(n).padStart(2, "0");
-
-/** A time as a date-time field has it: local, to the minute. */
-export function localText(time: number): string {
-  const d = new Date(time);
-  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}`;
-}
 
 /** What the form begins with: a working day from the next full hour on. */
 export function newBooking(now: number): BookingTexts {
   const start = Math.ceil(now / HOUR) * HOUR;
-  return { name: "", start: localText(start), end: localText(start + 8 * HOUR), cpu: "", gpu: "", ram: "" };
+  return { name: "", start: localText(start), end: localText(start + 8 * HOUR), startWhich: "", endWhich: "", cpu: "", gpu: "", ram: "" };
 }
 
 export function readBooking(texts: BookingTexts, names: string[], now: number): { asked: BookingCreate | null; faults: BookingFaults } {
@@ -29,10 +24,10 @@ export function readBooking(texts: BookingTexts, names: string[], now: number): 
   const name = texts.name.trim();
   const bad = badName(name) ?? (names.includes(name) ? t("there is a window {name} already", { name }) : null);
   if (bad) faults.name = bad;
-  const start = ms(texts.start);
-  const end = ms(texts.end);
-  if (start === null) faults.start = t("a day and a time are needed");
-  if (end === null) faults.end = t("a day and a time are needed");
+  const { at: start, fault: badStart } = readLocal(texts.start, texts.startWhich, true);
+  const { at: end, fault: badEnd } = readLocal(texts.end, texts.endWhich, true);
+  if (badStart) faults.start = badStart;
+  if (end === null) faults.end = badEnd ?? "";
   else if (end <= now) faults.end = t("is over");
   else if (start !== null && end <= start) faults.end = t("is not after the start");
   const amount: ByDimension = {};
@@ -46,14 +41,21 @@ export function readBooking(texts: BookingTexts, names: string[], now: number): 
   return { asked: { name, start: new Date(start).toISOString(), end: new Date(end).toISOString(), amount }, faults };
 }
 
+/** How long the window is that was typed; nothing where it is none. */
+export function lengthWords(texts: BookingTexts): string {
+  const [start, end] = [readLocal(texts.start, texts.startWhich).at, readLocal(texts.end, texts.endWhich).at];
+  return start === null || end === null || end <= start ? "" : duration((end - start) / 1000);
+}
+
 /** "open, until 18:00 (3 h 20 min left)", "opens 2026-03-01 08:00 (in 2 d 4 h), for 10 h". */
 export function windowWords(window: Booking, now: number): { open: boolean; text: string } {
   const start = ms(window.start) ?? 0;
   const end = ms(window.end) ?? 0;
   const open = start <= now && now < end;
   const left = (until: number): string => duration(Math.floor((until - now) / 60_000) * 60);
-  if (open) return { open, text: t("until {time}, {span} left", { time: clock(end, now), span: left(end) }) };
-  return { open, text: t("{start} to {end}, in {span}", { start: clock(start, now), end: clock(end, now), span: left(start) }) };
+  const length = duration((end - start) / 1000);
+  if (open) return { open, text: t("until {time}, {span} left of {length}", { time: clock(end, now), span: left(end), length }) };
+  return { open, text: t("{start} to {end} ({length}), in {span}", { start: clock(start, now), end: clock(end, now), length, span: left(start) }) };
 }
 
 /** What is kept free for a window: all of it, or what can be held of it. */

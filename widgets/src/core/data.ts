@@ -1,4 +1,4 @@
-/** Files of datasets, by WebDAV, in the name of the page's session: listed, sent with their progress, removed. */
+/** Files of datasets, in the name of the page's session: listed page by page, sent with their progress, removed. */
 import { ApiError, type Client } from "./api";
 import { t } from "./language";
 
@@ -46,37 +46,26 @@ export function directoriesOf(uploads: Upload[]): string[] {
   return [...found].sort();
 }
 
-/** Read the answer to PROPFIND: what is in the directory at `base`, an address as it was asked for. */
-export function entriesOf(document: Document, base: string): DataEntry[] {
-  const dav = (of: Element | Document, tag: string): Element | undefined => of.getElementsByTagNameNS("DAV:", tag)[0];
-  const own = base.replace(/\/+$/, "");
-  const found: DataEntry[] = [];
-  for (const one of document.getElementsByTagNameNS("DAV:", "response")) {
-    const place = (dav(one, "href")?.textContent ?? "").replace(/\/+$/, "");
-    let name: string;
-    try {
-      name = decodeURIComponent(place.slice(place.lastIndexOf("/") + 1));
-      if (decodeURIComponent(place) === decodeURIComponent(own)) continue;
-    } catch {
-      continue;
-    }
-    found.push({
-      name,
-      directory: dav(one, "collection") !== undefined,
-      size: Number(dav(one, "getcontentlength")?.textContent ?? 0),
-      modified: date(dav(one, "getlastmodified")?.textContent),
-    });
-  }
-  return found.sort((a, b) => Number(b.directory) - Number(a.directory) || (a.name < b.name ? -1 : 1));
+/** A page of a directory: directories first, then files, both by name; `next` is what to ask for the next one with. */
+export interface DataPage {
+  entries: DataEntry[];
+  next: string | null;
 }
 
-const date = (text: string | null | undefined): string => {
-  const at = new Date(text ?? "");
+const date = (text: unknown): string => {
+  const at = new Date(typeof text === "string" ? text : "");
   return Number.isNaN(at.getTime()) ? "" : at.toISOString();
 };
 
-const ASKED =
-  '<?xml version="1.0"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>';
+/** Read a page; what is none has nothing in it. */
+export function pageOf(said: unknown): DataPage {
+  const { entries, next } = (said ?? {}) as { entries?: unknown; next?: unknown };
+  const found = (Array.isArray(entries) ? entries : []) as Partial<DataEntry>[];
+  return {
+    entries: found.map((e) => ({ name: String(e.name ?? ""), directory: e.directory === true, size: Number(e.size ?? 0), modified: date(e.modified) })).filter((e) => e.name !== ""),
+    next: typeof next === "string" && next ? next : null,
+  };
+}
 
 async function ask(client: Client, method: string, url: string, init: RequestInit = {}, fine: number[] = []): Promise<Response> {
   const headers = { ...(init.headers as Record<string, string>), "X-XSRFToken": (await client.session()).xsrf };
@@ -103,9 +92,20 @@ function refusal(client: Client, status: number, text: string): ApiError {
   return new ApiError("refused", msg || t("The file was refused (HTTP {status})", { status }), status);
 }
 
-export async function listData(client: Client, url: string): Promise<DataEntry[]> {
-  const response = await ask(client, "PROPFIND", url, { headers: { Depth: "1", "Content-Type": "application/xml" }, body: ASKED });
-  return entriesOf(new DOMParser().parseFromString(await response.text(), "application/xml"), url);
+/** Rows of a table that a browser still draws at once. */
+const SHOWN = 1000;
+
+/** Return so many pages of a directory, one after the other. */
+export async function listData(client: Client, url: string, pages = 1): Promise<DataPage> {
+  const found: DataEntry[] = [];
+  let next: string | null = "";
+  for (let page = 0; page < pages && next !== null; page++) {
+    const response = await ask(client, "GET", `${url}?entries&limit=${SHOWN}&after=${encodeURIComponent(next)}`);
+    const read = pageOf(await response.json().catch(() => null));
+    found.push(...read.entries);
+    next = read.next;
+  }
+  return { entries: found, next };
 }
 
 export const removeData = (client: Client, url: string): Promise<Response> => ask(client, "DELETE", url);

@@ -1,6 +1,6 @@
 /** What a team held over time: its hours as bars of a week, and what they add up to. */
 import type { Amount } from "./team";
-import type { Tenant, UsageHour } from "./wire";
+import type { Tenant, UsageHour, UsageTotal } from "./wire";
 
 export const HOURS = 7 * 24;
 const HOUR = 3_600_000;
@@ -25,14 +25,16 @@ export function heldBy(tenant: Pick<Tenant, "gpu" | "gpu_kinds">, history: reado
 }
 
 export interface Sum {
-  /** The most in one hour. */
+  /** The most at once. */
   most: number;
-  /** Amounts times hours. */
+  /** Amounts times hours, of jobs. */
   hours: number;
 }
 
-/** Of the hour that goes on only the part that has passed counts. */
-export function sumOf(history: readonly UsageHour[], of: Held, now: number): Sum {
-  const passed = (hour: UsageHour): number => Math.min(1, Math.max(0, (now - Date.parse(hour.time)) / HOUR));
-  return { most: Math.max(0, ...history.map((hour) => hour[of])), hours: history.reduce((sum, hour) => sum + hour[of] * passed(hour), 0) };
+/** What jobs took is exact, of their runs; samples of an hour tell its shape, and miss what is shorter. */
+export function sumOf(history: readonly UsageHour[], of: Held, jobs: UsageTotal): Sum {
+  const seen = Math.max(0, ...history.map((hour) => hour[of]));
+  if (of === "cpu") return { most: Math.max(seen, jobs.cpu_most), hours: jobs.cpu_hours };
+  if (of === "gpu") return { most: Math.max(seen, jobs.gpu_most), hours: jobs.gpu_hours };
+  return { most: seen, hours: 0 };
 }

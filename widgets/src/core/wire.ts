@@ -754,10 +754,13 @@ export interface PreviewNote {
 }
 /**
  * One tenant's quota and who uses it, as its members may see it. `history` are the hours of the last 7 days, the oldest first.
+ *
+ * `history` shows how it went; `jobs` is exact, up to half a minute ago.
  */
 export interface Usage {
   tenant: Tenant;
   holdings: Holding[];
+  jobs: UsageTotal;
   history: UsageHour[];
 }
 /**
@@ -779,9 +782,18 @@ export interface Holding {
   replica: number | null;
 }
 /**
+ * What the jobs of a tenant took in the last 7 days, of the runs that are kept: core-hours, device-hours, the most at once.
+ */
+export interface UsageTotal {
+  cpu_hours: number;
+  gpu_hours: number;
+  cpu_most: number;
+  gpu_most: number;
+}
+/**
  * What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
  *
- * `cpu` and `gpu` are units, so that the sum over hours is core-hours, but for the hour that goes on, of which it is the mean so far; `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+ * `cpu` and `gpu` are units, held by jobs, servers and apps; for sums of what jobs took there is `jobs` beside it. `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
  */
 export interface UsageHour {
   time: string;

@@ -7,6 +7,7 @@ import { announcementFieldOf, LASTS, LEVELS, levelWord, readAnnouncement, type A
 import { paths } from "../core/api";
 import { clock, ms } from "../core/format";
 import { t } from "../core/language";
+import { zoneName } from "../core/localtime";
 import type { Announcement } from "../core/wire";
 import { useHub, useRun } from "./context";
 import { Field, Select } from "./form";
@@ -117,7 +118,7 @@ function AnnounceForm({ tenant, done, cancel }: { tenant?: string; done: () => v
       <div class="mlp-form-grid">
         <Select label={t("Level")} name="level" value={level} options={LEVELS()} onChange={setLevel} />
         <Select label={t("Lasts")} name="lasts" value={lasts} options={LASTS()} onChange={setLasts} />
-        <Field {...form.given("begin")} label={t("From")} type="datetime-local" hint={t("Left empty: at once")} />
+        <Field {...form.given("begin")} label={t("From")} type="datetime-local" hint={t("In {zone}; left empty: at once", { zone: zoneName() })} />
       </div>
     </OwnForm>
   );

@@ -4,12 +4,13 @@ import { useEffect, useState } from "preact/hooks";
 import { Chip, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
-import { bookingFieldOf, keptWords, newBooking, notesOf, readBooking, windowWords, type BookingField } from "../core/booking";
+import { bookingFieldOf, keptWords, lengthWords, newBooking, notesOf, readBooking, windowWords, type BookingField } from "../core/booking";
 import { clock, withLocalTimes } from "../core/format";
 import { amounts } from "../core/sharing";
 import type { Booking } from "../core/wire";
+import { choicesOf, zoneName } from "../core/localtime";
 import { useHub, useRun } from "./context";
-import { Field } from "./form";
+import { Field, Select } from "./form";
 import { OwnForm, useForm } from "./OwnForm";
 import { OwnList } from "./OwnList";
 import { t } from "../core/language";
@@ -35,7 +36,7 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
     { title: t("Window"), kind: "name", cell: (w) => w.name },
     { title: t("Kept free"), cell: keptWords },
     {
-      title: t("When"),
+      title: t("When, in {zone}", { zone: zoneName() }),
       kind: "grow",
       cell: (w) => {
         const { open, text } = windowWords(w, now);
@@ -121,19 +122,29 @@ function BookForm({ tenant, names, done, cancel }: { tenant: string; names: stri
       say(t("Window {name} booked", { name: read.asked.name }));
       done();
     },
-    order: ["name", "start", "end", "cpu", "gpu", "ram"],
+    order: ["name", "start", "startWhich", "end", "endWhich", "cpu", "gpu", "ram"],
     fieldOf: bookingFieldOf,
     say: (msg) => withLocalTimes(msg, Date.now()),
   });
   const field = (name: BookingField, label: string, more: { hint?: string; type?: "datetime-local"; placeholder?: string; autofocus?: boolean } = {}): JSX.Element => (
     <Field {...form.given(name)} label={label} {...more} />
   );
+  /** Asks which of two times is meant, in the hour that comes again when clocks are put back. */
+  const which = (name: BookingField, label: string, of: BookingField): JSX.Element | null => {
+    const choices = choicesOf(form.given(of).value);
+    const { value, onInput } = form.given(name);
+    return choices.length ? <Select label={label} name={name} value={value} options={choices} onChange={onInput} /> : null;
+  };
+  const of = (name: BookingField): string => form.given(name).value;
+  const length = lengthWords({ ...newBooking(0), start: of("start"), startWhich: of("startWhich"), end: of("end"), endWhich: of("endWhich") });
   return (
     <OwnForm form={form} label={t("Book a window for {tenant}", { tenant })} yes={t("Book")} doing={t("Booking")} cancel={cancel}>
       <div class="mlp-form-grid">
         {field("name", t("Window name"), { placeholder: "demo", autofocus: true })}
-        {field("start", t("From"), { type: "datetime-local", hint: t("In your time zone") })}
-        {field("end", t("Until"), { type: "datetime-local", hint: t("30 days at most") })}
+        {field("start", t("From"), { type: "datetime-local", hint: t("In {zone}", { zone: zoneName() }) })}
+        {which("startWhich", t("Which one"), "start")}
+        {field("end", t("Until"), { type: "datetime-local", hint: length ? t("{length} long; 30 days at most", { length }) : t("30 days at most") })}
+        {which("endWhich", t("Which one"), "end")}
       </div>
       <div class="mlp-form-grid">
         {field("cpu", t("Keep CPU free"), { placeholder: t("none"), hint: t("Cores") })}

@@ -272,7 +272,12 @@ function DataFiles({ of, writes, changed }: { of: Dataset; writes: boolean; chan
   const directory = way.join("/");
   const at = (name: string): string => dataUrl(client, of.user, of.name, [...way, name].join("/"));
   const url = dataUrl(client, of.user, of.name, directory);
-  const files = useLoad(`data ${url}`, () => listData(client, url));
+  const [pages, setPages] = useState(1);
+  const files = useLoad(`data ${url} ${pages}`, () => listData(client, url, pages));
+  const enter = (to: string[]): void => {
+    setPages(1);
+    setWay(to);
+  };
   const { run, busy, error, clear } = useRun(async () => {
     setAsked(null);
     setGoing(null);
@@ -295,7 +300,7 @@ function DataFiles({ of, writes, changed }: { of: Dataset; writes: boolean; chan
       kind: "name",
       cell: (e) =>
         e.directory ? (
-          <button type="button" class="mlp-button mlp-small" onClick={() => setWay([...way, e.name])}>
+          <button type="button" class="mlp-button mlp-small" onClick={() => enter([...way, e.name])}>
             {`${e.name}/`}
           </button>
         ) : (
@@ -323,7 +328,7 @@ function DataFiles({ of, writes, changed }: { of: Dataset; writes: boolean; chan
       <h2>{t("Files")}</h2>
       {way.length ? (
         <p class="mlp-crumbs">
-          <button type="button" class="mlp-button mlp-small" onClick={() => setWay(way.slice(0, -1))}>
+          <button type="button" class="mlp-button mlp-small" onClick={() => enter(way.slice(0, -1))}>
             {t("Up")}
           </button>{" "}
           <code>{directory}</code>
@@ -332,11 +337,19 @@ function DataFiles({ of, writes, changed }: { of: Dataset; writes: boolean; chan
       {files.error || error ? <ErrorBox error={files.error ?? error} retry={() => (clear(), void files.reload())} /> : null}
       {!files.data ? (
         files.error ? null : <Loading what={t("Loading files")} lines={3} />
-      ) : files.data.length === 0 ? (
+      ) : files.data.entries.length === 0 ? (
         <Empty title={t("No files here")} />
       ) : (
-        <Table stack caption={directory ? t("Files in {directory}", { directory }) : t("Files")} columns={columns} rows={files.data} rowKey={(e) => e.name} />
+        <Table stack caption={directory ? t("Files in {directory}", { directory }) : t("Files")} columns={columns} rows={files.data.entries} rowKey={(e) => e.name} />
       )}
+      {files.data?.next ? (
+        <p class="mlp-tools">
+          {n("1 file is shown, and there are more.", "{n} files are shown, and there are more.", files.data.entries.length)}{" "}
+          <button type="button" class="mlp-button mlp-small" onClick={() => setPages(pages + 1)}>
+            {t("Show more")}
+          </button>
+        </p>
+      ) : null}
       {going ? <GoingUp of={going.at} all={going.all} /> : writes ? <Drop chosen={send}>{t("Drop files or directories here")}</Drop> : null}
       {asked ? (
         <Question title={t("Delete {name}?", { name: asked.name })} busy={busy} no={() => setAsked(null)} yes={() => void run(() => removeData(client, at(asked.name)), t("{name} deleted", { name: asked.name }))}>

@@ -197,7 +197,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
-          <UsageOverTime tenant={tenant} history={state.data.usage.history} />
+          <UsageOverTime tenant={tenant} history={state.data.usage.history} jobs={state.data.usage.jobs} />
           {manages ? <Announcing tenant={name} /> : null}
           <Bookings tenant={name} saves={saves} />
           <Runtimes tenant={name} manages={manages} />

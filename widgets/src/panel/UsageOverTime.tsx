@@ -7,7 +7,7 @@ import { bytes, clock, cores, ram, trim } from "../core/format";
 import { n, t } from "../core/language";
 import { label } from "../core/team";
 import { heldBy, HOURS, hoursOf, sumOf, type Held, type Sum } from "../core/usage";
-import type { Tenant, UsageHour } from "../core/wire";
+import type { Tenant, UsageHour, UsageTotal } from "../core/wire";
 
 const MINUTE = 60_000;
 const HIGH = 90;
@@ -22,17 +22,17 @@ const show: Record<Held, (amount: number) => string> = {
 
 function summed(of: Held, { most, hours }: Sum, quota: number | null): string {
   const peak = quota === null ? t("at most {most}", { most: show[of](most) }) : t("at most {most} of {quota}", { most: show[of](most), quota: show[of](quota) });
-  if (of === "cpu") return t("{hours} core-hours, {peak}", { hours: trim(hours, 1), peak });
-  if (of === "gpu") return t("{hours} GPU-hours, {peak}", { hours: trim(hours, 1), peak });
+  if (of === "cpu") return t("{hours} core-hours of jobs, {peak}", { hours: trim(hours, 2), peak });
+  if (of === "gpu") return t("{hours} GPU-hours of jobs, {peak}", { hours: trim(hours, 2), peak });
   return peak;
 }
 
-export function UsageOverTime({ tenant, history }: { tenant: Tenant; history: UsageHour[] }): JSX.Element {
+export function UsageOverTime({ tenant, history, jobs }: { tenant: Tenant; history: UsageHour[]; jobs: UsageTotal }): JSX.Element {
   const [of, setOf] = useState<Held>("cpu");
   const now = useNow(MINUTE);
   const quota = tenant[of];
   const hours = hoursOf(history, now);
-  const sum = sumOf(hours.filter((hour) => hour !== null), of, now);
+  const sum = sumOf(hours.filter((hour) => hour !== null), of, jobs);
   const words = summed(of, sum, quota);
   const top = Math.max(quota ?? 0, sum.most) || 1;
   const high = (amount: number): number => (amount / top) * (HIGH - 2);

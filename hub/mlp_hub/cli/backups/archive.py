@@ -16,7 +16,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -32,6 +32,8 @@ LONGEST = 3000
 """Bytes of a path below the state directory; the kernel takes 4095 of a whole one."""
 HOLE = 1 << 30
 """A file with so many more bytes than it takes room is left out: it would be written with all its zeros."""
+MOST_NAMED = 20
+"""Things that are left out whose names are told."""
 LATEST = 1 << 33
 """Seconds since 1970 that every file system keeps as a file's time."""
 _TENANTS_DOING = frozenset(
@@ -43,12 +45,22 @@ _TENANTS_DOING = frozenset(
 
 @dataclass(slots=True)
 class Counted:
-    """What an archive holds: files, their bytes, and files that changed while they were read or could not be."""
+    """What an archive holds: files, their bytes, and files that changed while they were read or could not be.
+
+    `left_out` are the first of those that could not, each with why.
+    """
 
     files: int = 0
     size: int = 0
     changed: int = 0
     unread: int = 0
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+
+    def leave_out(self, name: object, why: str) -> None:
+        """Count what is not in the archive."""
+        self.unread += 1
+        if len(self.left_out) < MOST_NAMED:
+            self.left_out.append((str(name), why))
 
 
 class ArchiveWriter:
@@ -91,7 +103,7 @@ class ArchiveWriter:
 
     def _folder(self, at: PurePosixPath, here: Folder) -> None:
         if len(at.parts) > DEEPEST or len(os.fsencode(at)) > LONGEST:
-            self.counted.unread += 1
+            self.counted.leave_out(at, "lies too deep, or its path is too long")
             return
         self._tar.addfile(_info(str(at), os.fstat(here.fd)))
         with here.entries() as entries:
@@ -108,7 +120,7 @@ class ArchiveWriter:
                 except OSError as error:
                     if error.errno not in _TENANTS_DOING:
                         raise
-                    self.counted.unread += 1
+                    self.counted.leave_out(name, f"cannot be read ({error.strerror})")
                     continue
                 if isinstance(what, Folder):
                     self._folder(name, what)
@@ -126,7 +138,9 @@ class ArchiveWriter:
     def _regular(self, name: str, fd: int, found: os.stat_result) -> None:
         """Add a tenant's file: its second name as a name, and none that is made of holes."""
         if found.st_size - 512 * found.st_blocks > HOLE:
-            self.counted.unread += 1
+            hole = (found.st_size - 512 * found.st_blocks) / 2**30
+            why = f"{hole:.1f} GiB of it are holes, more than {HOLE / 2**30:.0f} GiB, which would be written as zeros"
+            self.counted.leave_out(name, why)
             return
         # a file that was removed meanwhile leaves its number to another one, of another tenant perhaps
         key = (found.st_dev, found.st_ino, found.st_uid, found.st_ctime_ns)

@@ -15,6 +15,7 @@ from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.archive import Counted
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.domain.tenant import DEDICATED
+from mlp_hub.domain.text import escaped
 from mlp_hub.isolation import roots_of
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -122,8 +123,12 @@ def _tell(settings: Settings, file: Path, counted: Counted, told: Counted, *, fi
         )
     if told.unread:
         _say(
-            f"{told.unread} files or folders are not in it: they could not be read or became something else meanwhile, lie too deep in each other, or are mostly holes."
+            f"{told.unread} files or folders are not in it; copy those that you need by other means (cp --sparse=always keeps holes):"
         )
+        for name, why in told.left_out:
+            _say(f"  {escaped(name)}: {why}")
+        if told.unread > len(told.left_out):
+            _say(f"  and {told.unread - len(told.left_out)} more")
     _say("Keep it safe: it holds the keys and tokens of the platform. Restore: mlp-hub restore FILE")
 
 

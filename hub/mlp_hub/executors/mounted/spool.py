@@ -29,6 +29,8 @@ LOT = 100
 """Tuning: sources in a transaction: for each one of its own a program with thousands would end late."""
 LOT_POINTS = 5000
 """Tuning: points in a transaction, of all its sources together: others write between two."""
+LOT_VALUES = 50_000
+"""Safety: values in a transaction, of all its points together, about: bounds memory."""
 _SOURCE = re.compile(r"([0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32})\.jsonl", re.ASCII)
 
 
@@ -53,7 +55,7 @@ class ByteAllowance:
 def read(
     workspace: Path, source: str, after: int, size: int = LOT_POINTS, room: ByteAllowance | None = None
 ) -> Iterator[list[SpooledPoint]]:
-    """Yield the source's points numbered above `after`, in order, in lists of `size` at most.
+    """Yield the source's points numbered above `after`, in order, in lists of `size` at most, and of `LOT_VALUES` values.
 
     Lines that cannot be read (the process was killed while it wrote) are left out. Reading ends when the room
     does, which the files of a job share.
@@ -63,15 +65,16 @@ def read(
         return
     with file:
         batch: list[SpooledPoint] = []
-        last = after
+        last, values = after, 0
         for line in _lines(file, room or ByteAllowance()):
             point = _point(line)
             if point is not None and point.n > last:
                 last = point.n
                 batch.append(point)
-                if len(batch) >= size:
+                values += len(point.v)
+                if len(batch) >= size or values >= LOT_VALUES:
                     yield batch
-                    batch = []
+                    batch, values = [], 0
         if batch:
             yield batch
 
@@ -79,14 +82,16 @@ def read(
 def read_all(workspace: Path, after: Mapping[str, int], room: ByteAllowance) -> Iterator[SpoolLot]:
     """Yield what all sources left above their numbers in `after`, as much at a time as is stored at once."""
     lot: SpoolLot = []
-    count = 0
+    count = values = 0
     for source in sources(workspace):
         for points in read(workspace, source, after.get(source, 0), room=room):
-            if lot and (len(lot) >= LOT or count + len(points) > LOT_POINTS):
+            more = sum(len(point.v) for point in points)
+            if lot and (len(lot) >= LOT or count + len(points) > LOT_POINTS or values + more > LOT_VALUES):
                 yield lot
-                lot, count = [], 0
+                lot, count, values = [], 0, 0
             lot.append((source, points))
             count += len(points)
+            values += more
     if lot:
         yield lot
 

@@ -1,4 +1,4 @@
-"""Charges of homes and of jobs' directories: measured in the background, in proportion to what changes.
+"""Charges of homes and of jobs' directories, with what is stored of a job's metric points: measured in the background, in proportion to what changes.
 
 What runs is measured by the watch of the disk anyway, and charged whenever it has grown or shrunk by much. What has ended is measured
 once more and then left alone: that is exact, since nobody writes there any more. A row that is `granted` anything says that
@@ -122,6 +122,11 @@ class FileCharges:
             for user in await self._db.read(_elsewhere):
                 self._queue.add((HOME, user))
 
+    def points_changed(self, uid: str) -> None:
+        """Charge a job anew that does not run: points of it were stored, or deleted. Of one that runs the watch of the disk tells."""
+        if self.is_on and uid not in self._board.holding:
+            self._queue.add((OUTPUT, uid))
+
     @staticmethod
     def _key(place: Place, running: Mapping[JobRun, str]) -> tuple[str, str] | None:
         if isinstance(place, Home):
@@ -134,11 +139,11 @@ class FileCharges:
             self._queue.add((OUTPUT, job.uid))
             self._queue.add((HOME, job.spec.user))
 
-    async def _used(self, key: tuple[str, str], place: Place, *, written_to: bool) -> int:
+    async def _used(self, key: tuple[str, str], place: Place, points: int = 0, *, written_to: bool) -> int:
         noted = self._noted.pop(key, None)
         if noted is not None and written_to:
             return noted
-        return await self._workspace.disk_size(place)
+        return await self._workspace.disk_size(place) + points
 
     async def _home(self, user: str) -> bool:
         key, uid = (HOME, user), home_uid(user)
@@ -162,14 +167,14 @@ class FileCharges:
         return await self._store(key, work, used, written_to=works)
 
     async def _output(self, uid: str) -> bool:
-        def look(tx: Tx) -> tuple[Job | None, StoredItem | None]:
-            return tx.jobs.get(SYSTEM, uid), tx.stored.get(uid)
+        def look(tx: Tx) -> tuple[Job | None, StoredItem | None, int]:
+            return tx.jobs.get(SYSTEM, uid), tx.stored.get(uid), tx.metrics.sizes([uid]).get(uid, 0)
 
-        job, before = await self._db.read(look)
+        job, before, points = await self._db.read(look)
         if job is None:
             return False  # its row went with it
         key, alive = (OUTPUT, uid), job.phase in HOLDING
-        used = await self._used(key, run_of(job), written_to=alive)
+        used = await self._used(key, run_of(job), points, written_to=alive)
 
         def work(tx: Tx) -> bool:
             now = tx.jobs.get(SYSTEM, uid)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.job import Job
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.workspace import Home, Place, Size, Space
+from mlp_hub.executors.workspace import Home, JobRun, Place, Size, Space
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk import rules
 from mlp_hub.service.disk.meter import Bounded, DiskMeter, Measured, Processes, Whose
@@ -42,18 +42,24 @@ class Look:
 class Looker:
     """Remembers what it saw."""
 
-    def __init__(self, executor: Executor, policy: DiskPolicy, keep: Keeps) -> None:
+    def __init__(self, executor: Executor, policy: DiskPolicy, keep: Keeps, *, database_here: bool) -> None:
         self._executor = executor
         self._workspace = executor.workspace
         self._policy = policy
         self._keep = keep
+        self._database_here = database_here  # what is stored of jobs' points fills this disk too
         self._filled: dict[str, Measured] = {}  # what is not free of each file system
         self.meter = DiskMeter()
         self._of: dict[Whose, str] = {}  # by key of processes: whose they are, or were
         self.processes = Processes()
 
-    async def look(self, jobs: Sequence[Job], users: Iterable[str], servers: Iterable[str]) -> Look:
-        """Look once at these jobs, at the homes of these users and at the notebook servers of some; takes a moment."""
+    async def look(
+        self, jobs: Sequence[Job], users: Iterable[str], servers: Iterable[str], points: Mapping[str, int]
+    ) -> Look:
+        """Look once at these jobs, at the homes of these users and at the notebook servers of some; takes a moment.
+
+        `points` is how many bytes of metric points are stored of each job, by its uid.
+        """
         here = await self._workspace.spaces()
         if not here:
             return Look(None, None)
@@ -67,15 +73,31 @@ class Looker:
         asked: list[Whose] = [job.attempt for job in jobs]
         asked += map(Home, servers)
         self._of = {whose: user for whose, user in self._of.items() if self._may_have_written(whose)}
-        self.processes.note(asked, await self._executor.disk_use(asked), self._of)
+        here_too = {job.attempt: points.get(job.uid, 0) for job in jobs} if self._database_here else {}
+        use = {
+            whose: replace(one, written=one.written + more, stored=one.stored + more)
+            for whose, one in (await self._executor.disk_use(asked)).items()
+            for more in (here_too.get(whose, 0) if isinstance(whose, str) else 0,)
+        }
+        self.processes.note(asked, use, self._of)
         self._of |= {job.attempt: job.spec.user for job in jobs} | {Home(user): user for user in servers}
-        places, hurry = self._places(jobs, users), space.free < 2 * floor
+        places, hurry = self._places(jobs, users, here_too), space.free < 2 * floor
         sizes = await self._workspace.sizes(self.meter.waits(places, hurry=hurry), hurry=hurry)
         measured = {place: self.meter.known[place].size for place in self.meter.note(places, sizes)}
+        if not self._database_here:  # they are charged wherever they are
+            elsewhere = {run_of(job): points.get(job.uid, 0) for job in jobs}
+            measured = {
+                place: replace(size, used=size.used + elsewhere.get(place, 0))
+                if isinstance(place, JobRun)
+                else size
+                for place, size in measured.items()
+            }
         lost = self._filled[name].grown()
         return Look(space, rules.shortage(space, floor), rules.shortage_at_half(space, floor), lost, measured)
 
-    def _places(self, jobs: Sequence[Job], users: Iterable[str]) -> dict[Place, Bounded]:
+    def _places(
+        self, jobs: Sequence[Job], users: Iterable[str], points: Mapping[str, int]
+    ) -> dict[Place, Bounded]:
         unlinked = self.processes.unlinked
         places: dict[Place, Bounded] = {}
         for home in map(Home, users):
@@ -83,7 +105,8 @@ class Looker:
         for job in jobs:
             # an attempt may have written all of it before it was looked at first
             news = self.processes.written[job.attempt].size.used if job.restarts else rules.ALL
-            places[run_of(job)] = Bounded(self._policy.job, unlinked[job.attempt], news)
+            extra = unlinked[job.attempt] + points.get(job.attempt, 0)
+            places[run_of(job)] = Bounded(self._policy.job, extra, news)
         return places
 
     def _may_have_written(self, whose: Whose) -> bool:

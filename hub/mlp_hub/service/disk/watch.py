@@ -73,7 +73,8 @@ class Disk:
         self._hold = hold
         self._stop = stop
         self._measured = measured
-        self._looker = Looker(executor, policy, self._keep_reserve)
+        self._looker = Looker(executor, policy, self._keep_reserve, database_here=db.in_a_file)
+        self._points: dict[str, int] = {}  # bytes of metric points that are stored of jobs, by uid
         self._reserve = None if policy.reserve is None else DiskReserve(policy.reserve)
         self._servers: dict[str, list[str]] = {}  # names of notebook servers that hold quota, by user
         self._marks: dict[str, int] = {}  # of homes over their bound: the least they have held since
@@ -174,7 +175,7 @@ class Disk:
         self._asked = {user: then for user, then in self._asked.items() if at - then < KEPT_S}
         users = {*servers, *self._asked, *(job.spec.user for job in jobs)}
         before = self._look
-        self._look = now = await self._looker.look(jobs, users, servers)
+        self._look = now = await self._looker.look(jobs, users, servers, await self._stored_points(jobs))
         self._looked.set()
         self._looked = asyncio.Event()
         self._measured(now.measured)
@@ -232,6 +233,13 @@ class Disk:
         with contextlib.suppress(MLPError):  # the disk is watched whatever the database does
             self._servers = await self._db.read(work)
         return self._servers
+
+    async def _stored_points(self, jobs: Sequence[Job]) -> Mapping[str, int]:
+        """Return how many bytes of these jobs' metric points are stored: now, or as last known."""
+        uids = [job.uid for job in jobs]
+        with contextlib.suppress(MLPError):  # the disk is watched whatever the database does
+            self._points = await self._db.read(lambda tx: tx.metrics.sizes(uids))
+        return self._points
 
     # --- what follows
 

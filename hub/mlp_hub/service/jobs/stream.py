@@ -180,14 +180,17 @@ class Watcher:
             yield {"type": "events", "events": [wire.event_to(e) for e in events]}
         if place.event > before:
             yield await self._attempts_frame(place)
-        async for page in self._metrics.pages(uid, place.points):
-            place.points = page[-1].seq
-            yield {"type": "metrics", "points": [frame_of(p) for p in page]}
+        async for frame in self._stored_points(place):
+            yield frame
         async for frame in self._logs(place, tail=tail):
             yield frame
 
     async def _points(self, place: _Place, message: PointsStored) -> AsyncIterator[Frame]:
         points = message.points
+        if message.frame is None:
+            async for frame in self._stored_points(place):
+                yield frame
+            return
         if points[0].seq == place.points + 1:
             place.points = points[-1].seq
             yield message.frame
@@ -197,12 +200,16 @@ class Watcher:
             return
         if new[0].seq > place.points + 1:
             # some were stored that this watcher was not told of
-            async for page in self._metrics.pages(place.job.uid, place.points):
-                place.points = page[-1].seq
-                yield {"type": "metrics", "points": [frame_of(p) for p in page]}
+            async for frame in self._stored_points(place):
+                yield frame
             return
         place.points = new[-1].seq
         yield {"type": "metrics", "points": [frame_of(p) for p in new]}
+
+    async def _stored_points(self, place: _Place) -> AsyncIterator[Frame]:
+        async for page in self._metrics.pages(place.job.uid, place.points):
+            place.points = page[-1].seq
+            yield {"type": "metrics", "points": [frame_of(p) for p in page]}
 
     async def _logs(self, place: _Place, *, tail: bool = False) -> AsyncIterator[Frame]:
         for rank in self._ranks(place, tail=tail):

@@ -43,6 +43,8 @@ from mlp_language.message import Message, msg
 log = logging.getLogger(__name__)
 LOT_POINTS = 20_000
 """Tuning: points in a transaction, about: others write between two."""
+LOT_BYTES = 2**20
+"""Safety: bytes of the messages whose points are in a transaction, about: bounds memory."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 """Tuning: seconds before the broker is tried again: back sooner with less, fewer tries with more."""
 MOST_PARTITIONS = 1000
@@ -210,14 +212,15 @@ class Carrier:
         self, messages: Sequence[KafkaMessage]
     ) -> Iterator[list[tuple[KafkaMessage, CarriedBatch | None]]]:
         lot: list[tuple[KafkaMessage, CarriedBatch | None]] = []
-        count = 0
+        count = size = 0
         for message in messages:
             batch = self._batch(message)
             lot.append((message, batch))
             count += 0 if batch is None else len(batch.points)
-            if count >= LOT_POINTS:
+            size += len(message.value)
+            if count >= LOT_POINTS or size >= LOT_BYTES:
                 yield lot
-                lot, count = [], 0
+                lot, count, size = [], 0, 0
         if lot:
             yield lot
 

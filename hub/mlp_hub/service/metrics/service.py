@@ -37,19 +37,22 @@ REPLAY_PAGE = 5000
 
 
 class MetricsService:
-    """Metrics that jobs report about their training; of each job `points_max` points are stored."""
+    """Metrics that jobs report about their training; of each job `points_max` points are stored, and about `bytes_max` bytes of them."""
 
     def __init__(
         self,
         board: Board,
         clock: Callable[[], float],
         points_max: int,
+        bytes_max: int,
         broker: BrokerPolicy | None = None,
     ) -> None:
         self._board = board
         self._clock = clock
-        self.points = PointStore(board, clock, points_max, self.set_progress)
+        self.points = PointStore(board, clock, points_max, bytes_max, self.set_progress)
         self.carrier = None if broker is None else Carrier(board, self.points, broker)
+        self.deleted: list[Callable[[str], None]] = []
+        """Called with the uid of a job whose points were deleted."""
         self._progress: dict[str, int] = {}
         self._flushes: dict[str, asyncio.Task[None]] = {}
 
@@ -117,6 +120,8 @@ class MetricsService:
             tx.ended.put(tx.ended.measure([job.uid]))
 
         await self._board.db.write(work)
+        for listener in self.deleted:
+            listener(job.uid)
 
     async def sweep(self, job: Job, workspace: Workspace) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""

@@ -6,31 +6,42 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlp_hub.domain.job import HOLDING, Phase
+from mlp_hub.service.config import MIB
 from mlp_hub.service.state.board import Board, Changes, PointsStored
 from mlp_hub.service.state.bus import job_topic
 from mlp_hub.service.state.frames import Shared
 from mlp_hub.service.state.moves import Step
+from mlp_hub.store.point_form import MOST_NAMES
 from mlp_hub.store.records import Appended, Sample, StoredPoint
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import Quantity, msg
 
+MOST_SHOWN = 1000
+"""Safety: values of the points of one batch that are sent to watchers as they come; of a larger batch they read the store, page by
+page: what waits for a slow one stays small."""
 REPORTING = HOLDING - {Phase.ADMITTED}
 """Phases of a job whose points are taken in."""
+TOO_MANY_NAMES = "metrics-names"
+"""Kind of the step in the timeline of a job that reports metrics under more names than are kept."""
 
 
 class PointStore:
-    """Store of points of which each job has `points_max` at most; `progress` is told of what jobs report of it."""
+    """Store of points of which each job has `points_max` at most, and about `bytes_max` bytes of them.
+
+    `progress` is told of what jobs report of it.
+    """
 
     def __init__(
         self,
         board: Board,
         clock: Callable[[], float],
         points_max: int,
+        bytes_max: int,
         progress: Callable[[str, int], None],
     ) -> None:
         self._board = board
         self._clock = clock
-        self._points_max = points_max
+        self._points_max, self._bytes_max = points_max, bytes_max
         self._progress = progress
         self.listeners: list[Callable[[str], None]] = []
         """Called with the uid of a job whose points were stored."""
@@ -38,12 +49,25 @@ class PointStore:
     def store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
         """Store those that follow without a gap; the timeline says when the job has all that it may have."""
         most = self._points_max
-        done = tx.metrics.append(uid, source, points, most)
+        done = tx.metrics.append(uid, source, points, most, self._bytes_max)
         if done.accepted and done.seq_first + len(done.accepted) > most:
             text = msg(
                 "{n} metric points are stored, which is the limit of a job; later ones are dropped", n=most
             )
             changes.add_event(tx, uid, self._clock(), Step("metrics-full", text))
+        elif done.accepted and done.size >= self._bytes_max:
+            text = msg(
+                "{size} of metric points are stored, which is the limit of a job; later ones are dropped. Report fewer metrics, "
+                "or less often",
+                size=Quantity(self._bytes_max // MIB, "MiB"),
+            )
+            changes.add_event(tx, uid, self._clock(), Step("metrics-full", text))
+        if done.left_out and not tx.events.of_kinds([uid], [TOO_MANY_NAMES]):
+            text = msg(
+                "{n} names of metrics are known of this job, which is the limit; values under further names are dropped",
+                n=MOST_NAMES,
+            )
+            changes.add_event(tx, uid, self._clock(), Step(TOO_MANY_NAMES, text))
         return done
 
     def show(self, uid: str, done: Appended) -> None:
@@ -53,7 +77,11 @@ class PointStore:
         for listener in self.listeners:
             listener(uid)
         topic = job_topic(uid)
-        if self._board.broker.watched(topic):
+        if not self._board.broker.watched(topic):
+            pass
+        elif done.left_out or sum(len(p.v) for p in done.accepted) > MOST_SHOWN:
+            self._board.broker.publish(topic, PointsStored([], None))
+        else:
             points = done.points()
             frame = Shared(type="metrics", points=[frame_of(p) for p in points])
             self._board.broker.publish(topic, PointsStored(points, frame))

@@ -128,8 +128,12 @@ def lineage_of(tx: Tx, job: Job | None, now: float) -> Lineage:
 
 def _last_metrics(tx: Tx, uid: str) -> dict[str, float]:
     found: dict[str, float] = {}
-    for point in tx.metrics.since(uid, max(tx.metrics.last_seq(uid) - NEWEST, 0)):
-        found.update({name: float(value) for name, value in point.values.items()})
+    seq, whole = max(tx.metrics.last_seq(uid) - NEWEST, 0), False
+    while not whole:
+        points, whole = tx.metrics.page(uid, seq, NEWEST)
+        for point in points:
+            seq = point.seq
+            found.update({name: float(value) for name, value in point.values.items()})
     return found
 
 

@@ -32,7 +32,7 @@ CSV_PAGE = 500
 AT_ONCE = 50
 """Tuning: runs of a list that are changed side by side."""
 PAGE = 20_000
-"""Tuning: points that are read at a time for a curve."""
+"""Tuning: points that are read at a time for a curve, at most: a page of the store has so many bytes that memory stays small."""
 MOST_COMPARED = 50
 """Safety: runs of which curves are given in one answer."""
 MOST_TAGS = 20
@@ -242,9 +242,9 @@ class RunService:
         since = 0
 
         def work(tx: Tx, since: int) -> int:
-            page = tx.metrics.since(job.uid, since, PAGE)
+            page, whole = tx.metrics.page(job.uid, since, PAGE)
             maker.add((p.rank, p.time, p.values) for p in page)
-            return page[-1].seq if len(page) == PAGE else 0
+            return 0 if whole else page[-1].seq
 
         while since := await self._board.db.read(lambda tx, since=since: work(tx, since)):  # type: ignore[misc]
             pass

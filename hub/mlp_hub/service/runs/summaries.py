@@ -27,7 +27,7 @@ MOST_AT_ONCE = 50
 MOST_FOUND = 10_000
 """Tuning: ended runs that are looked up at a time, after a start."""
 PAGE = 20_000
-"""Tuning: points of one run that are read at a time."""
+"""Tuning: points of one run that are read at a time, at most: a page of the store has so many bytes that memory stays small."""
 TROUBLED_S = 30.0
 """Tuning: seconds until the next turn after an error."""
 
@@ -130,8 +130,7 @@ def _summed_up(tx: Tx, uids: Sequence[str]) -> Summed:
         if end is None:
             continue
         known = tx.runs.summary(uid)
-        points = tx.metrics.since(uid, known.seq, PAGE)
-        whole = len(points) < PAGE
+        points, whole = tx.metrics.page(uid, known.seq, PAGE)
         metrics = summed(known.metrics, ((p.rank, p.values) for p in points))
         ended = end.phase in FINAL and whole
         cpu, ram = _peaks(end.ranks)

@@ -54,10 +54,13 @@ class EventsAdded:
 
 @dataclass(frozen=True, slots=True)
 class PointsStored:
-    """Message of a job's topic: these metric points are stored, and so they are shown."""
+    """Message of a job's topic: these metric points are stored, and so they are shown.
+
+    Without points: so many that watchers read them from the store.
+    """
 
     points: list[StoredPoint]
-    frame: Shared
+    frame: Shared | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from mlp_hub.service.sweeps.adviser import Adviser, needs_optuna
 from mlp_hub.service.sweeps.next_action import SweepPlan, TrialJob, decide
 from mlp_hub.service.sweeps.reported import Reported
 from mlp_hub.store.records import StoredPoint
+from mlp_hub.store.repos.metrics import PAGE_BYTES
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -331,6 +332,7 @@ def _read(tx: Tx, uid: str, known: _Known | None, active: dict[str, Job]) -> _Re
         return None
     known = known or _Known({trial.number: trial for trial in tx.sweeps.trials(SYSTEM, uid)})
     read = _Read(sweep, known, {}, {})
+    most_bytes = PAGE_BYTES // max(sum(trial.is_live for trial in known.trials.values()), 1)
     for number, trial in known.trials.items():
         if not trial.is_live or sweep.phase is SweepPhase.DELETING:
             continue
@@ -343,11 +345,11 @@ def _read(tx: Tx, uid: str, known: _Known | None, active: dict[str, Job]) -> _Re
             continue  # it was not submitted yet
         if job is not None and sweep.spec.metric and job.started_at is not None:
             told = known.reported.get(number)
-            points = tx.metrics.since(job.uid, 0 if told is None else told.seq, LOT)
+            points, whole = tx.metrics.page(job.uid, 0 if told is None else told.seq, LOT, most_bytes)
             if points:
                 read.points[number] = points
-            read.more |= len(points) == LOT
-            if len(points) == LOT and job.phase in FINAL:
+            read.more |= not whole
+            if not whole and job.phase in FINAL:
                 continue  # all that it reported is read before it is said to have ended
         names = known.reported.get(number)
         late = [name for point in read.points.get(number, ())[:100] for name in point.values]

@@ -31,12 +31,16 @@ from mlp_hub.service.tenants.removal import stop_running, suspend_all_left, susp
 from mlp_hub.service.tenants.syncing import GROUP, LOCAL, LeftOut, Sync, sync_of
 from mlp_hub.service.tenants.validation import check_sharing
 from mlp_hub.store import Database, Tx
-from mlp_hub.store.records import UsageSample
+from mlp_hub.store.records import RunTotals, UsageSample
 from mlp_language.message import NOTHING, Message, msg, msgs
 
 T = TypeVar("T")
 HISTORY_S = 7 * 86_400.0
 """Tuning: seconds of a tenant's usage that are kept and shown: 7 days; memory, for how far back they are shown."""
+TOTALS_S = 30.0
+"""Tuning: seconds for which sums over a tenant's jobs are known: adding them up reads all jobs of a week."""
+MOST_TOTALS = 1000
+"""Safety: tenants of which such sums are known."""
 SAMPLE_S = 300.0
 """Tuning: seconds of which one sample of that is kept: each costs a row a tenant, and each look reads them all."""
 
@@ -73,6 +77,7 @@ class TenantService:
         self._db = db
         self._board = board or Board(db, Broker())
         self._clock = clock
+        self._took: dict[str, tuple[float, RunTotals]] = {}  # by tenant: what its jobs took, and as of when
         self._nodes = nodes
         self._review = review
         self._windows = windows
@@ -236,9 +241,21 @@ class TenantService:
                 tenant=self._one(tx, tenant),
                 holdings=[holding_to(r) for r in tx.ledger.held(now, tenant=name)],
                 history=wire.hours_of(tx.usage.history(name, now - HISTORY_S)),
+                jobs=wire.total_to(self._totals(tx, name, now)),
             )
 
         return await self._db.read(work)
+
+    def _totals(self, tx: Tx, tenant: str, now: float) -> RunTotals:
+        """Return what the tenant's jobs took; added up now and then, for pages ask all the time."""
+        known = self._took.get(tenant)
+        if known is not None and 0 <= now - known[0] < TOTALS_S:
+            return known[1]
+        found = tx.runs.totals(tenant, now - HISTORY_S, now)
+        if len(self._took) >= MOST_TOTALS:
+            self._took.clear()
+        self._took[tenant] = (now, found)
+        return found
 
     async def sample(self) -> None:
         """Store what each tenant holds now, for its curve over time, and forget what is too old to show.

@@ -24,7 +24,7 @@ from mlp_hub.service.support.units import (
     maybe_when,
     when,
 )
-from mlp_hub.store.records import UsageSample
+from mlp_hub.store.records import RunTotals, UsageSample
 from mlp_language.message import NOTHING, Message
 
 AS_ASKED = tuple(
@@ -147,6 +147,16 @@ def member_to(member: Member, provider: str = "") -> api.Member:
         source=member.source,
         note=Text(NOTHING),
         managed_by=provider if member.source == "group" else "",
+    )
+
+
+def total_to(total: RunTotals) -> api.UsageTotal:
+    """Return what jobs took."""
+    return api.UsageTotal(
+        cpu_hours=round(total.cpu_s / HOUR_S, 6),
+        gpu_hours=round(total.gpu_s / HOUR_S, 6),
+        cpu_most=total.most_cpu,
+        gpu_most=total.most_gpu,
     )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, LargeBinary, Table, cast, delete, func, se
 from mlp_hub.domain.job import FINAL
 from mlp_hub.store.records import Kept
 from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import decision, job, job_event, job_metrics, metric_source, run_origin
+from mlp_hub.store.tables import decision, job, job_event, metric_source, metric_total, run_origin
 from mlp_hub.store.tables import ended_job as t
 
 _FINAL = [p.value for p in sorted(FINAL)]
@@ -45,7 +45,7 @@ class EndedJobs(Repo):
         more = [
             self._of_each(uids, job_event, self._bytes(job_event.c.message)),
             self._of_each(uids, decision, self._bytes(decision.c.text)),
-            self._of_each(uids, job_metrics, func.length(job_metrics.c.payload)),
+            self._of_each(uids, metric_total, metric_total.c.bytes),
             self._of_each(uids, metric_source, self._bytes(metric_source.c.source)),
             self._of_each(uids, run_origin, run_origin.c.bytes),
         ]

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import msgspec
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import bindparam, delete, func, select, update
 
-from mlp_hub.domain.points import bounded
+from mlp_hub.store.point_form import MetricNames, packed, points_in
 from mlp_hub.store.records import Appended, Sample, StoredPoint
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import job_metrics as t
 from mlp_hub.store.tables import metric_source as s
+from mlp_hub.store.tables import metric_total as total
 
-_payload = msgspec.msgpack.Decoder(list[tuple[float, dict[str, float | int]]])
-_encoder = msgspec.msgpack.Encoder()
-ROW_POINTS = 2000
-"""Points in one row at most, so that a reader in the middle of a job unpacks little that it drops."""
+PAGE_BYTES = 512 * 1024
+"""Tuning: stored bytes of points that are read at a time, or one row: some ten times as much memory while they are used."""
+ROW_BYTES = 64
+"""What a row takes besides its points, about."""
 
 CLOSED = ""
 """Name of the source, which no process has, that stands for a job's points being deleted."""
@@ -26,6 +25,15 @@ CLOSED = ""
 _ADD = t.insert()
 _LAST = select(s.c.last).where(s.c.job == bindparam("job"), s.c.source == bindparam("source"))
 _LAST_OF_ALL = select(s.c.source, s.c.last).where(s.c.job == bindparam("job"))
+_GROWN = update(total).where(total.c.job == bindparam("of")).values(bytes=bindparam("bytes"))
+_TOTAL = select(total.c.bytes, total.c.names).where(total.c.job == bindparam("job"))
+_BEHIND = (t.c.job == bindparam("job"), t.c.seq_last > bindparam("seq"))
+_SIZES = select(t.c.seq_first, t.c.seq_last, func.length(t.c.payload)).where(*_BEHIND).order_by(t.c.seq_last)
+_ROWS = (
+    select(t.c.seq_first, t.c.source, t.c.payload)
+    .where(*_BEHIND, t.c.seq_last <= bindparam("upto"))
+    .order_by(t.c.seq_last)
+)
 _LAST_SEQ = select(func.max(t.c.seq_last)).where(t.c.job == bindparam("job"))
 
 
@@ -44,38 +52,67 @@ class Metrics(Repo):
 
     __slots__ = ()
 
-    def append(self, job: str, source: str, points: Sequence[Sample], most: int | None = None) -> Appended:
+    def append(
+        self,
+        job: str,
+        source: str,
+        points: Sequence[Sample],
+        most: int | None = None,
+        most_bytes: int | None = None,
+    ) -> Appended:
         """Store those points of the batch that follow the last stored one of the source without a gap.
 
-        With `most`, only until the job has so many. A batch for a job that has them is answered as if it were
-        stored, and nothing is.
+        With `most`, only until the job has so many, with `most_bytes` up to the batch with which it has so many bytes. A batch
+        for a job that has them is answered as if it were stored, and nothing is.
         """
         last = self.last(job, source)
         first = self.last_seq(job) + 1
-        if most is not None and first > most:
-            return Appended(max(last, points[-1].n if points else 0), first, rank_of(source))
+        size, names = self._total(job)
+        if (most is not None and first > most) or (most_bytes is not None and size >= most_bytes):
+            return Appended(max(last, points[-1].n if points else 0), first, rank_of(source), size=size)
         fresh = following(points, last)
         if most is not None:
             fresh = fresh[: most - first + 1]
         if not fresh:
-            return Appended(last, first, rank_of(source))
+            return Appended(last, first, rank_of(source), size=size)
         new_last = last + len(fresh)
         rows = []
-        for i in range(0, len(fresh), ROW_POINTS):
-            part = fresh[i : i + ROW_POINTS]
+        done = 0
+        for count, payload in packed(fresh, names):
             rows.append(
                 {
                     "job": job,
-                    "seq_first": first + i,
-                    "seq_last": first + i + len(part) - 1,
+                    "seq_first": first + done,
+                    "seq_last": first + done + count - 1,
                     "source": source,
-                    "source_last": last + i + len(part),
-                    "payload": _pack(part),
+                    "source_last": last + done + count,
+                    "payload": payload,
                 }
             )
+            done += count
+            size += len(payload) + ROW_BYTES
         self._c.execute(_ADD, rows)
         self._c.execute(self._upsert(s, ("job", "source")), {"job": job, "source": source, "last": new_last})
-        return Appended(new_last, first, rank_of(source), fresh)
+        if names.grew:
+            size += names.grown
+            self._c.execute(
+                self._upsert(total, ("job",)), {"job": job, "bytes": size, "names": names.stored()}
+            )
+        else:
+            self._c.execute(_GROWN, {"of": job, "bytes": size})
+        return Appended(new_last, first, rank_of(source), fresh, size, left_out=names.left_out)
+
+    def _total(self, job: str) -> tuple[int, MetricNames]:
+        row = self._c.execute(_TOTAL, {"job": job}).first()
+        return (0, MetricNames()) if row is None else (row.bytes, MetricNames(row.names))
+
+    def sizes(self, jobs: Iterable[str]) -> dict[str, int]:
+        """Return how many bytes the points of these jobs take, of those that have any."""
+        found: dict[str, int] = {}
+        for part in chunks(jobs):
+            rows = self._c.execute(select(total.c.job, total.c.bytes).where(total.c.job.in_(part)))
+            found |= {row.job: row.bytes for row in rows}
+        return found
 
     def last(self, job: str, source: str) -> int:
         """Return the highest number of this source that is stored; 0 when there is none."""
@@ -90,17 +127,33 @@ class Metrics(Repo):
         """Return how many points of the job are stored; the last one's `seq`."""
         return self._c.scalar(_LAST_SEQ, {"job": job}) or 0
 
-    def since(self, job: str, seq: int = 0, limit: int = 5000) -> list[StoredPoint]:
-        """Return the points with a number above `seq`, in order, `limit` of them at most."""
-        query = select(t).where(t.c.job == job, t.c.seq_last > seq).order_by(t.c.seq_last)
-        # a row holds at least one point, so never more than `limit` rows are needed
-        points: list[StoredPoint] = []
-        with self._c.execute(query.limit(limit), execution_options={"yield_per": 16}) as rows:
-            for row in rows:
-                points.extend(_points(row, seq))
-                if len(points) >= limit:
+    def since(
+        self, job: str, seq: int = 0, limit: int = 5000, most_bytes: int = PAGE_BYTES
+    ) -> list[StoredPoint]:
+        """Return a page of the points with a number above `seq`, in order; none where there are no more."""
+        return self.page(job, seq, limit, most_bytes)[0]
+
+    def page(
+        self, job: str, seq: int, limit: int, most_bytes: int = PAGE_BYTES
+    ) -> tuple[list[StoredPoint], bool]:
+        """Return a page of the points with a number above `seq`, in order, and whether those are all.
+
+        It has at most `limit` points, and of `most_bytes` stored bytes those of one row more than fit.
+        """
+        upto, size, count, whole = seq, 0, 0, True
+        with self._c.execute(_SIZES, {"job": job, "seq": seq}, execution_options={"yield_per": 256}) as sizes:
+            for first, last, length in sizes:
+                if count >= limit or (size and size + length > most_bytes):
+                    whole = False
                     break
-        return points[:limit]
+                upto, size, count = last, size + length, last - max(first - 1, seq) + count
+        if upto == seq:
+            return [], True
+        names = self._total(job)[1].names
+        points: list[StoredPoint] = []
+        for row in self._c.execute(_ROWS, {"job": job, "seq": seq, "upto": upto}):
+            points.extend(points_in(row.payload, names, row.seq_first, rank_of(row.source), seq))
+        return points[:limit], whole and len(points) <= limit
 
     def close(self, job: str) -> None:
         """Note that no point of the job is stored any more, not even one that was taken in before."""
@@ -113,6 +166,7 @@ class Metrics(Repo):
     def delete(self, job: str) -> None:
         """Forget the points of the job, not how far its sources came: a late batch adds nothing twice."""
         self._c.execute(delete(t).where(t.c.job == job))
+        self._c.execute(delete(total).where(total.c.job == job))
 
 
 def following(points: Sequence[Sample], last: int) -> Sequence[Sample]:
@@ -134,17 +188,3 @@ def following(points: Sequence[Sample], last: int) -> Sequence[Sample]:
         elif p.n > expected:
             break
     return fresh
-
-
-def _pack(points: Sequence[Sample]) -> bytes:
-    try:
-        return _encoder.encode([(p.t, p.v) for p in points])
-    except OverflowError:  # an integer beyond 64 bits: near enough as a float
-        return _encoder.encode([(p.t, {k: bounded(v) for k, v in p.v.items()}) for p in points])
-
-
-def _points(row: Any, seq: int) -> Iterator[StoredPoint]:
-    rank = rank_of(row.source)
-    for number, (time, values) in enumerate(_payload.decode(row.payload), row.seq_first):
-        if number > seq:
-            yield StoredPoint(number, rank, time, values)

@@ -91,7 +91,7 @@ def rows_of(uids: Sequence[str], now: float) -> Select[Any]:
         c.started_at,
         c.finished_at,
     )
-    took = (_duration(now).label("duration"), _core_s(now).label("core_s"))
+    took = (duration(now).label("duration"), _core_s(now).label("core_s"))
     of_summary = (run_summary.c.cpu_peak, run_summary.c.ram_peak)
     of_origin = (run_origin.c.commit, run_origin.c.dirty, run_origin.c.environment)
     return (
@@ -110,7 +110,7 @@ def _json(column: ColumnElement[Any]) -> Any:
     return cast(func.replace(column, "\\u0000", "\\u0001"), _JSON)
 
 
-def _duration(now: float) -> ColumnElement[Any]:
+def duration(now: float) -> ColumnElement[Any]:
     """Return the seconds that all attempts ran so far, null before the first."""
     c = job.c
     before = func.coalesce(_json(c.past)[codec.RAN].as_float(), 0.0)
@@ -124,11 +124,22 @@ def _duration(now: float) -> ColumnElement[Any]:
 
 def _core_s(now: float) -> ColumnElement[Any]:
     """Return the core-seconds so far, of those ranks that it has or had last: as a sweep counts its trials."""
-    spec, placed = _json(job.c.spec), func.json_array_length(_json(job.c.placement))
-    fewest = spec["workers_min"].as_integer() + spec["ps"].as_integer()
-    ranks = case((placed > 0, placed), else_=fewest)
-    of_all: ColumnElement[Any] = core_seconds(_duration(now), ranks, spec["per_worker", "cpu"].as_integer())
+    of_all: ColumnElement[Any] = core_seconds(
+        duration(now), ranks_of(), spec_of()["per_worker", "cpu"].as_integer()
+    )
     return of_all
+
+
+def spec_of() -> Any:
+    """Return a job's spec, to be looked into."""
+    return _json(job.c.spec)
+
+
+def ranks_of() -> ColumnElement[Any]:
+    """Return how many ranks a job has or had last; before it had any the fewest that it asks for."""
+    spec, placed = spec_of(), func.json_array_length(_json(job.c.placement))
+    fewest = spec["workers_min"].as_integer() + spec["ps"].as_integer()
+    return case((placed > 0, placed), else_=fewest)
 
 
 def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[Any, Any] | None]:
@@ -164,7 +175,7 @@ def _numbers(now: float) -> dict[str, ColumnElement[Any]]:
     """Return what is a number besides parameters and metrics: the `NUMBERS` of a search."""
     return {
         "run": job.c.run,
-        "duration": _duration(now),
+        "duration": duration(now),
         "core_hours": _core_s(now) / HOUR_S,
         "cpu_peak": run_summary.c.cpu_peak,
         "ram_peak": run_summary.c.ram_peak,

@@ -14,8 +14,8 @@ from mlp_hub.domain.run import MetricSummary, Origin, ParamValue, RunSummary, Us
 from mlp_hub.domain.runquery import RunOrder, Term
 from mlp_hub.domain.tenant_context import TenantContext
 from mlp_hub.store import codec
-from mlp_hub.store.records import RunEnd, RunRow
-from mlp_hub.store.repos import run_search
+from mlp_hub.store.records import RunEnd, RunRow, RunTotals
+from mlp_hub.store.repos import run_search, run_totals
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks, within
 from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_text, run_value
 
@@ -215,6 +215,10 @@ class Runs(Repo):
             run_search.query_of(user, tenant, terms, order, now), context, job.c.user, job.c.tenant
         )
         return [row[0] for row in self._c.execute(query.limit(most))]
+
+    def totals(self, tenant: str, since: float, now: float) -> RunTotals:
+        """Add up what a tenant's jobs took from a time on until now."""
+        return run_totals.totals(self._c, tenant, since, now)
 
     def names(self, uids: Sequence[str]) -> dict[str, list[str]]:
         """Return, by kind, which parameters and metrics these runs have, the most frequent first."""

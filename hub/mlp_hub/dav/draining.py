@@ -1,0 +1,47 @@
+"""Reading what is left of a body that was refused, so that its sender reads the refusal."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+from mlp_hub.dav.resources import LENGTH
+from mlp_hub.executors.mounted.fetch.patience import patience
+
+DRAINED = 64 << 20
+"""Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""
+DRAINED_S = 10.0
+"""Tuning: seconds for which a refused body is read."""
+MOST_DRAINED = 16
+"""Safety: refused bodies that are read at a time: anybody may send some that hardly come, and each has a thread. Beyond, the connection ends."""
+_drains = threading.Semaphore(MOST_DRAINED)
+
+
+def drain(environ: dict[str, Any]) -> None:
+    """Read what is left of a body, as far as that is worth while; the connection ends where more is left.
+
+    It would be read all the same before the next request, and into memory.
+    """
+    request = environ.get("mlp.request")
+    if request is None or getattr(request, "mlp_drained", False):
+        return
+    request.mlp_drained = True
+    left = DRAINED
+    body = environ["wsgi.input"]
+    announced = environ.get(LENGTH, 0) != 0 or environ.get("CONTENT_LENGTH") not in (None, "", "0")
+    if not announced and "HTTP_TRANSFER_ENCODING" not in environ:
+        return
+    if not _drains.acquire(blocking=False):
+        request.close_connection = True
+        return
+    try:
+        with patience.within(request.conn.socket, DRAINED_S, socket.SHUT_RD):
+            while left > 0 and (data := body.read(1 << 16)):
+                left -= len(data)
+    except Exception:  # noqa: BLE001 - whatever is wrong with it, nobody will need it
+        left = 0
+    finally:
+        _drains.release()
+    if left <= 0 or getattr(body, "remaining", False):
+        request.close_connection = True

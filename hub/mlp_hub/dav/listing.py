@@ -1,0 +1,75 @@
+"""A directory page by page, as JSON, for `mlp data` and the panel: `GET DIRECTORY?entries`.
+
+WebDAV has no pages: a listing of it is one answer with all that is there. Here a page is read, answered and forgotten, so a directory
+may have any number of files. Directories come first, then files, both by name.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from typing import Any
+from urllib.parse import parse_qs
+from wsgiref.handlers import format_date_time
+
+from wsgidav.dav_error import DAVError
+
+from mlp_hub.beneath import DIGEST_ATTRIBUTE
+from mlp_hub.dav.tree import Parts, Tree
+from mlp_hub.dav.upload import digest_of, disk_error
+from mlp_language.message import msg
+
+MOST = 10_000
+"""Tuning: entries of a page: fewer readings of the directory with more, less memory with fewer."""
+CURSOR_MAX = 4096
+"""Safety: characters of what the page before gave."""
+
+
+def is_asked(environ: dict[str, Any]) -> bool:
+    """Tell whether a request asks for a page of a directory."""
+    return environ["REQUEST_METHOD"] == "GET" and "entries" in _query(environ)
+
+
+def _query(environ: dict[str, Any]) -> dict[str, list[str]]:
+    return parse_qs(
+        str(environ.get("QUERY_STRING", ""))[: 4 * CURSOR_MAX], keep_blank_values=True, max_num_fields=8
+    )
+
+
+def page_of(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
+    """Return a page of a directory, or what a file is, as JSON. Raises `DAVError`, and ValueError for what is no number."""
+    try:
+        return _page_of(environ, tree, parts)
+    except OSError as error:
+        raise disk_error(error) from error
+
+
+def _page_of(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
+    found = tree.stat(parts)
+    if found is None:
+        raise DAVError(404, msg("there is nothing here"))
+    if not stat.S_ISDIR(found.st_mode):
+        return json.dumps({"entries": [_entry(tree, parts)], "next": None}).encode()
+    query = _query(environ)
+    after = query.get("after", [""])[0]
+    limit = min(max(int(query.get("limit", [str(MOST)])[0]), 1), MOST)
+    if len(after) > CURSOR_MAX:
+        raise ValueError("after is longer than any")
+    names, following = tree.page(parts, after, limit)
+    entries = [entry for name in names if (entry := _entry(tree, (*parts, name))) is not None]
+    return json.dumps({"entries": entries, "next": following or None}).encode()
+
+
+def _entry(tree: Tree, parts: Parts) -> dict[str, Any] | None:
+    found = tree.stat(parts)
+    if found is None:
+        return None  # it was removed meanwhile
+    directory = stat.S_ISDIR(found.st_mode)
+    return {
+        "name": parts[-1],
+        "directory": directory,
+        "size": 0 if directory else found.st_size,
+        "tag": "" if directory else f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"',
+        "digest": None if directory else digest_of(tree.attribute(parts, DIGEST_ATTRIBUTE), found),
+        "modified": format_date_time(found.st_mtime),
+    }
