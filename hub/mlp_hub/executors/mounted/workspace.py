@@ -40,6 +40,7 @@ from mlp_hub.executors.workspace import (
     SpoolLot,
     StoredPlace,
 )
+from mlp_hub.sandbox import ensure_stored
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -179,6 +180,16 @@ class MountedWorkspace:
                 return fetching.fetch(root, source, to, owner, steps)
 
         return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
+
+    async def place(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
+        """Make the directory of something that is stored."""
+
+        def make() -> None:
+            roots = self.directories.roots
+            with self._fence.acting(epoch), roots.using(of.tenant, write=True) as root:
+                ensure_stored(root, *self.directories.below(of), owner)
+
+        await asyncio.to_thread(make)
 
     async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
         """Remove what was fetched of a source."""
