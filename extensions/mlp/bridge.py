@@ -23,7 +23,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from yarl import URL
 
-from mlp import kernelactivity, kerneldeaths, language, settings
+from mlp import absentpages, kernelactivity, kerneldeaths, language, settings
 from mlp.errors import MLPError
 from mlp.language import say
 from mlp.transport import Address
@@ -238,9 +238,32 @@ def _guard_cookies(app: Any) -> None:
         app.web_app.settings.setdefault("xsrf_cookie_kwargs", {"path": app.base_url})["secure"] = True
 
 
+def _tell_what_is_left_out(app: Any) -> None:
+    """Have Lab's pages say that the server runs without its user's settings, and why; the launcher notes it."""
+    why = os.environ.get("MLP_WITHOUT_SETTINGS")
+    if not why:
+        return
+    said = (
+        say(
+            "This server runs without your settings, as you chose. Mend or remove what is wrong in your home (~/.jupyter, ~/.ipython, "
+            "~/.local), then start the server again."
+        )
+        if why == "chosen"
+        else say(
+            "This server did not start with your settings of Jupyter and runs without them: {why}. Mend or remove what is wrong in your home "
+            "(~/.jupyter, ~/.local), then start the server again.",
+            why=why.rstrip("."),
+        )
+    )
+    app.web_app.settings.setdefault("page_config_data", {})["mlpWithoutSettings"] = said
+    app.log.warning("mlp: %s", said)
+
+
 def _load_jupyter_server_extension(app: Any) -> None:
+    _tell_what_is_left_out(app)
     kernelactivity.watch(app)
     kerneldeaths.watch(app)
+    absentpages.watch(app)
     _guard_cookies(app)
     try:
         service = _Service()

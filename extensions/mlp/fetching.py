@@ -29,9 +29,12 @@ class Fetched:
 def fetch(client: Client, of: str, path: str, to: Path, name: str) -> Fetched:
     """Fetch a file, or a directory with all below, of what `of` names (`/users/ann/jobs/digits`).
 
-    Into `to` where that is a directory, under its own name or `name` where it has none; else as `to`.
+    Into `to` where that is a directory, under its own name or `name` where it has none; else as `to`. `.` and `./` are all of it.
     """
     client = client.patiently()
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    path = "" if path == "." else path
     own = path.rstrip("/").rpartition("/")[2] or name
     target = to / own if to.is_dir() else to
     found = Fetched(target)

@@ -1,10 +1,11 @@
-"""Counts a kernel that is at work as activity of its server, whether it puts anything out or not.
+"""Counts a kernel that is at work, and a program in a terminal, as activity of their server, whether they put anything out or not.
 
 Jupyter knows activity by messages alone: a long fit that prints nothing, its page closed, would be idle, and be culled with its server.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,9 +18,24 @@ SETTING = "mlp_kernels_last_activity"
 
 
 def look(app: Any) -> None:
-    """Note that the server is used now where a kernel of it is at work."""
-    if any(kernel.get("execution_state") == "busy" for kernel in app.kernel_manager.list_kernels()):
+    """Note that the server is used now where a kernel or a terminal of it is at work."""
+    kernels = app.kernel_manager.list_kernels()
+    if any(kernel.get("execution_state") == "busy" for kernel in kernels) or _in_a_terminal(app):
         app.web_app.settings[SETTING] = datetime.now(UTC)
+
+
+def _in_a_terminal(app: Any) -> bool:
+    """Whether a program has a terminal for itself, so that its shell waits for it."""
+    manager = app.web_app.settings.get("terminal_manager")
+    terminals = dict(getattr(manager, "terminals", None) or {})
+    return any(_is_at_work(getattr(each, "ptyproc", None)) for each in terminals.values())
+
+
+def _is_at_work(terminal: Any) -> bool:
+    try:
+        return os.tcgetpgrp(terminal.fd) not in {0, os.getpgid(terminal.pid)}
+    except (AttributeError, OSError, ValueError):
+        return False  # it has ended
 
 
 def watch(app: Any) -> None:

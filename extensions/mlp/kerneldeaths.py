@@ -55,6 +55,20 @@ class Connection(ZMQChannelsWebsocketConnection):
     verdicts: ClassVar[dict[tuple[str, int | None], bool]] = {}
     _runs: dict[str, Any] | None = None
 
+    def connect(self) -> Any:
+        """Connect, and hand on all that was kept for the page: Jupyter's limit of a rate is for what a kernel prints now."""
+        limits, self.limit_rate = self.limit_rate, False
+        connected = super().connect()
+
+        def replayed(_: Any = None) -> None:
+            self.limit_rate = limits
+
+        if connected is None:
+            replayed()
+        else:
+            connected.add_done_callback(replayed)
+        return connected
+
     def handle_outgoing_message(self, stream: Any, outgoing_msg: list[Any]) -> None:
         """Note which request the kernel works on."""
         if getattr(stream, "channel", stream) == "iopub":

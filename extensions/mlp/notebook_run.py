@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -73,7 +74,8 @@ def _run(name: str, data: bytes, directory: Path) -> int:
             )
         )
     try:
-        document = nbformat.from_dict(notebook)  # type: ignore[no-untyped-call,unused-ignore]
+        # by Jupyter's own reader: it joins what Jupyter's writer has split into lines, as pictures in a text
+        document = nbformat.reads(json.dumps(notebook), as_version=4)  # type: ignore[no-untyped-call,unused-ignore]
         nbformat.validate(document)
     except Exception as error:  # noqa: BLE001 - of whatever type
         why = str(error).partition("\n")[0]

@@ -30,7 +30,10 @@ def is_notebook(path: str) -> bool:
 
 
 def read(name: str, data: bytes) -> dict[str, Any]:
-    """Return a notebook without its outputs; raises `UsageError` where it is none."""
+    """Return a notebook without its outputs, each cell's text in one piece; raises `UsageError` where it is not a notebook.
+
+    Jupyter writes texts as lists of lines.
+    """
     if len(data) > MOST_BYTES:
         raise UsageError(
             say(
@@ -62,6 +65,8 @@ def read(name: str, data: bytes) -> dict[str, Any]:
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
         raise UsageError(say("{path} is no notebook: it has no list of cells", path=name))
     for cell in cells:
+        if isinstance(cell.get("source"), list):
+            cell["source"] = source(cell)
         if cell.get("cell_type") == "code":
             cell["outputs"], cell["execution_count"] = [], None
     return found

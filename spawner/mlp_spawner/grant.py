@@ -11,6 +11,7 @@ class Grant:
 
     `gpu` are whole devices of `gpu_kind`, of any where that is empty. `number` tells users apart where each needs a uid of its own.
     `environment` is the tenant's that was chosen, empty where it is the platform's: its `image`, or its `kernel` for new notebooks.
+    `without_settings`: what its user has set for Jupyter is left out.
     """
 
     tenant: str = ""
@@ -23,3 +24,4 @@ class Grant:
     environment: str = ""
     image: str = ""
     kernel: str = ""
+    without_settings: bool = False

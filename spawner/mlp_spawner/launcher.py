@@ -3,14 +3,18 @@
 In a sandbox on a listening socket that was made outside, whose number comes in MLP_LISTEN_FD. The server's own way would
 be to make the socket in a directory that it can write to, which its user could then replace by a link to another server's.
 In a pod on a port of its own; there the text of this file is the program, so that an image needs no path of ours.
+
+What its user has set for Jupyter never keeps it from starting: where it fails, it starts once more without that, and says so.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import socket
 import sys
+import tempfile
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,23 +27,95 @@ _LAST_WORD = "/dev/termination-log"
 _MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
+WITHOUT = "MLP_WITHOUT_SETTINGS"
+"""Contract: why a server runs without what its user has set for Jupyter: `chosen`, or else the words of what failed. The page shows it."""
+_LONGEST = 500
+"""Safety: characters of these words."""
+
+
+class ServerStart:
+    """This start of the server: how far it came, and the last that it complained of."""
+
+    def __init__(self) -> None:
+        """Note what is logged, and that the server serves."""
+        self.serves = False
+        self._said = ""
+        make = logging.getLogRecordFactory()
+
+        def noting(*args: Any, **more: Any) -> logging.LogRecord:
+            record = make(*args, **more)
+            if record.levelno >= logging.ERROR and not self.serves:
+                self._said = record.getMessage()
+            return record
+
+        logging.setLogRecordFactory(noting)
+
+        from jupyter_server import serverapp  # noqa: PLC0415
+
+        begin = serverapp.ServerApp.start_ioloop
+
+        def serve(app: Any) -> None:
+            self.serves = True
+            begin(app)
+
+        patched: Any = serverapp.ServerApp
+        patched.start_ioloop = serve
+
+    def run(self, listening: int | None) -> None:
+        """Run the server; where it fails before it serves, begin again without its user's settings, once."""
+        from jupyterhub.singleuser import main as run  # noqa: PLC0415
+
+        try:
+            run()
+        except (Exception, SystemExit) as error:
+            if self.serves or WITHOUT in os.environ or (isinstance(error, SystemExit) and not error.code):
+                raise
+            why = self._said if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+            self._again(" ".join(why.split())[:_LONGEST] or "?", listening)
+
+    def _again(self, why: str, listening: int | None) -> None:
+        print(f"The server did not start: {why}", file=sys.stderr)  # noqa: T201 - the server's log
+        print("It starts again without its user's settings of Jupyter.", file=sys.stderr, flush=True)  # noqa: T201
+        os.environ[WITHOUT] = why
+        if listening is not None:
+            os.set_inheritable(listening, True)
+            os.environ["MLP_LISTEN_FD"] = str(listening)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this program anew
+
+
 def main() -> None:
     """Start the server as JupyterHub wants it."""
     # a grammar for a format that no schema of the server uses; building it is a second of every start, and 16 MB
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
     # modules make no garbage; looking for it among them is a third of the start
     gc.disable()
+    if WITHOUT in os.environ:
+        _leave_settings(chosen=os.environ[WITHOUT] == "chosen")
+    again: int | None = None
     if "MLP_LISTEN_FD" in os.environ:
-        _take_socket(int(os.environ.pop("MLP_LISTEN_FD")))
+        listening = int(os.environ.pop("MLP_LISTEN_FD"))
+        again = os.dup(listening)  # a server that fails may close its own
+        _take_socket(listening)
     else:
         _check_image()
         _settle_in_pod()
+    start = ServerStart()
 
-    from jupyterhub.singleuser import main as run  # noqa: PLC0415
+    import jupyterhub.singleuser  # noqa: F401, PLC0415 - while nothing looks for garbage
 
     gc.freeze()
     gc.enable()
-    run()
+    start.run(again)
+
+
+def _leave_settings(*, chosen: bool) -> None:
+    """Have Jupyter find nothing of what its user has set and installed for it. Where that was chosen, kernels find none either."""
+    own = tempfile.mkdtemp(prefix="mlp-plain-")
+    for name in ("CONFIG", "DATA"):
+        os.environ[f"JUPYTER_{name}_DIR"] = f"{own}/{name.lower()}"
+    if chosen:
+        os.environ["PYTHONNOUSERSITE"] = "1"
+        os.environ["IPYTHONDIR"] = f"{own}/ipython"
 
 
 def _check_image() -> None:

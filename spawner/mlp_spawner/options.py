@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from mlp_language.message import NOTHING, Message, msg, msgs
+from mlp_language.message import NOTHING, Message, Span, msg, msgs
 from mlp_language.render import ENGLISH, Reader, render
 from mlp_spawner.errors import OptionsError
 from mlp_spawner.service import Account, Room, ServerEnvironment
@@ -18,7 +18,7 @@ CPU_MAX = 1_000_000.0
 RAM_MAX = 1_000_000_000
 GPU_MAX = 64
 NAME_MAX = 50  # characters of an environment
-FIELDS = ("tenant", "cpu", "ram", "environment")
+FIELDS = ("tenant", "cpu", "ram", "environment", "without_settings")
 GPU_FIELDS = ("gpu", "gpu_kind")
 """Given: what may be chosen besides where servers can have GPUs."""
 NO_ENVIRONMENTS: Mapping[str, Sequence[ServerEnvironment]] = {}
@@ -43,6 +43,7 @@ class Choice:
     gpu: int = 0
     gpu_kind: str = ""
     environment: ServerEnvironment | None = None
+    without_settings: bool = False
 
 
 def fields_of(*, gpus: bool) -> tuple[str, ...]:
@@ -59,11 +60,12 @@ def form(
     network: str = "outbound",
     ended: Message = NOTHING,
     gpus: bool = False,
+    idle_s: int = 0,
 ) -> str:
     """Return the fields of the spawn page as HTML, filled with the last choice.
 
     `network` is of servers in general; `ended` says how the last one did, where its user is to know that; `gpus`: servers can
-    have some, and are asked for them where a tenant may use any.
+    have some, and are asked for them where a tenant may use any; `idle_s`: seconds after which an idle one is stopped, 0 for never.
 
     The tenant is asked for only where there are several; what is free of its quota is shown always. Plain labelled
     inputs: they work by keyboard alone.
@@ -112,6 +114,13 @@ def form(
         parts += _gpus(account, last, say)
     if said := _networks(account, network):
         parts.append(f'<p class="form-text" id="mlp-network">{say(said)}</p>')
+    if idle_s:
+        idle = msg(
+            "A server that nobody uses for {time} is stopped. An open page, a kernel at work and a program in a terminal count as use.",
+            time=Span(idle_s),
+        )
+        parts.append(f'<p class="form-text" id="mlp-idle">{say(idle)}</p>')
+    parts.append(_check("without_settings", say(msg("Start without my settings")), say(_WITHOUT)))
     parts.append("</fieldset>")
     return "".join(parts)
 
@@ -165,11 +174,12 @@ def environment_in(stored: Mapping[str, Any]) -> str:
 def repeated(
     stored: Mapping[str, Any], default_tenant: str, environments: Mapping[str, Sequence[ServerEnvironment]]
 ) -> dict[str, Any]:
-    """Return the options of the last start as a start that gives none repeats them: without an environment that is gone."""
+    """Return the options of the last start as a start that gives none repeats them: without an environment that is gone, with settings."""
     name, tenant = environment_in(stored), stored.get("tenant", default_tenant)
     there = environments.get(tenant, ()) if isinstance(tenant, str) else ()
     gone = bool(name) and all(each.name != name for each in there)
-    return {key: value for key, value in stored.items() if not (gone and key == "environment")}
+    once = {"without_settings"}  # to mend what is wrong
+    return {k: v for k, v in stored.items() if not (gone and k == "environment") and k not in once}
 
 
 def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], str]) -> Iterator[str]:
@@ -262,6 +272,20 @@ def _or(value: Any, default: float, most: float) -> float:
     return value if is_number and 0 <= value <= most else default
 
 
+_WITHOUT = msg(
+    "For a server that does not start, or kernels that die: it leaves out what you have set and installed for Jupyter, IPython and Python "
+    "in your home."
+)
+
+
+def _check(name: str, label: str, text: str) -> str:
+    return (
+        f'<div class="mb-3 form-check"><input class="form-check-input" id="mlp-{name}" name="{name}" type="checkbox" value="yes" '
+        f'aria-describedby="mlp-{name}-help"><label class="form-check-label" for="mlp-{name}">{label}</label>'
+        f'<div class="form-text" id="mlp-{name}-help">{text}</div></div>'
+    )
+
+
 def _number(name: str, label: str, *, value: str, low: str, step: str, text: str) -> str:
     return (
         f'<div class="mb-3"><label class="form-label" for="mlp-{name}">{label}</label>'
@@ -282,7 +306,10 @@ def from_form(data: Mapping[str, Sequence[Any]], *, gpus: bool = False) -> dict[
         text = str(values[0]).strip() if values else ""
         if not text:
             continue
-        found[name] = text if name in {"tenant", "gpu_kind", "environment"} else _parse(name, text)
+        if name == "without_settings":
+            found[name] = True  # a box that is not ticked is not sent
+        else:
+            found[name] = text if name in {"tenant", "gpu_kind", "environment"} else _parse(name, text)
     return found
 
 
@@ -353,7 +380,12 @@ def choose(
             msg("gpu_kind is {given}; it must be the name of a kind of GPU", given=repr(str(kind)[:40]))
         )
     environment = _environment(options.get("environment"), tenant, environments.get(tenant, ()))
-    return Choice(tenant, float(cpu), ram, gpu, kind if gpu else "", environment)
+    without = options.get("without_settings", False)
+    if not isinstance(without, bool):
+        raise OptionsError(
+            msg("without_settings is {given}; it must be true or false", given=repr(str(without)[:40]))
+        )
+    return Choice(tenant, float(cpu), ram, gpu, kind if gpu else "", environment, without)
 
 
 def _environment(given: Any, tenant: str, there: Sequence[ServerEnvironment]) -> ServerEnvironment | None:

@@ -150,7 +150,7 @@ def _container(
     }
     if gpus is not None:
         resources["limits"][gpus.device] = str(gpus.count)  # what is asked for is the same, by itself
-    argv = ["python", "-P", "-c", _LAUNCHER, f"--ServerApp.port={NOTEBOOK_PORT}", *pod.args]
+    argv = ["python", "-P", "-s", "-c", _LAUNCHER, f"--ServerApp.port={NOTEBOOK_PORT}", *pod.args]
     return {
         **configured,
         "image": grant.image or installation.image,

@@ -53,6 +53,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     network = Unicode(
         "outbound", help="Network of servers whose tenant says nothing: none or outbound.", config=True
     )
+    idle_s = Integer(0, help="Seconds after which an idle server is stopped; 0: never.", config=True)
     language_of = Callable(
         default_value=lambda _handler: DEFAULT,
         help="Function of a page's handler that returns the language of who asked for it; servers speak it too.",
@@ -140,6 +141,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             network=self.network,
             ended=self.how_it_ended,
             gpus=self.gives_gpus,
+            idle_s=self.idle_s,
         )
 
     def options_from_form(self, form_data: dict[str, list[Any]]) -> dict[str, Any]:
@@ -208,7 +210,8 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         if found == self.user_options:
             return
         gone = options.environment_in(self.user_options)
-        self.log.info("%s starts with the platform's environment: %s is gone", self._log_name, gone)
+        if gone != options.environment_in(found):
+            self.log.info("%s starts with the platform's environment: %s is gone", self._log_name, gone)
         self.user_options = found
         if self.orm_spawner is not None:
             self.orm_spawner.user_options = found
@@ -246,6 +249,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             environment="" if chosen is None else chosen.name,
             image="" if chosen is None else chosen.image or "",
             kernel="" if chosen is None else chosen.kernel or "",
+            without_settings=choice.without_settings,
         )
         self.cpu_limit, self.mem_limit = choice.cpu, choice.ram * 2**20
 
@@ -282,12 +286,17 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
     def get_env(self) -> dict[str, str]:
         """Add what programs of the server find of the platform."""
         env: dict[str, str] = super().get_env()
-        return env | {
-            "MLP_TENANT": self.grant.tenant,
-            "MLP_USER": self.user.name,
-            "MLP_TOKEN": self.api_token,
-            "MLP_LANGUAGE": self._reader.language,
-        }
+        without = {"MLP_WITHOUT_SETTINGS": "chosen"} if self.grant.without_settings else {}
+        return (
+            env
+            | without
+            | {
+                "MLP_TENANT": self.grant.tenant,
+                "MLP_USER": self.user.name,
+                "MLP_TOKEN": self.api_token,
+                "MLP_LANGUAGE": self._reader.language,
+            }
+        )
 
     async def poll(self) -> int | None:
         """Return None while the server runs, else its exit status; then it holds nothing any more."""

@@ -48,8 +48,9 @@ def spec(
     # links, not binds: a newer version puts other directories in the place of these while the server runs, and a bind
     # would stay with what was removed
     links = tuple(Link(f"/etc/{name}", str(HERE / "etc" / name)) for name in ("ipython", "jupyter"))
-    # -P: the launcher's own directory must not be searched for modules
-    launcher = (who.python, "-P", str(HERE / "launcher.py"))
+    # -P: the launcher's own directory must not be searched for modules; -s: nor what its user installed, which may end it.
+    # Kernels and terminals have that
+    launcher = (who.python, "-P", "-s", str(HERE / "launcher.py"))
     own = [f"--MappingKernelManager.default_kernel_name={grant.kernel}"] if grant.kernel else []
     sessions = f"--HubAuth.cache_max_age={SESSIONS_BELIEVED_S}"
     argv = (*launcher, "--ServerApp.sock=/handed-in", sessions, *own, *args)

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from browser import ask_server, bring_into_view, log_in, new_context, open_lab, run_cell, save_notebook, shot
 from live_hub import LiveHub
 from mlp.display import JOB_VIEW
+from notebook_files import notebook
 from waiting import wait_for
 
 PROGRAM = """import pathlib, time, mlp
@@ -43,20 +44,8 @@ def home(hub: LiveHub) -> Path:
 
 def write_notebook(hub: LiveHub, name: str, *sources: str) -> Path:
     """Put a notebook of these cells into the home."""
-    cells = [
-        {
-            "cell_type": "code",
-            "id": f"c{n}",
-            "metadata": {},
-            "outputs": [],
-            "execution_count": None,
-            "source": s,
-        }
-        for n, s in enumerate(sources)
-    ]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     path = home(hub) / f"{name}.ipynb"
-    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": kernel, "cells": cells}))
+    path.write_text(notebook(*sources))
     owner = home(hub).stat()
     os.chown(path, owner.st_uid, owner.st_gid)
     return path

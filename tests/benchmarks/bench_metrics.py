@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from playwright.sync_api import Page
 
 from bench_common import POINTS, Context, Figure, post_points, quantile
+from notebook_files import notebook
 
 NAME = "metrics"
 ABOUT = (
@@ -80,18 +80,9 @@ def _in_cell(context: Context, page: Page) -> list[float]:
     open_lab(page, hub, "bench")
     home = hub.home / "homes" / "bench"
     source = f"%%mlp submit --name cell --cpu 1{REPORTER}"
-    cell = {
-        "cell_type": "code",
-        "id": "a",
-        "metadata": {},
-        "source": source,
-        "execution_count": None,
-        "outputs": [],
-    }
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    notebook = home / "live.ipynb"
-    notebook.write_text(json.dumps({"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
-    os.chown(notebook, home.stat().st_uid, home.stat().st_gid)
+    path = home / "live.ipynb"
+    path.write_text(notebook(source))
+    os.chown(path, home.stat().st_uid, home.stat().st_gid)
     open_lab(page, hub, "bench", "live.ipynb")
     wait_idle(page)
     run_cell(page, "%%mlp submit")

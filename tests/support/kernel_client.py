@@ -14,9 +14,12 @@ from waiting import PATIENCE_S
 
 
 class Kernel:
-    """A kernel of a running notebook server, of its own kind where none is named; `url` is the origin of its user's servers."""
+    """A kernel of a running notebook server, of its own kind where none is named; `url` is the origin of its user's servers.
 
-    def __init__(self, url: str, user: str, token: str, name: str = "") -> None:
+    With a `session`, as each page has one, it is given what was kept for that while it was away.
+    """
+
+    def __init__(self, url: str, user: str, token: str, name: str = "", session: str = "") -> None:
         self.port = httpx.URL(url).port
         self.base = f"{url}/user/{user}"
         self.headers = {"Authorization": f"token {token}"}
@@ -26,13 +29,15 @@ class Kernel:
             )
         assert answer.status_code == 201, f"{answer.status_code} {answer.text}"
         self.id = answer.json()["id"]
+        self.session = session
         self.ws: Any = None
         self.last = ""
         self.open()
 
     def open(self) -> None:
         """Connect anew."""
-        url = f"{self.base}/api/kernels/{self.id}/channels".replace("http", "ws", 1)
+        page = f"?session_id={self.session}" if self.session else ""
+        url = f"{self.base}/api/kernels/{self.id}/channels{page}".replace("http", "ws", 1)
         self.ws = connect(
             url,
             legacy=True,
@@ -73,7 +78,10 @@ class Kernel:
 
     def run(self, code: str, timeout: float = PATIENCE_S) -> str:
         """Return what the code printed and its value; an exception's traceback, if it raised one."""
-        asked = self.send(code)
+        return self.rest(self.send(code), timeout)
+
+    def rest(self, asked: str, timeout: float = PATIENCE_S) -> str:
+        """Return the same of a request that was sent, as far as it is still to come."""
         parts: list[str] = []
         idle = replied = False
         while not (idle and replied):

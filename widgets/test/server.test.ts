@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hubPages, serverApi, serverXsrf } from "../src/core/server";
+import { hubPages, serverApi, serverXsrf, withoutSettings } from "../src/core/server";
 
 const page = (config: string | null, cookie = ""): Document =>
   ({ cookie, getElementById: (id: string) => (config !== null && id === "jupyter-config-data" ? { textContent: config } : null) }) as unknown as Document;
@@ -24,4 +24,9 @@ test("the hub's pages are where the page says that its hub is, and nowhere witho
   assert.equal(hubPages(page('{"hubPrefix": "/hub/", "hubHost": ""}')), "/services/mlp/");
   assert.equal(hubPages(page('{"hubPrefix": "/base/hub/", "hubHost": "https://hub.example"}')), "https://hub.example/base/services/mlp/");
   assert.equal(hubPages(page('{"baseUrl": "/"}')), "");
+});
+
+test("a server that runs without its user's settings says why in its page", () => {
+  assert.equal(withoutSettings(page('{"mlpWithoutSettings": "Bad config."}')), "Bad config.");
+  assert.equal(withoutSettings(page('{"baseUrl": "/"}')), "");
 });

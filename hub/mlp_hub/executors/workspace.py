@@ -116,10 +116,14 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Size of a directory on disk, in bytes. `unseen`: why there is more below than can be looked at; mostly None."""
+    """Size of a directory on disk, in bytes. `unseen`: why there is more below than can be looked at; mostly None.
+
+    `small` is the number of names that count more than they take, as those of empty files.
+    """
 
     used: int
     unseen: Message | None = None
+    small: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +270,10 @@ class Workspace(Protocol):
 
         Refuses with the reason; `OSError` where it may go better if it is asked for again, which goes on from there.
         """
+        ...
+
+    async def place(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
+        """Make the directory of something that is stored where it is missing: its owner's, a system uid; None: the platform's own."""
         ...
 
     async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:

@@ -245,6 +245,7 @@ def _servers(c: Any, settings: Settings) -> None:
     spawner.default_cpu = settings.notebook_cpu
     spawner.default_ram = settings.notebook_ram
     spawner.network = settings.notebook_network
+    spawner.idle_s = settings.cull_idle_s
     spawner.server_token_scopes = list(SERVER_SCOPES)
     spawner.language_of = language
     # a server on another host name hears nothing of a logout: it asks the hub again after this, in place of 5 minutes

@@ -74,12 +74,14 @@ def open_arriving(shelf: Folder, name: str) -> Folder:
         return all_.inside(name, make=0o700)
 
 
-def ensure_stored(root: Path, kind: str, user: str, name: str) -> None:
+def ensure_stored(root: Path, kind: str, user: str, name: str, uid: int | None = None) -> None:
     """Make the directory of something that is stored where it is missing, and let who was given a mount of it in.
 
-    Raises OSError where something else has its place.
+    Where the hub is root, it becomes that of its owner `uid`; None leaves that as it is. Raises OSError where something else has its place.
     """
-    with open_shelf(root, kind, user, None) as shelf, shelf.inside(name, make=0o755) as stored:
+    with open_shelf(root, kind, user, uid) as shelf, shelf.inside(name, make=0o755) as stored:
+        if uid is not None and os.geteuid() == 0:
+            stored.give(uid, uid)
         os.fchmod(stored.fd, 0o755)
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0044"
+REVISION = "0041"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {

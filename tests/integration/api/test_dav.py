@@ -73,6 +73,20 @@ def sha(body: bytes) -> str:
     return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
+def test_a_new_dataset_has_its_directory_before_anything_is_sent_to_it(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    before = on_disk(rig, data).stat()
+    assert dav.ask("PUT", f"{data}/one", b"1").status == 201
+    after = on_disk(rig, data).stat()
+    assert (before.st_ino, before.st_uid, before.st_gid, before.st_mode) == (
+        after.st_ino,
+        after.st_uid,
+        after.st_gid,
+        after.st_mode,
+    )
+
+
 def test_files_come_and_go_and_are_charged_exactly(rig: ApiRig, dav: DavRig, data: str, team: str) -> None:
     body = os.urandom(3 * MIB)
     assert dav.ask("PUT", f"{data}/one", body, headers={"Repr-Digest": sha(body)}).status == 201

@@ -123,7 +123,7 @@ def test_a_part_of_what_was_written_again_is_all_of_it(rig: ApiRig) -> None:
     "path",
     [
         "..", "../../bob/secret", "ckpt/../../digits", "/etc/passwd", "//etc/passwd", "/workspace/../x", "ckpt//best.pt",
-        "./ckpt", "ckpt/best.pt\0", "\0", "a/" * 101 + "b", "x" * 256, "\u4e2d" * 86,
+        "ckpt/./best.pt", "ckpt/best.pt\0", "\0", "a/" * 101 + "b", "x" * 256, "\u4e2d" * 86,
     ],
 )  # fmt: skip
 def test_what_is_no_path_below_the_job_is_refused_by_name(rig: ApiRig, path: str) -> None:
@@ -205,7 +205,11 @@ def test_files_are_listed_and_fetched_by_the_command(
     assert (tmp_path / "ckpt/best.pt").read_bytes() == WEIGHTS
     assert (tmp_path / "ckpt/step/weights").read_bytes() == WEIGHTS
     assert not (tmp_path / "ckpt/latest").exists()
-    assert main(["get", "digits@1", "ckpt/best.pt", "mine.pt"]) == 0
+    assert main(["files", "digits", "./ckpt/"]) == 0
+    for number, all_of_it in enumerate((".", "./", "/workspace")):
+        assert main(["get", "digits", all_of_it, f"all-{number}"]) == 0
+        assert (tmp_path / f"all-{number}/ckpt/step/weights").read_bytes() == WEIGHTS
+    assert main(["get", "digits@1", "./ckpt/best.pt", "mine.pt"]) == 0
     assert (tmp_path / "mine.pt").read_bytes() == WEIGHTS
     assert main(["get", "digits", "ckpt/nothing"]) == 3
     assert "there is no file ckpt/nothing here" in capsys.readouterr().err

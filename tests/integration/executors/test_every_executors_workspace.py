@@ -8,8 +8,9 @@ import pytest
 
 from contract import Contract
 from mlp_hub.beneath import PathKind
+from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.base import AttemptPhase, Executor
-from mlp_hub.executors.workspace import FoundEntry
+from mlp_hub.executors.workspace import FoundEntry, StoredPlace
 
 
 class TestWorkspace(Contract):
@@ -52,6 +53,18 @@ class TestWorkspace(Contract):
                 await workspace.erase(spec.of, 0, lambda: None)
             assert await workspace.newest_checkpoint(spec.of) is None
             assert [batch async for batch in workspace.spooled(spec.of, {})] == []
+
+        self.execute(test)
+
+    def test_what_is_stored_has_its_directory_once_it_is_placed(self) -> None:
+        async def test(executor: Executor) -> None:
+            workspace, place = executor.workspace, StoredPlace("dataset", "ann", "pets", "default")
+            for _ in range(2):
+                await workspace.place(place, None, epoch=0)
+                assert (await workspace.files(place, "", "", 10)).entries == []
+            await workspace.erase_stored(place, 0, lambda: None)
+            with pytest.raises(Refused):
+                await workspace.files(place, "", "", 10)
 
         self.execute(test)
 

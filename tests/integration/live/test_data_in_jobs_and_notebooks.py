@@ -117,6 +117,8 @@ def test_the_owners_notebook_writes_to_datasets_also_to_those_made_later(lab: Li
     kernel = start_notebook(lab, "ann")
     try:
         assert kernel.run("open('/mlp/datasets/ann/pets/cats').read()") == "'miaow'"
+        lab.ok("POST", "/users/ann/datasets", "ann", {"name": "empty", "size": 1, "tenant": "lab"})
+        assert kernel.run("import os; os.listdir('/mlp/datasets/ann/empty')") == "[]"
         upload(lab, "ann", "later", "lab", cats=b"purr")
         assert (
             kernel.run("import os, mlp; open(os.path.expanduser('~/datasets/later/cats')).read()") == "'purr'"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from notebook_files import notebook
+from notebook_files import PICTURE, everything, notebook, written
 from waiting import PATIENCE_S, wait_for
 
 
@@ -92,6 +92,20 @@ def test_cells_run_with_parameters_and_their_curves_and_the_copy_has_all(run: Ca
     assert {"loss": 0.25} in ran.points
     assert [p["progress"] for p in ran.points if "progress" in p] == [0, 25.0, 50.0, 75.0, 100.0]
     assert [cell["execution_count"] for cell in ran.copy] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("minor", [0, 4, 5])
+def test_a_file_with_texts_outputs_and_pictures_runs_and_its_copy_has_them(
+    run: Callable[..., Ran], minor: int
+) -> None:
+    ran = run(written(everything("a = 1\nb = 2\nprint('sum', a + b)", "a", minor=minor)))
+    assert ran.status == 0, ran.err
+    assert "sum 3" in ran.out
+    words, first, _, raw = ran.copy
+    assert [o["output_type"] for o in first["outputs"]] == ["stream"]
+    assert "".join(raw["source"]) == "raw\ntext"
+    if minor:
+        assert "".join(words["attachments"]["a.png"]["image/png"]) == PICTURE
 
 
 def test_a_cell_that_fails_ends_it_with_its_number_and_the_copy_has_the_traceback(

@@ -122,3 +122,11 @@ def test_a_refusal_is_told(shaky: Shaky, tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(Refused, match="there is no job digits"):
         fetch(client(shaky), "/users/ann/jobs/digits", "ckpt", tmp_path, "digits")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["", ".", "./", ".//"])
+def test_a_dot_is_all_of_it(shaky: Shaky, tmp_path: Path, path: str) -> None:
+    shaky.turns = [(NEW, 10**6)]
+    found = fetch(client(shaky), "/users/ann/jobs/run", path, tmp_path / "got", "run")
+    assert [file["path"] for file in found.files] == ["a"]
+    assert (tmp_path / "got" / "a").read_bytes() == NEW

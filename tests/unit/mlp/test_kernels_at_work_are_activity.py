@@ -1,12 +1,19 @@
-"""A notebook server is used while a kernel of it is at work, as what culls idle servers is told."""
+"""A notebook server is used while a kernel or a terminal of it is at work, as what culls idle servers is told."""
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ptyprocess import PtyProcess
 
 from mlp import kernelactivity
+from waiting import wait_for
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,3 +43,36 @@ def test_a_kernel_that_works_without_a_word_keeps_its_server_and_an_idle_one_doe
     before = datetime.now(UTC)
     kernelactivity.look(server)
     assert ServerWebApplication.last_activity(server.web_app) >= before
+
+
+@pytest.fixture
+def shell() -> Iterator[PtyProcess]:
+    started = PtyProcess.spawn(["/bin/bash", "--norc", "-i"])
+    yield started
+    started.close(force=True)
+
+
+def looked_at(*terminals: PtyProcess) -> bool:
+    """Whether a server with these terminals, and no kernel, counts as used."""
+    settings: dict[str, Any] = {
+        "terminal_manager": SimpleNamespace(
+            terminals={str(n): SimpleNamespace(ptyproc=each) for n, each in enumerate(terminals)}
+        )
+    }
+    kernels = SimpleNamespace(list_kernels=list)
+    kernelactivity.look(SimpleNamespace(kernel_manager=kernels, web_app=SimpleNamespace(settings=settings)))
+    return kernelactivity.SETTING in settings
+
+
+def test_a_program_in_a_terminal_keeps_its_server_and_a_shell_that_waits_for_its_user_does_not(
+    shell: PtyProcess,
+) -> None:
+    wait_for(lambda: os.tcgetpgrp(shell.fd) == shell.pid, message="for the shell")
+    assert not looked_at(shell)
+    shell.write(b"sleep 1000\n")
+    wait_for(lambda: looked_at(shell), message="for its program to count")
+    shell.write(b"\x03")
+    wait_for(lambda: not looked_at(shell), message="for the end of its program")
+    shell.close(force=True)
+    assert not looked_at(shell)
+    assert not looked_at()

@@ -11,7 +11,7 @@ import pytest
 from mlp import notebook_run, notebooks, program
 from mlp.errors import UsageError
 from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
-from notebook_files import document, notebook
+from notebook_files import document, everything, notebook, old, written
 
 
 def build(
@@ -35,15 +35,27 @@ def test_from_another_machine_it_travels_without_its_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "it's.ipynb"
-    shown = document('print(\'ä """ \\n\')')
-    shown["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 2_000_000}]
-    path.write_text(json.dumps(shown))
+    text = 'print(\'ä """ \\n\')\nprint(2)'
+    shown = everything(text)
+    shown.cells[1].outputs[0].text = "x" * 2_000_000
+    path.write_text(written(shown))
     ran: list[tuple[str, str]] = []
     monkeypatch.setattr("mlp.notebook_run.run_text", lambda name, text: ran.append((name, text)))
     with pytest.raises(SystemExit):
         exec(build(path)["code"], {})  # noqa: S102 - as a job would run it
-    ((name, text),) = ran
-    assert (name, json.loads(text)) == ("it's.ipynb", document('print(\'ä """ \\n\')'))
+    ((name, carried),) = ran
+    cells = json.loads(carried)["cells"]
+    assert (name, cells[1]["source"], cells[1]["outputs"]) == ("it's.ipynb", text, [])
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "raw"]
+
+
+@pytest.mark.parametrize("minor", range(6))
+def test_a_file_that_nbformat_wrote_is_read_whatever_its_minor_version(minor: int) -> None:
+    text = written(everything("a = 1\nb = 2\n", ("c = 0\n", "parameters"), minor=minor))
+    assert isinstance(json.loads(text)["cells"][1]["source"], list)
+    found = notebooks.read("work.ipynb", text.encode("utf-8-sig"))
+    assert [cell["source"] for cell in found["cells"]][1:3] == ["a = 1\nb = 2\n", "c = 0\n"]
+    assert notebooks.inject(found, {"c": 1}) == []
 
 
 @pytest.mark.parametrize(
@@ -56,7 +68,7 @@ def test_from_another_machine_it_travels_without_its_outputs(
         ("{}", "lacks nbformat"),
         ('{"nbformat": 4}', "no list of cells"),
         ('{"nbformat": 4, "cells": [1]}', "no list of cells"),
-        ('{"nbformat": 3, "worksheets": []}', "old format 3"),
+        (old("1"), "old format 3"),
         (notebook(), "no cell with code"),
         (notebook("  \n", ("1", "skip-execution")), "no cell with code"),
         (

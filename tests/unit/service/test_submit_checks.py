@@ -19,6 +19,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.service.jobs.validation import check_runtime, checked_spec, fingerprint, still_there
+from notebook_files import notebook
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there
 def test_a_notebook_is_one_process_with_parameters(
     directories: Directories, fields: dict[str, Any], why: str
 ) -> None:
-    (directories.homes / "ann" / "work.ipynb").write_text("{}")
+    (directories.homes / "ann" / "work.ipynb").write_text(notebook("1"))
     with pytest.raises(Refused, match=why):
         check(directories, entry="work.ipynb", **fields)
     assert check(directories, entry="work.ipynb", params={"lr": 1}).entry == "work.ipynb"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from mlp_hub.executors.base import DiskUse
 from mlp_hub.executors.workspace import Home, Place, Size, Sizes, Space
 from mlp_hub.service.config import DAY_S, DiskPolicy, KeepPolicy
 from mlp_hub.service.disk import watch
-from mlp_hub.service.disk.rules import GIB, MIB
+from mlp_hub.service.disk.rules import GIB, MIB, home_is_full
 from mlp_hub.service.disk.watch import Disk
 from mlp_hub.service.lifecycle.retention import Retention
 from mlp_language.message import Message, Quantity, msg
@@ -282,6 +283,14 @@ def test_deleting_old_jobs_ends_when_it_is_told_to_in_the_moment_that_one_ended(
 
 async def _answer(what: Any) -> Any:
     return what
+
+
+def test_a_home_of_names_alone_is_said_to_be_one() -> None:
+    wide = Size(30_040 * 4096, small=30_040)
+    assert "holds 117 MiB (of which 30040 names of small files count 4 KiB each), more" in str(
+        home_is_full("ann", wide, 50 * MIB)
+    )
+    assert "holds 117 MiB, more" in str(home_is_full("ann", replace(wide, small=100), 50 * MIB))
 
 
 def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_with_texts() -> None:

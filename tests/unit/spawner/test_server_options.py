@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_spawner.errors import OptionsError
-from mlp_spawner.options import Choice, Defaults, choose, form, from_form
+from mlp_spawner.options import Choice, Defaults, choose, form, from_form, repeated
 from mlp_spawner.service import Account, Room
 
 DEFAULTS = Defaults(0.2, 1024)
@@ -55,6 +55,20 @@ def test_the_forms_answer_becomes_what_the_api_takes():
     data = {"_xsrf": ["x"], "tenant": ["red"], "cpu": ["0.5"], "ram": [" 2048 "]}
     assert from_form(data) == {"tenant": "red", "cpu": 0.5, "ram": 2048}
     assert from_form({"cpu": [""], "ram": []}) == {}
+
+
+def test_a_start_without_settings_is_for_once():
+    assert from_form({"cpu": ["0.5"], "without_settings": ["yes"]}) == {"cpu": 0.5, "without_settings": True}
+    assert choose({"without_settings": True}, DEFAULTS, ("red",), "red").without_settings
+    with pytest.raises(OptionsError, match="without_settings is 'yes'; it must be true or false"):
+        choose({"without_settings": "yes"}, DEFAULTS, ("red",), "red")
+    assert repeated({"cpu": 2, "without_settings": True}, "red", {}) == {"cpu": 2}
+    assert " checked" not in form(DEFAULTS, account("red"), {"without_settings": True})
+
+
+def test_the_form_says_when_an_idle_server_is_stopped():
+    assert "mlp-idle" not in form(DEFAULTS, account("red"), {})
+    assert "nobody uses for 2 h is stopped. An open page" in form(DEFAULTS, account("red"), {}, idle_s=7200)
 
 
 @pytest.mark.parametrize("data", [{"cpu": ["two"]}, {"ram": ["1.5"]}, {"file_file": [{"body": b""}]}])

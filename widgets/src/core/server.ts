@@ -22,6 +22,12 @@ export function hubPages(page: Document): string {
   return `${typeof hubHost === "string" ? hubHost : ""}${hubPrefix.replace(/hub\/?$/, "")}services/mlp/`;
 }
 
+/** Why it runs without its user's settings, in a sentence; empty where it has them. */
+export function withoutSettings(page: Document): string {
+  const { mlpWithoutSettings } = told(page);
+  return typeof mlpWithoutSettings === "string" ? mlpWithoutSettings : "";
+}
+
 /** Its XSRF token, anew each time: another login in another tab changes it. */
 export function serverXsrf(page: Document): string {
   return /(?:^|;\s*)_xsrf=([^;]*)/.exec(page.cookie)?.[1] ?? "";

@@ -11,7 +11,7 @@ import { Announcer, type Herald } from "../core/announcer";
 import { learn } from "../core/catalogues";
 import { t } from "../core/language";
 import { reference } from "../core/runs";
-import { hubPages } from "../core/server";
+import { hubPages, withoutSettings } from "../core/server";
 import { isNotebook, runnable } from "../core/submitform";
 import { counts, Watch, type Clock, type News } from "../core/watching";
 import type { Job } from "../core/wire";
@@ -129,6 +129,8 @@ function activate(app: Application, parts: Parts, folder: string): void {
   const watch = new Watch(client, clock, lab ? tell : () => undefined);
   // Lab shortens a long text; the side panel has it whole
   const announcer = new Announcer(client, clock, { read: keptIn, write: keepIn }, (news) => notify(news, t("Show in the side panel"), () => app.shell.activateById(PANEL_ID)));
+  const left = withoutSettings(document);
+  if (left) apputils?.Notification.emit(left, "warning", { autoClose: false });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     if (lab || panel.isVisible) void watch.hurry();

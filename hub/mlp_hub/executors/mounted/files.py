@@ -58,9 +58,10 @@ class MountedFile:
 def parts_of(path: str) -> list[str]:
     """Split a path below a directory into its names; refuses what leads, or might lead, anywhere else."""
     below = path.removeprefix(WORKSPACE).lstrip("/") if f"{path}/".startswith(f"{WORKSPACE}/") else path
+    below = below.removesuffix("/").removeprefix("./")
     if not below or below == ".":
         return []
-    parts = below.removesuffix("/").split("/")
+    parts = below.split("/")
     if len(parts) > DEEPEST:
         raise _invalid(path, msg("at most {n} names behind each other", n=DEEPEST))
     for part in parts:

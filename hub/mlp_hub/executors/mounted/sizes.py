@@ -34,7 +34,7 @@ def measure(top: Path) -> Steps[Size]:
 
     Between two directories none is held open, so that any number of these may be under way.
     """
-    used = 0
+    used = small = 0
     unseen: Message | None = None
     way: list[str] = []  # names from the top to where we are
     left: list[list[str]] = []  # of each directory on it: those in it that are still to be looked into
@@ -43,7 +43,8 @@ def measure(top: Path) -> Steps[Size]:
         below: list[str] = []
         with contextlib.suppress(OSError), _at(top, way) as folder:  # else it is gone
             for n, (size, name) in enumerate(_entries(folder)):
-                used += size
+                used += max(size, ENTRY)
+                small += size < ENTRY
                 if name and len(below) < room:
                     below.append(name)
                 elif name:
@@ -57,7 +58,7 @@ def measure(top: Path) -> Steps[Size]:
         while left and not left[-1]:
             left.pop()
         if not left:
-            return Size(used, unseen)
+            return Size(used, unseen, small)
         way[len(left) - 1 :] = [left[-1].pop()]
         yield used
 
@@ -130,9 +131,9 @@ def _entries(folder: Folder) -> Iterator[tuple[int, str]]:
             try:
                 found = entry.stat(follow_symlinks=False)
                 if entry.is_dir(follow_symlinks=False):
-                    yield max(found.st_blocks * 512, ENTRY), entry.name
+                    yield found.st_blocks * 512, entry.name
                 else:
-                    yield max(found.st_blocks * 512 // max(found.st_nlink, 1), ENTRY), ""
+                    yield found.st_blocks * 512 // max(found.st_nlink, 1), ""
             except OSError:
                 continue  # it is gone
 

@@ -42,6 +42,7 @@ from mlp_hub.executors.workspace import (
     StoredPlace,
 )
 from mlp_hub.pools import FairPool
+from mlp_hub.sandbox import ensure_stored
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -187,6 +188,16 @@ class MountedWorkspace:
                 return fetching.fetch(root, source, to, owner, steps)
 
         return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
+
+    async def place(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
+        """Make the directory of something that is stored."""
+
+        def make() -> None:
+            roots = self.directories.roots
+            with self._fence.acting(epoch), roots.using(of.tenant, write=True) as root:
+                ensure_stored(root, *self.directories.below(of), owner)
+
+        await asyncio.to_thread(make)
 
     async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
         """Remove what was fetched of a source."""

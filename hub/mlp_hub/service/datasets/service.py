@@ -91,7 +91,9 @@ class DatasetService:
 
         made = await told(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
-        if source is not None:
+        if source is None:
+            await self._worker.place(uid)
+        else:
             self._worker.look_at(uid)
         return to_wire(made)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.storage import StoredItem
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
@@ -69,6 +70,7 @@ class DatasetWorker(StoredWorker):
         super().__init__(means)
         self._clock = clock
         self._times: dict[str, DatasetTimes] = {}
+        self._new: dict[str, asyncio.Future[None]] = {}  # whose directory is to be made
         self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
         self.stages = DataStages(self._db, self._acts, self._copies, self._queue)
 
@@ -86,6 +88,12 @@ class DatasetWorker(StoredWorker):
     def look_at(self, uid: str) -> None:
         """Have a dataset looked at soon."""
         self._queue.add((self.kind, uid))
+
+    async def place(self, uid: str) -> None:
+        """Have the directory of a new dataset made. Return when it is there; soon, where that takes long: WebDAV makes it too."""
+        done = self._new[uid] = asyncio.get_running_loop().create_future()
+        self.look_at(uid)
+        await asyncio.wait([done], timeout=QUICK_S)
 
     def stop_copying(self, uid: str) -> None:
         """Have a dataset that is not to be copied any further looked at: what came of it stays."""
@@ -200,11 +208,13 @@ class DatasetWorker(StoredWorker):
     async def _work(self, uid: str) -> bool:
         found = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
         if found is None:
+            self._new.pop(uid, None)
             return False
         try:
             if found.phase is P.DELETING:
                 await self._erase(found.item, lambda tx, uid: tx.datasets.remove(uid))
                 return False
+            await self._place(found)
             if found.is_copied:
                 await self._copies.run(found)
                 return True
@@ -215,6 +225,19 @@ class DatasetWorker(StoredWorker):
         except Unfinished:
             return True
         return await self._look(found)
+
+    async def _place(self, found: Dataset) -> None:
+        """Make the directory of a dataset that is new."""
+        done = self._new.pop(found.item.uid, None)
+        if done is None:
+            return
+        try:
+            owner = await self._db.read(lambda tx: self._copies.owner_of(tx, found))
+            with contextlib.suppress(OSError, OutOfReach):  # who uploads to it meets that too, and is told
+                await self._acts.place(place_of(found.item), owner)
+        finally:
+            if not done.done():
+                done.set_result(None)
 
     async def _look(self, found: Dataset) -> bool:
         """Measure a dataset, if there is a reason; return whether to do so again at once."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlp_hub.executors.base import DiskUse
 from mlp_hub.executors.workspace import Home, Place, Size, Sizes
@@ -97,7 +97,7 @@ class DiskMeter:
             used = size.used + known.extra
             if not one.history and known.news is not None:
                 one.note(now - LEAST_S, Size(max(used - known.news, 0)))
-            one.note(now, Size(used, size.unseen))
+            one.note(now, replace(size, used=used))
         return sizes.done.keys()
 
 

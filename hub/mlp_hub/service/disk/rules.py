@@ -10,7 +10,7 @@ from mlp_hub.domain.facts import Fact
 from mlp_hub.executors.workspace import Size, Space
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_hub.service.config import DiskPolicy
-from mlp_language.message import Message, Quantity, Span, msg
+from mlp_language.message import Message, Quantity, Span, msg, msgs
 
 MIB = 2**20
 """Given: bytes of a MiB."""
@@ -31,6 +31,10 @@ LITTLE = 100
 """Safety: divisor of the floor; stopping a writer that wrote less than that is not worth it."""
 SHRINKS = 0.9
 """Safety: part of what was free; when less is left after one writer was stopped, another one is."""
+NAME_BYTES = 4096
+"""Given: bytes that a name counts at least, as whoever measures homes and jobs' directories has it."""
+MUCH_OF_NAMES = 10
+"""Tuning: part of a size from which on names of small files are mentioned: else people look for large ones."""
 WINDOW_S = 60.0
 """Tuning: seconds over which growth is measured: steadier when longer, sooner when shorter."""
 
@@ -124,7 +128,7 @@ def no_room(what: Message, space: Space, floor: int, *, servers: bool = True) ->
     return Verdict(Reason.DISK_FULL, headline, facts)
 
 
-def home_is_full(user: str, used: int, bound: int) -> Refused:
+def home_is_full(user: str, size: Size, bound: int) -> Refused:
     """Refuse a job whose user's home is over its bound."""
     return Refused(
         Reason.DISK_FULL,
@@ -132,7 +136,7 @@ def home_is_full(user: str, used: int, bound: int) -> Refused:
             "the home of {user} holds {used}, more than the {bound} that a home may hold: "
             "delete files in it, or ask the administrator for more; it is measured again in a minute at the latest",
             user=user,
-            used=_mib(used),
+            used=_what_it_holds(size),
             bound=_mib(bound),
         ),
     )
@@ -159,7 +163,7 @@ def job_over_its_bound(size: Size, most: int) -> Message | None:
         return None
     return msg(
         "it holds {used} on the disk, and a job may hold {bound}; write less, or ask the administrator for more",
-        used=_mib(size.used),
+        used=_what_it_holds(size),
         bound=_mib(most),
     )
 
@@ -177,7 +181,7 @@ def home_over_its_bound(user: str, size: Size, most: int) -> Message:
         "the home of {user} holds {used}, and a home may hold {bound}; "
         "delete files in it, or ask the administrator for more",
         user=user,
-        used=_mib(size.used),
+        used=_what_it_holds(size),
         bound=_mib(most),
     )
 
@@ -192,6 +196,19 @@ def home_cannot_be_measured(user: str, unseen: Message) -> Refused:
             user=user,
             unseen=unseen,
         ),
+    )
+
+
+def _what_it_holds(size: Size) -> Quantity | Message:
+    """Return the size, and where much of it is for names alone, as of empty files, how many those are."""
+    if size.small * NAME_BYTES * MUCH_OF_NAMES < size.used:
+        return _mib(size.used)
+    return msgs(
+        "{all} (of which {n} name of a small file counts {each})",
+        "{all} (of which {n} names of small files count {each} each)",
+        n=size.small,
+        all=_mib(size.used),
+        each=Quantity(NAME_BYTES // 1024, "KiB"),
     )
 
 

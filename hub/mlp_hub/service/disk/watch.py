@@ -160,9 +160,9 @@ class Disk:
                 async with asyncio.timeout(ASKED_S):
                     while not meter.knows(key):
                         await self._looked.wait()
-        used = meter.least(key)
-        if used > bound:
-            raise rules.home_is_full(user, used, bound)
+        size = meter.known[key].size if meter.knows(key) else Size(meter.least(key))
+        if size.used > bound:
+            raise rules.home_is_full(user, size, bound)
         if meter.knows(key) and (unseen := meter.known[key].size.unseen):
             raise rules.home_cannot_be_measured(user, unseen)
 

@@ -109,6 +109,11 @@ class Acts:
             source, to, owner, epoch=epoch, steps=_HeldSteps(steps, self._lease.going_on(epoch))
         )
 
+    async def place(self, of: StoredPlace, owner: int | None) -> None:
+        """Make the directory of something that is stored."""
+        await self._lease.ensure_held()
+        await self._executor.workspace.place(of, owner, epoch=self._lease.epoch)
+
     async def evict(self, of: StoredPlace, owner: int | None) -> None:
         """Remove what was fetched of a source."""
         await self._lease.ensure_held()

@@ -8,12 +8,12 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0044"
+revision = "0041"
 down_revision = "0040"
 
 
 def upgrade() -> None:
-    """Go from 0040 to 0044."""
+    """Go from 0040 to 0041."""
     op.create_table(
         "metric_total",
         sa.Column("job", sa.String(26), nullable=False),
@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Go back from 0044 to 0040; points stored since are of a form that older versions do not read, and go."""
+    """Go back from 0041 to 0040; points stored since are of a form that older versions do not read, and go."""
     newer = "substr(payload, 1, 1) = :form"
     op.execute(
         sa.text(f"DELETE FROM job_metrics WHERE {newer}").bindparams(  # noqa: S608 - a text of this file

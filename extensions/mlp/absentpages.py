@@ -1,0 +1,161 @@
+"""Bounds what a server keeps of a kernel's output for a page that is away: Jupyter Server keeps it in a list without end.
+
+The newest output is kept. What had to go is reported in its cell when the page comes back.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from heapq import merge
+from typing import Any
+
+from mlp.language import say
+
+MOST_BYTES = 4 << 20
+"""Safety: bytes of memory for each kernel whose page is away; a kernel by itself takes ten times as much."""
+MOST_PIECE = 1 << 16
+"""Tuning: bytes of text that are joined into one message, which is what is dropped at once; larger means fewer messages for the page."""
+MESSAGE_BYTES = 1_000
+"""Given: bytes that Python needs for a message of some parts besides what is in them, rounded up."""
+MOST_CELLS = 200
+"""Safety: cells of which it is noted by itself how much was dropped; what further ones lose is reported in the last of these."""
+_OUTPUT = frozenset(
+    ["stream", "display_data", "update_display_data", "execute_result", "clear_output", "comm_msg"]
+)
+"""Given: messages that a kernel may send without end. Without any other one a page would take a cell for running for ever."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A message that is kept, or texts of a stream that become one; `number` is its place among all."""
+
+    number: int
+    channel: str
+    parts: list[Any]
+    size: int
+    parent: dict[str, Any]
+    stream: str = ""
+    texts: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Lost:
+    parent: dict[str, Any]
+    size: int = 0
+
+
+class Buffer:
+    """Messages of one kernel for a page that is away, as Jupyter's manager of kernels fills and replays them."""
+
+    def __init__(self, session: Any, most: int = MOST_BYTES) -> None:
+        """Make it empty; `session` is the kernel's, `most` in bytes."""
+        self._session = session
+        self._most = most
+        self._size = 0
+        self._number = 0
+        self._output: deque[_Kept] = deque()
+        self._other: deque[_Kept] = deque()
+        self._lost: dict[str, _Lost] = {}
+        self._parent: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._output) + len(self._other) + len(self._lost)
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that are taken, about."""
+        return self._size
+
+    def append(self, message: tuple[str, list[Any]]) -> None:
+        """Keep a message of a channel; drop the oldest output where that is too much."""
+        channel, parts = message
+        kind, parent, content = self._look(channel, parts)
+        if parent.get("msg_id") == self._parent.get("msg_id"):
+            parent = self._parent  # one object for all messages of a cell
+        self._parent = parent
+        if kind == "stream" and isinstance(content.get("text"), str):
+            self._add_text(channel, parent, str(content.get("name")), content["text"])
+        else:
+            size = sum(map(len, parts)) + MESSAGE_BYTES
+            self._add(_Kept(self._number, channel, parts, size, parent), output=kind in _OUTPUT)
+        while self._size > self._most:
+            self._drop(self._output or self._other)
+
+    def _look(self, channel: str, parts: list[Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        """Return what a message is, the request that it belongs to, and its content if that is text."""
+        if channel != "iopub":
+            return "", {}, {}
+        try:
+            _, (_, header, parent, _, content, *_) = self._session.feed_identities(parts)
+            kind = self._session.unpack(header)["msg_type"]
+            is_text = kind == "stream"
+            return kind, self._session.unpack(parent), self._session.unpack(content) if is_text else {}
+        except (ValueError, KeyError, TypeError):
+            return "", {}, {}  # Jupyter's own handling of it will say what is wrong
+
+    def _add_text(self, channel: str, parent: dict[str, Any], stream: str, text: str) -> None:
+        size = sys.getsizeof(text)
+        last = self._output[-1] if self._output else None
+        if (
+            last is None
+            or not last.texts
+            or (last.number, last.stream) != (self._number - 1, stream)
+            or last.parent.get("msg_id") != parent.get("msg_id")
+            or last.size + size > MOST_PIECE
+        ):
+            self._add(_Kept(self._number, channel, [], MESSAGE_BYTES, parent, stream), output=True)
+            last = self._output[-1]
+        last.texts.append(text)
+        last.size += size
+        self._size += size
+
+    def _add(self, kept: _Kept, *, output: bool) -> None:
+        self._number += 1
+        self._size += kept.size
+        (self._output if output else self._other).append(kept)
+
+    def _drop(self, among: deque[_Kept]) -> None:
+        gone = among.popleft()
+        self._size -= gone.size
+        if among is self._other:
+            return
+        cell = str(gone.parent.get("msg_id"))
+        if cell not in self._lost and len(self._lost) >= MOST_CELLS:
+            cell = next(reversed(self._lost))
+        size = sum(len(text) for text in gone.texts) or sum(map(len, gone.parts))
+        self._lost.setdefault(cell, _Lost(gone.parent)).size += size
+
+    def __iter__(self) -> Iterator[tuple[str, list[Any]]]:
+        """Return what is replayed: what was dropped, in words, in the cell that lost it, and then all that was kept."""
+        for lost in self._lost.values():
+            said = say(
+                "{n} MiB of output were dropped while no page was open; what follows is the newest of it.",
+                n=f"{max(lost.size / (1 << 20), 0.1):,.1f}",
+            )
+            yield "iopub", self._stream(lost.parent, "stderr", f"\n[{said}]\n")
+        for kept in merge(self._output, self._other, key=lambda each: each.number):
+            yield kept.channel, kept.parts or self._stream(kept.parent, kept.stream, "".join(kept.texts))
+
+    def _stream(self, parent: dict[str, Any], name: str, text: str) -> list[Any]:
+        made = self._session.msg("stream", content={"name": name, "text": text}, parent=parent)
+        parts: list[Any] = self._session.serialize(made)
+        return parts
+
+
+def watch(app: Any, most: int = MOST_BYTES) -> None:
+    """Have the server keep at most so many bytes of each kernel for a page that is away."""
+    manager = app.kernel_manager
+    begin = getattr(manager, "start_buffering", None)
+    kept = getattr(manager, "_kernel_buffers", None)
+    if begin is None or kept is None:
+        return  # kernels are somewhere else, and so is what keeps their output
+
+    def start(kernel_id: str, session_key: str, channels: dict[str, Any]) -> None:
+        begin(kernel_id, session_key, channels)
+        if kernel_id in kept:
+            kept[kernel_id]["buffer"] = Buffer(manager.get_kernel(kernel_id).session, most)
+
+    manager.start_buffering = start
