@@ -29,6 +29,7 @@ from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.listeners import Listener
 from mlp_hub.api.sessions import COOKIE
 from mlp_hub.api.sockets import close_all
+from mlp_hub.bindings import KEY, check_service
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.domain.text import escaped
@@ -107,6 +108,8 @@ class ServiceProcess:
     async def start(self) -> None:
         """Open the database and listen: from here on it says that it is alive, and whether it is ready."""
         self.db.open()
+        # before anything is looked at: attempts that another database knows are nobody's here, and would be ended
+        check_service(self.settings, await self.db.read(lambda tx: tx.settings.get(KEY)))
         await self.executor.open()
         application = make_application(self.service)
         gate = Gate(self.settings.connections_per_user, raise_descriptors() // 4)

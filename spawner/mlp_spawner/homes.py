@@ -25,8 +25,8 @@ def place_samples(
     remembers. A home that holds nothing at all is a new one, as where notebooks have become pods, whose homes lie elsewhere.
     """
     try:
-        placed = set(json.loads(placed_file.read_text()))
-    except (OSError, ValueError):
+        placed = {str(name) for name in json.loads(placed_file.read_bytes())}
+    except (OSError, ValueError, TypeError):  # also what a power cut left of it
         placed = set()
     new: list[str] = []
     with sandbox.Folder.at(home) as directory:

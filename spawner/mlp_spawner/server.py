@@ -113,10 +113,10 @@ def note_end(state: sandbox.SandboxState, file: Path) -> None:
 def noted_end(file: Path) -> Message:
     """Say what its user is to know of the end of the last server; nothing where it ended as others do."""
     try:
-        noted = json.loads(file.read_text())
-    except (OSError, ValueError):
+        ram_mib = json.loads(file.read_bytes())["ram_mib"]
+    except (OSError, ValueError, LookupError, TypeError):
         return NOTHING
-    return out_of_memory(noted["ram_mib"])
+    return out_of_memory(ram_mib)
 
 
 def out_of_memory(ram_mib: int | None) -> Message:

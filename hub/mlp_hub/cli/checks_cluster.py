@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -47,6 +48,18 @@ def describe(settings: Settings) -> str:
             say("Notebooks and jobs are to be pods, but {error}.", error=str(error)),
             say("Mend that, or run them on this machine: MLP_EXECUTOR=local"),
         ) from error
+
+
+def identify(settings: Settings) -> tuple[str, str]:
+    """Return what the cluster is known by, empty where it does not say, and its address."""
+
+    async def ask(client: KubernetesClient) -> tuple[str, str]:
+        with contextlib.suppress(MessageError):
+            found = await client.get(kinds.NAMESPACES, "kube-system")
+            return str((found or {}).get("metadata", {}).get("uid", "")), client.host
+        return "", client.host
+
+    return asyncio.run(_with_client(settings, ask))
 
 
 def cluster(settings: Settings) -> list[Check]:

@@ -6,10 +6,8 @@ import os
 import platform
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 from mlp_hub import proxy
@@ -251,37 +249,6 @@ def names(settings: Settings) -> Check:
             "names", WARN, say("{text}; without TLS passwords and cookies travel readable", text=text), remedy
         )
     return Check("names", OK, text)
-
-
-def database(settings: Settings) -> Check:
-    """Tell whether the platform's database can be read and is whole."""
-    try:
-        found, todo = databases.platform(settings), databases.changes(settings)
-    except CommandFailed as failure:
-        return Check("database", FAIL, failure.msg, failure.remedy)
-    if found.revision is None:
-        return Check("database", OK, say("none yet; `mlp-hub up` makes it"))
-    kind = settings.database_url.partition(":")[0]
-    if not kind:
-        path = settings.service_db_file
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)) as connection:
-            whole = connection.execute("PRAGMA quick_check").fetchone()[0]
-        if whole != "ok":
-            return Check(
-                "database",
-                FAIL,
-                say("{path} is damaged: {whole}", path=str(path), whole=whole),
-                say("Put back your last backup."),
-            )
-        kind = say("SQLite, {st_size} MiB, whole", st_size=f"{path.stat().st_size / 2**20:.1f}")
-    if todo:
-        return Check(
-            "database",
-            WARN,
-            say("{kind}; {todo}", kind=kind, todo="; ".join(todo)),
-            say("`mlp-hub up` does it."),
-        )
-    return Check("database", OK, say("{kind}, revision {revision}", kind=kind, revision=found.revision))
 
 
 def decides(settings: Settings) -> Check:

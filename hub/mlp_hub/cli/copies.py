@@ -74,7 +74,7 @@ def _disown(settings: Settings, source: str) -> str:
                 count=len(ran),
             ),
             say(
-                "Stop those first: MLP_HOME={source} mlp-hub down JOBS=stop. Or give the copy a copy of the database.",
+                "Stop those first: MLP_HOME={source} mlp-hub down --jobs stop. Or give the copy a copy of the database.",
                 source=source,
             ),
         )
@@ -100,7 +100,10 @@ def _make_foreign(run_dir: str) -> bool:
 
     noted = False
     for name in ("claim", "spec.json"):
-        content = files.read_json(run_dir, name)
+        content = files.read_json_if_whole(run_dir, name)
+        noted |= content is None and os.path.lexists(
+            f"{run_dir}/{name}"
+        )  # what cannot be read was begun, and is lost
         if content is not None:
             files.write_json(run_dir, name, {**content, "boot": ""}, durable=True)
             noted = True

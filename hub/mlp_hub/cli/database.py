@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import sqlite3
 import time
 from contextlib import closing
@@ -16,6 +17,8 @@ from mlp_hub.settings import Settings
 from mlp_language.render import say
 
 _FILE = "sqlite:///"
+BINDING = "mlp_hub_binding"
+"""Name of the table that we keep in JupyterHub's database: which state directory that belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,11 @@ def changes(settings: Settings) -> list[str]:
                     revision=tables.revision,
                     newest=tables.newest,
                 ),
-                say("Install the version that made it, or restore a backup."),
+                say(
+                    "Install the version that made it. To stay with this version, put back the copies that the newer one made before "
+                    "it changed anything, `platform` and `hub` in {copies}, or restore a backup.",
+                    copies=str(settings.db_dir / "before-*"),
+                ),
             )
     todo = [
         f"{tables.what} goes from revision {tables.revision} to {tables.newest}"
@@ -124,13 +131,7 @@ def _look(what: str, url: str, folder: Path) -> Tables:
     try:
         found = _row_of(url, "alembic_version", "version_num")
     except (sqlite3.Error, _Away) as error:
-        raise CommandFailed(
-            say("{what} does not answer: {error}.", what=what, error=str(error)),
-            say(
-                "Nothing was stopped or changed. See that its server runs or its file is whole, and the setting of "
-                "its URL."
-            ),
-        ) from error
+        raise _unanswered(what, error) from error
     return Tables(what, None if found is None else str(found[0]), newest, known)
 
 
@@ -138,12 +139,68 @@ class _Away(Exception):  # noqa: N818 - a state, for `_look` alone
     """A database elsewhere that does not answer."""
 
 
-def _row_of(url: str, table: str, columns: str) -> tuple[Any, ...] | None:
+def row(settings: Settings, name: str, table: str, columns: str, where: str = "") -> tuple[Any, ...] | None:
+    """Return a row of a table of one of the databases; None where there is no row, no table or no database yet. Raises `CommandFailed`."""
+    try:
+        return _row_of(urls(settings)[name], table, columns, where)
+    except (sqlite3.Error, _Away) as error:
+        raise _unanswered(name_of(name), error) from error
+
+
+def put(settings: Settings, name: str, key: str, value: object) -> None:
+    """Store a value of ours in one of the databases. Raises `CommandFailed`."""
+    table, url, text = ("setting" if name == "platform" else BINDING), urls(settings)[name], json.dumps(value)
+    steps = [
+        (f"CREATE TABLE IF NOT EXISTS {BINDING} (key VARCHAR(64) PRIMARY KEY, value TEXT NOT NULL)", {}),
+        (f"DELETE FROM {table} WHERE key = :key", {"key": key}),  # noqa: S608 - ours
+        (f"INSERT INTO {table} (key, value) VALUES (:key, :value)", {"key": key, "value": text}),  # noqa: S608 - ours
+    ]
+    steps = steps if table == BINDING else steps[1:]
+    try:
+        if url.startswith(_FILE):
+            with closing(sqlite3.connect(url.removeprefix(_FILE), timeout=15)) as connection, connection:
+                for step, values in steps:
+                    connection.execute(step, values)
+            return
+        from sqlalchemy import text as sql  # noqa: PLC0415 - only where it is not SQLite
+        from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+        try:
+            with _engine_of(url).begin() as connection:
+                for step, values in steps:
+                    connection.execute(sql(step), values)
+        except SQLAlchemyError as error:
+            raise _Away(str(getattr(error, "orig", None) or error).strip()) from error
+    except (sqlite3.Error, _Away) as error:
+        raise _unanswered(name_of(name), error) from error
+
+
+def name_of(name: str) -> str:
+    """Return what a database is called in sentences."""
+    return "The platform's database" if name == "platform" else "JupyterHub's database"
+
+
+class DatabaseAway(CommandFailed):
+    """A database that does not answer, or whose file is damaged."""
+
+
+def _unanswered(what: str, error: Exception) -> DatabaseAway:
+    return DatabaseAway(
+        say("{what} does not answer: {error}.", what=what, error=str(error)),
+        say(
+            "Nothing was stopped or changed. See that its server runs or its file is whole, and the setting of "
+            "its URL."
+        ),
+    )
+
+
+def _row_of(url: str, table: str, columns: str, where: str = "") -> tuple[Any, ...] | None:
     """Return the one row of a table; None where there is no row, no table or no database yet."""
-    return _row_in(url, table, columns) if url.startswith(_FILE) else _row_at(url, table, columns)
+    query = f'SELECT {columns} FROM "{table}"{f" WHERE {where}" if where else ""}'  # noqa: S608 - ours
+    return _row_in(url, table, query) if url.startswith(_FILE) else _row_at(url, table, query)
 
 
-def _row_in(url: str, table: str, columns: str) -> tuple[Any, ...] | None:
+def _row_in(url: str, table: str, query: str) -> tuple[Any, ...] | None:
     path = Path(url.removeprefix(_FILE))
     if not path.exists():
         return None
@@ -151,22 +208,25 @@ def _row_in(url: str, table: str, columns: str) -> tuple[Any, ...] | None:
     with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=5)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone():
             return None
-        found: tuple[Any, ...] | None = connection.execute(f"SELECT {columns} FROM {table}").fetchone()  # noqa: S608 - ours
+        found: tuple[Any, ...] | None = connection.execute(query).fetchone()
         return found
 
 
-def _row_at(url: str, table: str, columns: str) -> tuple[Any, ...] | None:
+def _engine_of(url: str) -> Any:
+    from mlp_hub.store import engine as engines  # noqa: PLC0415 - only where it is not SQLite
+
+    return engines.plain_engine(engines.parse(url))
+
+
+def _row_at(url: str, table: str, query: str) -> tuple[Any, ...] | None:
     from sqlalchemy import inspect, text  # noqa: PLC0415 - only where it is not SQLite
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
-    from mlp_hub.store import engine as engines  # noqa: PLC0415
-
     try:
-        engine = engines.plain_engine(engines.parse(url))
-        with engine.connect() as connection:
+        with _engine_of(url).connect() as connection:
             if not inspect(connection).has_table(table):
                 return None
-            found = connection.execute(text(f"SELECT {columns} FROM {table}")).first()  # noqa: S608 - ours
+            found = connection.execute(text(query)).first()
     except (SQLAlchemyError, ValueError) as error:
         raise _Away(str(getattr(error, "orig", None) or error).strip()) from error
     return None if found is None else tuple(found)

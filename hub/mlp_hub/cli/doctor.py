@@ -11,6 +11,7 @@ from dataclasses import asdict
 from mlp_hub.cli import checks_cluster as pods
 from mlp_hub.cli import checks_login as logins
 from mlp_hub.cli import checks_machine as machine
+from mlp_hub.cli import checks_state as state
 from mlp_hub.cli import checks_training as training
 from mlp_hub.cli.certificates import certificate
 from mlp_hub.cli.checks import FAIL, OK, Check
@@ -36,7 +37,8 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("names", machine.names),
     ("login", logins.login),
     ("certificate", certificate),
-    ("database", machine.database),
+    ("database", state.databases),
+    ("files", state.files),
     ("metrics", broker),
     ("mail", mail),
     ("scheduler", machine.decides),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from mlp_hub.cli import identity, processes, state_dir
+from mlp_hub.cli.database import DatabaseAway
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
 from mlp_hub.cli.isolation import close_all
@@ -44,8 +45,10 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
         )
         _say(copied)
         return 0
+    if stop_jobs:
+        _check_what_runs(settings)
     with state_dir.exclusive(settings, _say):
-        ended = StoppedWork() if not stop_jobs else StoppedWork(suspended=_suspend_jobs(settings))
+        ended = _suspend_jobs(settings) if stop_jobs else StoppedWork()
         stopped = processes.stop_all(settings)
         if stop_jobs:
             _stop_work(settings, ended)
@@ -66,11 +69,36 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
     return ended.faults[0].status if ended.faults else 0
 
 
+def _check_what_runs(settings: Settings) -> None:
+    """Raise `CommandFailed` where this shell names other databases than those of this directory, or where its jobs are elsewhere."""
+    from mlp_hub.cli import belonging  # noqa: PLC0415 - only where jobs are stopped
+
+    executor = belonging.is_other_executor(settings)
+    if executor:
+        raise CommandFailed(
+            say(
+                "The jobs of {home} run with the executor {known}, and this shell says {executor}. Nothing was stopped.",
+                home=str(settings.home),
+                known=executor,
+                executor=settings.executor,
+            ),
+            say(
+                "Stop them as they were started: {as_it_was} mlp-hub down --jobs stop",
+                as_it_was=belonging.way_to(belonging.known_of(settings)),
+            ),
+        )
+    try:
+        belonging.check_database(settings)
+    except DatabaseAway:
+        return  # the rest says what cannot be written down, and stops all else
+
+
 @dataclass(slots=True)
 class StoppedWork:
     """What was stopped with the platform, and what could not be."""
 
     suspended: set[tuple[str, str]] = field(default_factory=set)  # (user, NAME@RUN) of jobs
+    going_on: set[tuple[str, str]] = field(default_factory=set)  # of those whose pods nobody ended yet
     jobs: int = 0  # sandboxes of jobs, of those that are suspended too
     servers: int = 0
     faults: list[CommandFailed] = field(default_factory=list)
@@ -79,9 +107,15 @@ class StoppedWork:
 def _stop_work(settings: Settings, ended: StoppedWork) -> None:
     """Stop jobs and notebook servers of a platform that does not run any more."""
     try:
-        ended.suspended |= _record_suspensions(settings)
+        recorded = _record_suspensions(settings)
+        if settings.runs.cluster:
+            ended.going_on |= recorded
+        else:  # these end below
+            ended.suspended |= recorded | ended.going_on
     except CommandFailed as failure:
         ended.faults.append(failure)
+    if settings.runs.cluster and ended.going_on:
+        ended.faults.append(_pods_go_on(len(ended.going_on)))
     # a job that ended now and is not written down would seem to be lost
     ended.jobs, ended.servers = _stop_sandboxes(settings, jobs=not ended.faults)
     if settings.runs.cluster:
@@ -89,6 +123,17 @@ def _stop_work(settings: Settings, ended: StoppedWork) -> None:
             ended.servers += _stop_pods(settings)
         except CommandFailed as failure:
             ended.faults.append(failure)
+
+
+def _pods_go_on(count: int) -> CommandFailed:
+    return CommandFailed(
+        says(
+            "1 job is to be suspended, and its pods go on: only the service ends pods of jobs.",
+            "{n} jobs are to be suspended, and their pods go on: only the service ends pods of jobs.",
+            count,
+        ),
+        say("Start the hub with `up`, which ends them, then stop it with its `down JOBS=stop`."),
+    )
 
 
 def _tell(ended: StoppedWork) -> None:
@@ -110,12 +155,12 @@ def _stop_pods(settings: Settings) -> int:
     return stop_servers(settings)
 
 
-def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
-    """Ask the service, if it runs, to suspend every job that holds anything; return their (user, NAME@RUN)."""
+def _suspend_jobs(settings: Settings) -> StoppedWork:
+    """Ask the service, if it runs, to suspend every job that holds anything; return those that it did, and those that go on."""
     try:
         token = settings.secret("operator_token")
     except OSError:
-        return set()
+        return StoppedWork()
 
     def active() -> list[tuple[str, str]]:
         answer = request(settings.service_socket, "GET", f"{API}/queue", token=token, timeout=10)
@@ -132,9 +177,11 @@ def _suspend_jobs(settings: Settings) -> set[tuple[str, str]]:
         path = f"{API}/users/{quote(user)}/jobs/{quote(name)}:suspend"
         request(settings.service_socket, "PUT", path, token=token, timeout=10)
     deadline = time.monotonic() + settings.grace_s + MARGIN_S
-    while jobs and time.monotonic() < deadline and set(active()) & set(jobs):
-        time.sleep(0.1)
-    return set(jobs)
+    left = set(jobs)
+    while left and time.monotonic() < deadline:
+        left &= set(active())
+        time.sleep(0.1 if left else 0)
+    return StoppedWork(suspended=set(jobs) - left, going_on=left)
 
 
 def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:

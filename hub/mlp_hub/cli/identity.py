@@ -7,12 +7,13 @@ environment. A copy brings the file along but is another directory: the id is no
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from dataclasses import asdict, dataclass
 
+from mlp_hub import durable
 from mlp_hub.settings import Settings
 
+FILE = "identity.json"
 VARIABLE = "MLP_INSTANCE"
 """In the environment of every process of the platform: the id of its state directory."""
 
@@ -30,7 +31,7 @@ class Identity:
 def read(settings: Settings) -> Identity | None:
     """Return what is written down, whether this directory's own or not; None where nothing is."""
     try:
-        found = json.loads((settings.home / "identity.json").read_text())
+        found = durable.read_object(settings.home / FILE)
         return Identity(str(found["id"]), int(found["device"]), int(found["inode"]), str(found["path"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -52,12 +53,7 @@ def give(settings: Settings) -> str:
     """Give the directory a new id of its own, and return it."""
     place = settings.home.stat()
     made = Identity(secrets.token_hex(8), place.st_dev, place.st_ino, str(settings.home.resolve()))
-    new = settings.home / ".identity.new"
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        json.dump(asdict(made), file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(settings.home / "identity.json")
+    durable.write(settings.home / FILE, json.dumps(asdict(made)))
     return made.id
 
 

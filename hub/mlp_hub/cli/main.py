@@ -46,26 +46,41 @@ def run(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _up(settings: Settings, _args: argparse.Namespace) -> int:
+def _up(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import up  # noqa: PLC0415
 
-    return up.up(settings, os.environ)
+    return up.up(settings, os.environ, args.take)
 
 
-def _supervise(settings: Settings, _args: argparse.Namespace) -> int:
+def _supervise(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli import up  # noqa: PLC0415
 
-    return up.supervise(settings, os.environ)
+    return up.supervise(settings, os.environ, args.take)
+
+
+def _takes(sub: argparse.ArgumentParser) -> None:
+    """Add the options by which a state directory belongs to another database or executor from now on."""
+    for option, text in (
+        (
+            "--new-database",
+            say("take the databases that the settings name, though this directory had others"),
+        ),
+        (
+            "--new-executor",
+            say("take the executor or cluster that the settings name, though this directory had another"),
+        ),
+    ):
+        sub.add_argument(option, dest="take", action="append_const", const=option, default=[], help=text)
 
 
 def _down(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import down  # noqa: PLC0415
+    from mlp_hub.cli import down, plan  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
 
     jobs = args.jobs or os.environ.get("JOBS") or "keep"
     if jobs not in ("keep", "stop"):
         raise UsageFailure(say("JOBS is {jobs}; it must be keep or stop", jobs=jobs))
-    return down.down(settings, stop_jobs=jobs == "stop")
+    return down.down(plan.as_started(settings, os.environ), stop_jobs=jobs == "stop")
 
 
 def _status(settings: Settings, args: argparse.Namespace) -> int:
@@ -336,7 +351,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    add("up", _up, say("start the hub in the background and wait until it answers"))
+    _takes(add("up", _up, say("start the hub in the background and wait until it answers")))
     sub = add("down", _down, say("stop the hub; jobs and notebook servers go on"))
     sub.add_argument(
         "--jobs", choices=("keep", "stop"), help=say("stop: suspend jobs and end notebook servers too")
@@ -411,7 +426,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--policy", metavar="NAME", help=say("run under this policy instead"))
     sub.add_argument("--plot", metavar="FILE.svg", help=say("draw nodes and tenants over time"))
-    add("supervise", _supervise, say("run in the foreground, for systemd and containers"))
+    _takes(add("supervise", _supervise, say("run in the foreground, for systemd and containers")))
     return parser
 
 

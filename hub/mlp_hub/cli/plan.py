@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import mlp_hub
-from mlp_hub import proxy
+from mlp_hub import durable, proxy
 from mlp_hub.cli import identity
-from mlp_hub.settings import Settings, variable_of
+from mlp_hub.settings import Settings, SettingsError, variable_of
 
+TOKENS = ("proxy_token", "service_token", "spawner_token", "data_token", "gateway_token", "operator_token")
 GRACE_S = 15.0
 HUB_HEALTH = "/hub/health"
 SERVICE_HEALTH = "/services/mlp/api/v1/health"
@@ -154,7 +155,7 @@ def _entry(
 ) -> dict[str, Any]:
     ours = {key: value for key, value in sorted(env.items()) if key.startswith("MLP_")}
     # the rest of the environment differs from shell to shell and must not restart anything
-    same = json.dumps([argv, ours, build_stamp(), extra])
+    same = json.dumps([argv, ours, build_stamp(), extra, _digest_of_secrets(settings)])
     socket_path, path = asks
     return {
         "name": name,
@@ -175,6 +176,15 @@ def _digest_of(path: Path | None) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest() if path else ""
 
 
+def _digest_of_secrets(settings: Settings) -> str:
+    """Return what changes with a secret that all read at their start, as when one was torn and made anew."""
+    digest = hashlib.sha256()
+    for name in ("cookie_secret", "crypt_key", "secrets_key", *TOKENS):
+        with contextlib.suppress(OSError):
+            digest.update(settings.secret_file(name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
 def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest() if secret else ""
 
@@ -193,32 +203,51 @@ def _given_file(settings: Settings) -> Path:
 def write(settings: Settings, plan: Mapping[str, Any]) -> None:
     """Write the plan where the supervisor reads it, after the secrets whose files it names."""
     write_secrets(settings)
-    _write(plan_file(settings), json.dumps(plan, indent=1, sort_keys=True))
+    durable.write(plan_file(settings), json.dumps(plan, indent=1, sort_keys=True))
 
 
 def write_secrets(settings: Settings) -> None:
     """Write secrets that were given as settings to the files that the plan names; what is given no longer is removed."""
     given = _given_secrets(settings)
     for _, path, secret in given:
-        _write(path, secret + "\n")
+        durable.write(path, secret + "\n")
     if not given:
         _given_file(settings).unlink(missing_ok=True)
-
-
-def _write(path: Path, text: str) -> None:
-    new = path.with_suffix(".new")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    new.replace(path)
 
 
 def read(settings: Settings) -> dict[str, Any] | None:
     """Return the plan that was written last; None where there is none."""
     try:
-        found: dict[str, Any] = json.loads(plan_file(settings).read_text())
-    except (OSError, ValueError):
+        found = durable.read_object(plan_file(settings), "id", "components")
+        known = all(
+            isinstance(entry, dict) and {"name", "argv", "env"} <= entry.keys()
+            for entry in found["components"]
+        )
+    except (OSError, ValueError, TypeError):
         return None
-    return found
+    return found if known else None
+
+
+def started_with(settings: Settings) -> dict[str, str]:
+    """Return the settings of the last `up`, by their variables, but for secrets; empty where none is known."""
+    plan = read(settings)
+    if plan is None:
+        return {}
+    env: Mapping[str, Any] = next(
+        (entry["env"] for entry in plan["components"] if entry["name"] == "service"), {}
+    )
+    return {str(key): str(value) for key, value in dict(env).items() if str(key).startswith("MLP_")}
+
+
+def as_started(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Return these settings with what the last `up` was told besides, in a shell that says less; the shell's word counts."""
+    started = started_with(settings)
+    if not started:
+        return settings
+    try:
+        return Settings.load({**started, **environ, "MLP_HOME": str(settings.home)})
+    except SettingsError:
+        return settings
 
 
 def plan_file(settings: Settings) -> Path:

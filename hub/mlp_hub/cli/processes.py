@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlp_hub import durable
 from mlp_hub.cli import identity, procs
 from mlp_hub.cli import plan as plans
 from mlp_hub.cli.errors import CommandFailed
@@ -44,7 +44,7 @@ def find(settings: Settings, name: str) -> Running | None:
     if instance is None:
         return None  # a new directory, or a copy: what its pid files name is another's
     try:
-        found = json.loads((settings.private_dir / f"{name}.pid").read_text())
+        found = durable.read_object(settings.private_dir / f"{name}.pid")
         pid, start, boot = int(found["pid"]), int(found["start"]), str(found["boot"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -52,12 +52,13 @@ def find(settings: Settings, name: str) -> Running | None:
 
 
 def state(settings: Settings) -> dict[str, Any]:
-    """Return what the supervisor last wrote down; empty where it never did."""
+    """Return what the supervisor last wrote down; empty where it never did, or where that cannot be read."""
     try:
-        found: dict[str, Any] = json.loads((settings.private_dir / "state.json").read_text())
+        found = durable.read_object(settings.private_dir / "state.json", "components", "deaths")
     except (OSError, ValueError):
         return {}
-    return found
+    whole = isinstance(found["components"], dict) and isinstance(found["deaths"], list)
+    return found if whole and all(isinstance(one, dict) for one in found["components"].values()) else {}
 
 
 def start_supervisor(settings: Settings, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -10,22 +10,32 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+from mlp_hub import durable
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
+_CLOSED = 0o700
+_KEY = 32
+"""Given: bytes of a key of AES-256."""
+_SHORTEST = 16
+"""Given: letters that a secret has at least; a shorter one was torn, or could be guessed."""
 # no letters that look like others: a person may have to type it
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
-def prepare(settings: Settings) -> None:
-    """Make what is missing and check what is there; raise Failure where that cannot be."""
+def prepare(settings: Settings) -> list[str]:
+    """Make what is missing and mend what is there; return what the operator should know, raise CommandFailed where that cannot be."""
+    told: list[str] = []
     try:
         for path, mode in _folders(settings):
             _make(path, mode)
-        for name, make in _SECRETS.items():
-            _secret(settings.secret_file(name), make)
+            if mode == _CLOSED:
+                told += _own(path)
+        for secret in _SECRETS:
+            told += _secret(settings, secret)
         # where sessions of browsers were before they were rows of the database
         shutil.rmtree(settings.secrets_dir / "sessions", ignore_errors=True)
     except OSError as error:
@@ -38,6 +48,7 @@ def prepare(settings: Settings) -> None:
             ),
             say("Choose another one with MLP_HOME=PATH, or change who owns it."),
         ) from error
+    return told
 
 
 def _folders(settings: Settings) -> list[tuple[Path, int]]:
@@ -86,32 +97,105 @@ def _password() -> str:
     return "-".join(groups)
 
 
-_SECRETS: dict[str, Callable[[], str]] = {
-    "cookie_secret": _token,
-    "crypt_key": _token,
-    "secrets_key": _token,
-    "proxy_token": _token,
-    "service_token": _token,
-    "spawner_token": _token,
-    "data_token": _token,
-    "gateway_token": _token,
-    "operator_token": _token,
-    "admin-password": _password,
-}
+def _is_key(text: str) -> bool:
+    return len(text) == 2 * _KEY and all(letter in "0123456789abcdef" for letter in text)
 
 
-def _secret(path: Path, make: Callable[[], str]) -> None:
-    """Write a secret unless it is there; a crash never leaves half of one."""
-    if path.exists():
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            path.chmod(0o600)
-        return
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(make() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+def _is_text(text: str) -> bool:
+    return len(text) >= _SHORTEST and text.isascii() and text.isprintable()
+
+
+class Secret(NamedTuple):
+    """A secret of the platform: how it is made, what is one, and what somebody notices where it had to be made anew."""
+
+    name: str
+    make: Callable[[], str] = _token
+    is_one: Callable[[str], bool] = _is_text
+    lost: Callable[[], str] = lambda: say("nobody needs to do anything")
+
+
+_SECRETS = (
+    Secret("cookie_secret", lost=lambda: say("people log in again")),
+    Secret("crypt_key", is_one=_is_key, lost=lambda: say("who logs in with a provider logs in again")),
+    Secret(
+        "secrets_key",
+        lost=lambda: say(
+            "secrets that people keep here open no more; put the key back from a backup, or set them again"
+        ),
+    ),
+    Secret("proxy_token"),
+    Secret("service_token"),
+    Secret("spawner_token"),
+    Secret("data_token"),
+    Secret("gateway_token"),
+    Secret("operator_token"),
+    Secret(
+        "admin-password",
+        _password,
+        str.isprintable,
+        lost=lambda: say("the administrator's account keeps its password"),
+    ),
+)
+
+
+def unusable(settings: Settings) -> list[tuple[Path, str]]:
+    """List the secrets that are there and are none, with what each holds."""
+    found = ((settings.secret_file(secret.name), secret) for secret in _SECRETS)
+    return [(path, what) for path, secret in found if (what := _wrong(path, secret)) is not None]
+
+
+def _wrong(path: Path, secret: Secret) -> str | None:
+    """Say what a secret's file holds if that is none; None where it is one, or not there."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        text = content.decode().strip()
+        good = bool(text) and secret.is_one(text)
+    except UnicodeDecodeError:
+        good = False
+    return None if good else durable.what_it_holds(content)
+
+
+def _secret(settings: Settings, secret: Secret) -> list[str]:
+    """Write a secret unless it is there; one that cannot be one is kept aside and made anew."""
+    path = settings.secret_file(secret.name)
+    if not path.exists():
+        durable.write(path, secret.make() + "\n")
+        return []
+    told = _own(path)
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        path.chmod(0o600)
+    what = _wrong(path, secret)
+    if what is None:
+        return told
+    durable.set_aside(settings.home, str(path))
+    durable.write(path, secret.make() + "\n")
+    again = say(
+        "the secret {path} held {what} and was made anew: {lost}",
+        path=str(path),
+        what=what,
+        lost=secret.lost(),
+    )
+    return [*told, again]
+
+
+def _own(path: Path) -> list[str]:
+    """Make what only the hub may read the hub's own; root can, another user says that it cannot."""
+    owner = path.stat().st_uid
+    if owner == os.getuid():
+        return []
+    os.chown(path, os.getuid(), -1)
+    return [
+        say(
+            "{path} belonged to the system user {owner}, who could read it; it is the hub's own again. If that was nobody to be "
+            "trusted, remove the files in {folder} that it could read: they are made anew",
+            path=str(path),
+            owner=owner,
+            folder=str(path if path.is_dir() else path.parent),
+        )
+    ]
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mlp_hub import durable
 from mlp_hub.helpers import UIDS as RANGE
 from mlp_hub.settings import FIRST_UID, Settings
 from mlp_language.render import say
@@ -54,13 +55,24 @@ def _settle(settings: Settings, taken: dict[str, int]) -> list[str]:
         first = settings.first_uid
     elif before is not None:
         first = before
+    elif settings.uid_file.exists():
+        first = _recovered(settings, taken.get(str(settings.home.resolve())))
     elif any(settings.homes_dir.iterdir()):
         first = FIRST_UID  # made before ranges were: what is there belongs to these
     else:
         first = _free(taken)
-    _remember(settings, first)
     taken[str(settings.home.resolve())] = first
     said = []
+    if before is None and settings.first_uid is None and settings.uid_file.exists():
+        durable.set_aside(settings.home, str(settings.uid_file))
+        said.append(
+            say(
+                "{path} could not be read, and was written anew: users have system uids {span}",
+                path=str(settings.uid_file),
+                span=span(first),
+            )
+        )
+    _remember(settings, first)
     if before not in (None, first):
         said.append(
             f"MLP_FIRST_UID moves users from system uids {before} on to {first} on: files that are there keep their owners "
@@ -99,11 +111,33 @@ def _free(taken: dict[str, int]) -> int:
     return FIRST_UID
 
 
+def _recovered(settings: Settings, noted: int | None) -> int:
+    """Return the first uid of a hub whose own note of it cannot be read: as the machine's list has it, else by who owns the homes."""
+    if noted is not None:
+        return noted
+    owners = [uid for uid in map(_owner, settings.homes_dir.iterdir()) if uid >= FIRST_UID]
+    return FIRST_UID + (min(owners) - FIRST_UID) // RANGE * RANGE if owners else FIRST_UID
+
+
+def _owner(path: Path) -> int:
+    return path.lstat().st_uid
+
+
+def highest_number(settings: Settings) -> int:
+    """Return the highest number of a user whose files lie here, by who owns homes and directories of jobs; 0 for none."""
+    found = 0
+    # a job's directory belongs to its user, what holds those may be the hub's
+    for pattern, place in (("*", settings.homes_dir), ("*/*", settings.jobs_dir)):
+        for path in place.glob(pattern):
+            with contextlib.suppress(OSError):
+                number = _owner(path) - settings.uid_base
+                found = max(found, number if number < RANGE else 0)
+    return found
+
+
 def _remember(settings: Settings, first: int) -> None:
     if settings.recorded_uid != first:
-        new = settings.uid_file.with_suffix(".new")
-        new.write_text(f"{first}\n")
-        new.replace(settings.uid_file)
+        durable.write(settings.uid_file, f"{first}\n", 0o644)
 
 
 @contextlib.contextmanager
@@ -115,15 +149,18 @@ def _registry(*, write: bool = True) -> Iterator[dict[str, int]]:
     if write:
         REGISTRY.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     fd = os.open(REGISTRY, (os.O_RDWR | os.O_CREAT if write else os.O_RDONLY) | os.O_CLOEXEC, 0o644)
-    with os.fdopen(fd, "r+" if write else "r") as file:
+    with os.fdopen(fd, "r+" if write else "r", errors="replace") as file:
         fcntl.flock(file, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
-        taken = {home: first for home, first in _read(file.read()).items() if _is_there(home, first)}
+        before = file.read()
+        taken = {home: first for home, first in _read(before).items() if _is_there(home, first)}
         yield taken
-        if write:
-            text = json.dumps(taken, indent=1, sort_keys=True) + "\n"
+        text = json.dumps(taken, indent=1, sort_keys=True) + "\n"
+        if write and text != before:
             file.seek(0)
             file.write(text)
             file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _read(text: str) -> dict[str, int]:
@@ -139,5 +176,7 @@ def _read(text: str) -> dict[str, int]:
 def _is_there(home: str, first: int) -> bool:
     try:
         return int(Path(home, "first-uid").read_text()) == first
-    except (OSError, ValueError):
+    except OSError:
         return False
+    except ValueError:  # torn: this list is what it is written anew from
+        return True

@@ -8,14 +8,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mlp_hub import bindings
 from mlp_hub._origins import ONE_NAME_MEANS
-from mlp_hub.cli import accounts, certificates, copies, database, ports, processes, procs, state_dir, uids
+from mlp_hub.cli import (
+    accounts,
+    belonging,
+    certificates,
+    copies,
+    database,
+    ports,
+    processes,
+    procs,
+    state_dir,
+    uids,
+)
 from mlp_hub.cli import plan as plans
 from mlp_hub.cli.checks import FAIL
 from mlp_hub.cli.errors import CommandFailed, MachineFailure
@@ -28,6 +40,19 @@ from mlp_language.render import padded, say
 if TYPE_CHECKING:
     from mlp_hub.sandbox import Capabilities
 
+_NAMED = (
+    "MLP_HOME",
+    "MLP_PORT",
+    "MLP_CONFIG",
+    "MLP_DATABASE_URL",
+    "MLP_HUB_DATABASE_URL",
+    "MLP_EXECUTOR",
+    "KUBECONFIG",
+    "MLP_KUBERNETES_CONFIG",
+    "MLP_KUBERNETES_CONTEXT",
+    "MLP_KUBERNETES_NAME",
+)
+"""Variables that a command on this hub needs where they were set at its `up`."""
 START_S = 90.0  # how long the first answer may take on a slow machine
 _STARTED: Mapping[str, Callable[[], str]] = {
     "same": lambda: say("already running"),
@@ -39,20 +64,23 @@ _STARTED: Mapping[str, Callable[[], str]] = {
 DEATHS_MAX = 3  # a component that died so often during `up` will not come up by itself
 
 
-def up(settings: Settings, environ: Mapping[str, str]) -> int:
-    """Start what is not running, wait until all of it answers, and tell the operator where it is."""
+def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = ()) -> int:
+    """Start what is not running, wait until all of it answers, and tell the operator where it is.
+
+    `take` has `belonging.NEW_DATABASE` or `NEW_EXECUTOR` where the directory is to belong to what the settings name.
+    """
     progress = Progress(5)
     with progress.step(say("state")) as told:
-        state_dir.prepare(settings)
-        mind = uids.claim(settings)
+        mind = [*state_dir.prepare(settings), *uids.claim(settings)]
         told.append(str(settings.home))
     with state_dir.exclusive(settings, _say), ThreadPoolExecutor(1) as pool:
         _settle(settings)
         probe = pool.submit(_capabilities)
         with progress.step(say("database")) as told:
+            mind += _check_belonging(settings, take)
             told.append(_bring_databases(settings))
         with progress.step(say("cluster") if settings.runs.cluster else say("sandbox")) as told:
-            told.append(_ground(settings, probe.result))
+            told.append(_ground(settings, probe.result, take))
         with progress.step(say("processes")) as told:
             plan = make_plan(settings, environ)
             before = processes.state(settings)
@@ -67,6 +95,7 @@ def up(settings: Settings, environ: Mapping[str, str]) -> int:
                     processes.stop_all(settings)
                 raise
             new = accounts.ensure_admin(settings)
+            belonging.bind(settings, "hub")
             if new:
                 told.append(say("account of the administrator made"))
             told.append(say("login page and service answer"))
@@ -75,10 +104,9 @@ def up(settings: Settings, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def supervise(settings: Settings, environ: Mapping[str, str]) -> NoReturn:
-    """Run the supervisor in the foreground, for systemd and containers; a child does the rest of `up`."""
-    state_dir.prepare(settings)
-    mind = uids.claim(settings)
+def supervise(settings: Settings, environ: Mapping[str, str], take: Collection[str] = ()) -> NoReturn:
+    """Run the supervisor in the foreground, for systemd and containers; a child does the rest of `up`. `take` as there."""
+    mind = [*state_dir.prepare(settings), *uids.claim(settings)]
     # until the supervisor takes this process's place; the child, which has it too, holds it until all answers
     with state_dir.exclusive(settings, _say):
         if processes.find(settings, "supervisor"):
@@ -87,8 +115,9 @@ def supervise(settings: Settings, environ: Mapping[str, str]) -> NoReturn:
                 say("Stop it: mlp-hub down"),
             )
         _settle(settings)
+        mind += _check_belonging(settings, take)
         _bring_databases(settings)
-        _say(_ground(settings, _capabilities))
+        _say(_ground(settings, _capabilities, take))
         plan = make_plan(settings, environ)
         plans.write(settings, plan)
         supervisor = os.getpid()
@@ -98,6 +127,7 @@ def supervise(settings: Settings, environ: Mapping[str, str]) -> NoReturn:
                     settings, plan, lambda: None if os.getppid() == supervisor else say("has ended")
                 )
                 new = accounts.ensure_admin(settings)
+                belonging.bind(settings, "hub")
                 _summary(settings, environ, None, new_admin=new, mind=mind)
             except CommandFailed as failure:
                 sys.stderr.write(failure.text() + "\n")
@@ -115,13 +145,23 @@ def _settle(settings: Settings) -> None:
         _say(say("note: {what}", what=told))
 
 
-def _bring_databases(settings: Settings) -> str:
-    """Have both databases of this version; say what that took."""
-    if not database.changes(settings):
-        return say("up to date")
-    from mlp_hub.cli.backups.upgrade import bring  # noqa: PLC0415 - a second of imports, needed once a version
+def _check_belonging(settings: Settings, take: Collection[str]) -> list[str]:
+    """Refuse databases and an executor that are not this directory's, before anything is made; return what the operator should know."""
+    belonging.check(settings, take)
+    moved = belonging.leave_jobs_of_before(settings) if belonging.NEW_DATABASE in take else None
+    return [moved] if moved else []
 
-    return bring(settings)
+
+def _bring_databases(settings: Settings) -> str:
+    """Have both databases of this version, and the platform's know whose it is; say what that took."""
+    told = say("up to date")
+    if database.changes(settings):
+        from mlp_hub.cli.backups.upgrade import bring  # noqa: PLC0415 - a second of imports, needed once a version
+
+        told = bring(settings)
+    belonging.bind(settings, "platform")
+    belonging.keep_numbers(settings)
+    return told
 
 
 def _capabilities() -> Capabilities:
@@ -130,13 +170,19 @@ def _capabilities() -> Capabilities:
     return capabilities()
 
 
-def _ground(settings: Settings, sandbox: Callable[[], Capabilities]) -> str:
+def _ground(settings: Settings, sandbox: Callable[[], Capabilities], take: Collection[str]) -> str:
     """Describe what notebooks and jobs run in; raise MachineFailure where there is nothing that they could."""
     if settings.runs.cluster:
-        from mlp_hub.cli.checks_cluster import describe  # noqa: PLC0415 - loads the cluster's client
+        from mlp_hub.cli.checks_cluster import describe, identify  # noqa: PLC0415 - loads the cluster's client
 
-        return describe(settings)
-    return check_sandbox(settings, sandbox())
+        told, cluster = describe(settings), identify(settings)
+        if belonging.NEW_EXECUTOR not in take:
+            belonging.check_cluster(settings, cluster)
+        belonging.bind_executor(settings, cluster)
+        return told
+    told = check_sandbox(settings, sandbox())
+    belonging.bind_executor(settings)
+    return told
 
 
 def check_sandbox(settings: Settings, found: Capabilities) -> str:
@@ -297,6 +343,11 @@ def _tail(settings: Settings, name: str) -> str:
     return f"--- {name}.log\n{processes.log_tail(settings.log_dir / f'{name}.log', 15)}"
 
 
+def _holds_a_password(value: str) -> bool:
+    """Whether a line that people copy must not show it; `down` then takes it from the plan."""
+    return bindings.shown(value) != value
+
+
 def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -> str:
     """Return the line that stops this hub, as it works from any directory and any shell."""
     root = Path(program).resolve().parent.parent.parent  # of a checkout's .venv/bin/mlp-hub
@@ -304,10 +355,13 @@ def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -
         command = f"make -C {shlex.quote(str(root))} down"
     else:
         command = f"{shlex.quote(str(Path(program).resolve()) if os.sep in program else program)} down"
-    # what says which hub is meant, where it is not the one that the program takes by itself
-    named = {key: environ[key] for key in ("MLP_HOME", "MLP_PORT", "MLP_CONFIG") if environ.get(key)}
+    # what says which hub is meant, where it is not the one that the program takes by itself, and where its jobs run
+    named = {key: environ[key] for key in _NAMED if environ.get(key) and not _holds_a_password(environ[key])}
     paths = {"MLP_HOME": settings.home, "MLP_CONFIG": settings.config}
-    named |= {key: str(path) for key, path in paths.items() if key in named}  # as they were meant, absolute
+    if settings.runs.cluster:
+        paths |= dict.fromkeys(("KUBECONFIG", "MLP_KUBERNETES_CONFIG"), settings.kubernetes_config)
+    # as they were meant, absolute
+    named |= {key: str(path) for key, path in paths.items() if key in named and path is not None}
     return " ".join([*(f"{key}={shlex.quote(value)}" for key, value in named.items()), command])
 
 

@@ -10,6 +10,8 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import Quota
 from mlp_language.message import Message, msg
 
+NUMBERS_GIVEN = "users.numbers_given"
+"""Key of the hub's value that holds the highest number of a user that a database before this one gave; none up to it is given again."""
 DEFAULT_TENANT = "default"
 
 

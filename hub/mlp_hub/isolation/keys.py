@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from mlp_hub import durable
+
 BYTES = 32
 """Given: bytes of a key of AES-256."""
 _NONCE = 12
@@ -40,8 +42,10 @@ class KeyStore:
     def keys(self, tenant: str) -> list[str]:
         """Return a tenant's keys, the newest first; a second one while it is rotated. Raises `KeyUnknownError`."""
         try:
-            wrapped = json.loads(self._file(tenant).read_text())["keys"]
-        except (OSError, ValueError, KeyError) as error:
+            wrapped = durable.read_object(self._file(tenant), "keys")["keys"]
+        except durable.UnreadableFile as error:
+            raise KeyUnknownError(f"{error}; put it back from a backup") from error
+        except OSError as error:
             raise KeyUnknownError(f"there is no key of tenant {tenant} in {self._directory}") from error
         return [self._unwrap(tenant, one) for one in wrapped]
 
@@ -106,10 +110,17 @@ class KeyStore:
 
     def _masters(self, *, make: bool = False) -> list[bytes]:
         try:
-            return [bytes.fromhex(line) for line in self._master.read_text().split()]
+            content = self._master.read_bytes()
         except FileNotFoundError:
             if not make:
                 raise KeyUnknownError(f"the master key {self._master} is not there") from None
+        else:
+            with contextlib.suppress(ValueError):  # another one would open nothing that there is
+                if found := [bytes.fromhex(line) for line in content.decode().split()]:
+                    return found
+            raise KeyUnknownError(
+                f"the master key {self._master} cannot be read: it holds {durable.what_it_holds(content)}; put it back from a backup"
+            )
         masters = [secrets.token_bytes(BYTES)]
         self._keep_masters(masters)
         return masters
@@ -140,14 +151,4 @@ def locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 def write_durably(path: Path, text: str) -> None:
     """Write a file of ours, readable by us alone, so that after any death it is the old one or the new one."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(above)
-    finally:
-        os.close(above)
+    durable.write(path, text)

@@ -8,6 +8,7 @@ nobody changes them. The locks are the kernel's, and go with the processes that 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from mlp_hub import durable
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.storage import ARRIVING
@@ -50,9 +52,20 @@ class TenantRoots:
         if not tenant or self.state is None:
             return RootEntry()
         try:
-            found = json.loads((self.state / "places" / f"{tenant}.json").read_bytes())
+            found = durable.read_object(self.state / "places" / f"{tenant}.json", "grade", "root", "held")
         except FileNotFoundError:
             return RootEntry()
+        except durable.UnreadableFile as torn:
+            # the tree of all would be the wrong one for its files; who leads writes it anew, as the database has it
+            raise OutOfReach(
+                msg(
+                    "the file {path} cannot be read, which says where files of team {tenant} lie: it holds {what}. The service "
+                    "writes it anew at its next start",
+                    path=torn.path,
+                    tenant=tenant,
+                    what=torn.what,
+                )
+            ) from torn
         return RootEntry(Isolation(found["grade"], found["root"]), found["held"])
 
     def path(self, tenant: str) -> Path:
@@ -135,9 +148,19 @@ class TenantRoots:
             return []
         return sorted(path.stem for path in (self.state / "places").glob("*.json"))
 
+    def entries(self) -> dict[str, RootEntry | None]:
+        """Return what is said of these tenants; None where that cannot be read."""
+        found: dict[str, RootEntry | None] = {}
+        for tenant in self.tenants():
+            try:
+                found[tenant] = self.entry(tenant)
+            except OutOfReach:
+                found[tenant] = None
+        return found
+
     def kept(self) -> dict[str, Isolation]:
-        """Return how the files of these tenants are kept now."""
-        return {tenant: self.entry(tenant).kept for tenant in self.tenants()}
+        """Return how the files of these tenants are kept now, where that can be read."""
+        return {tenant: entry.kept for tenant, entry in self.entries().items() if entry is not None}
 
     @contextlib.contextmanager
     def alone(self, tenant: str) -> Iterator[bool]:
@@ -197,7 +220,11 @@ class TenantRoots:
         file = self.state / "id"
         if not file.exists():
             write_durably(file, secrets.token_hex(16))
-        return f"{tenant} {file.read_text()}\n".encode()
+        content = file.read_bytes()
+        if not content.isalnum():
+            what = durable.what_it_holds(content)
+            raise OSError(errno.EIO, f"it holds {what}; put it back from a backup", str(file))
+        return f"{tenant} {content.decode()}\n".encode()
 
     def is_marked(self, tenant: str, root: Path) -> bool:
         """Whether a directory is the root of this tenant of this hub."""

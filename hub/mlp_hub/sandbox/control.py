@@ -30,6 +30,7 @@ from mlp_hub.sandbox.state import ABSENT, SandboxExit, SandboxPhase, SandboxStat
 SHIM = str(
     Path(shim.__file__).resolve().parent / "__main__.py"
 )  # of this version, whatever is installed later
+_CLAIM = ("pid", "start", "boot")
 _OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -153,19 +154,27 @@ def _group_name(name: str, run_dir: str) -> str:
 
 
 def inspect(run_dir: str) -> SandboxState:
-    """Tell how the sandbox stands; cheap, some 0.1 ms."""
-    claim = files.read_json(run_dir, "claim")
+    """Tell how the sandbox stands; cheap, some 0.1 ms. Where a file of it that decides cannot be read, it is lost, and the state names it."""
+    try:
+        return _inspect(run_dir)
+    except files.UnreadableFile as torn:
+        return SandboxState(SandboxPhase.LOST, unreadable=torn.path, holds=torn.what)
+
+
+def _inspect(run_dir: str) -> SandboxState:
+    # how it ended is known whatever became of the claim, which is not brought to disk: it is of one boot only
+    if (end := _exited(run_dir)) is not None:
+        return end
+    claim = files.read_json(run_dir, "claim", *_CLAIM)
     if claim is None:
-        spec = files.read_json(run_dir, "spec.json")
+        spec = files.read_json(run_dir, "spec.json", "boot")
         lost = spec is not None and spec["boot"] != files.boot_id()
         return SandboxState(SandboxPhase.LOST) if lost else ABSENT
-    if (done := files.read_json(run_dir, "exit.json")) is not None:
-        return _exited(claim, done)
     alive = _alive(claim)
-    state: dict[str, Any] = files.read_json(run_dir, "state.json") or {}
+    state: dict[str, Any] = files.read_json_if_whole(run_dir, "state.json") or {}
     if not alive:  # it may have ended between the two looks
-        if (done := files.read_json(run_dir, "exit.json")) is not None:
-            return _exited(claim, done)
+        if (end := _exited(run_dir)) is not None:
+            return end
         phase = SandboxPhase.LOST
     else:
         phase = SandboxPhase.RUNNING if state.get("started_at") else SandboxPhase.STARTING
@@ -180,7 +189,19 @@ def inspect(run_dir: str) -> SandboxState:
     )
 
 
-def _exited(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
+def _exited(run_dir: str) -> SandboxState | None:
+    """Return how it ended; `None` where that is not written down."""
+    done = files.read_json(run_dir, "exit.json")
+    if done is None:
+        return None
+    claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM) or {"pid": None}
+    try:
+        return _end_of(claim, done)
+    except (LookupError, TypeError, AttributeError) as error:
+        raise files.UnreadableFile(f"{run_dir}/exit.json", "other JSON than what belongs there") from error
+
+
+def _end_of(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
     end = SandboxExit(
         done["cause"],
         done["finished_at"],
@@ -224,7 +245,7 @@ def _alive(claim: dict[str, Any]) -> bool:
 
 def main_processes(run_dir: str) -> list[int]:
     """List the host's numbers of the program's main processes: each rank's, or the command's."""
-    state = files.read_json(run_dir, "state.json")
+    state = files.read_json_if_whole(run_dir, "state.json", "child", "child_start", "ranks")
     if not state or not state["child"] or files.start_time(state["child"]) != state["child_start"]:
         return []
     ranks = [
@@ -247,12 +268,12 @@ def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) 
     A shorter grace than an earlier call's wins. `why`, a cause, a message and the same as data, makes it a failure: the first one
     told counts.
     """
-    claim = files.read_json(run_dir, "claim")
+    claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
     if claim is None or os.path.lexists(f"{run_dir}/exit.json"):
         return
     # `ends` is of the machine's steady clock, which nobody sets; shims of earlier versions know `deadline` only
     deadline, ends = time.time() + grace_s, time.monotonic() + grace_s
-    earlier = files.read_json(run_dir, "stop.json")
+    earlier = files.read_json_if_whole(run_dir, "stop.json", "deadline")
     if earlier:
         deadline, why = min(deadline, earlier["deadline"]), earlier.get("why", why)
         ends = min(ends, earlier.get("ends", ends))
@@ -263,7 +284,7 @@ def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) 
 
 def limit(run_dir: str, time_limit: float | None) -> None:
     """Let the program run so long from its start, in seconds, None for as long as it likes; may be repeated."""
-    claim = files.read_json(run_dir, "claim")
+    claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
     if claim is None or os.path.lexists(f"{run_dir}/exit.json"):
         return
     files.write_json(run_dir, "limit.json", {"time_limit": time_limit})
@@ -273,8 +294,9 @@ def limit(run_dir: str, time_limit: float | None) -> None:
 
 def kill(run_dir: str) -> None:
     """End the sandbox now, whatever state its shim is in; returns when nothing of it lives any more."""
-    claim = files.read_json(run_dir, "claim")
+    claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
     if claim is None:
+        _kill_inside(run_dir)
         return
     with contextlib.suppress(OSError):  # where it cannot even be asked
         stop(run_dir, 0.0)
@@ -282,6 +304,13 @@ def kill(run_dir: str) -> None:
         files.send_signal(claim["pid"], signals.SIGKILL, claim["start"])
         _wait(claim, 5.0)
     sweep(run_dir)
+
+
+def _kill_inside(run_dir: str) -> None:
+    """End the process that is 1 inside, and all with it, where nobody can tell who watches over it."""
+    state = files.read_json_if_whole(run_dir, "state.json", "child", "child_start")
+    if state and state["child"] and state["child_start"]:
+        files.send_signal(state["child"], signals.SIGKILL, state["child_start"])
 
 
 def _wait(claim: dict[str, Any], seconds: float) -> bool:
@@ -295,7 +324,7 @@ def _wait(claim: dict[str, Any], seconds: float) -> bool:
 
 def sweep(run_dir: str) -> None:
     """Remove what a shim that was killed could not: its groups with all that is in them, and its socket."""
-    content = files.read_json(run_dir, "spec.json")
+    content = files.read_json_if_whole(run_dir, "spec.json", "boot", "host", "spec")
     if content is None or content["boot"] != files.boot_id():
         return
     host = content["host"]

@@ -70,6 +70,8 @@ class SandboxState:
     exit: SandboxExit | None = None
     first_line_at: float | None = None  # when ranks began to write, where that is told by now
     notes: tuple[str, ...] = ()  # what could not be enforced here
+    unreadable: str = ""  # the file because of which it counts as lost, and what that holds
+    holds: str = ""
 
 
 ABSENT = SandboxState(SandboxPhase.ABSENT)

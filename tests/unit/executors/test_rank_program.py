@@ -93,7 +93,7 @@ def test_what_travels_is_read_by_the_oldest_python_that_may_run_it(tmp_path: Pat
                 imported = node.module if isinstance(node, ast.ImportFrom) else None
                 if imported and imported.startswith("mlp"):
                     travels = imported.startswith(
-                        ("mlp_hub.executors.kubernetes.rank", "mlp_hub.sandbox.shim")
+                        ("mlp_hub.executors.kubernetes.rank", "mlp_hub.sandbox.shim", "mlp_hub.durable")
                     )
                     assert travels or key == "mlp_hub.sandbox.shim.outcome.py", (key, imported)
 

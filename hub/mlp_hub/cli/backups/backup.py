@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from mlp_hub.cli import database, state_dir
+from mlp_hub.cli import belonging, database, state_dir
 from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.archive import Counted
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
@@ -54,6 +54,8 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
     part = file.with_name(f".{file.name}.part")
     try:
         with state_dir.exclusive(settings, _say):
+            for name in database.urls(settings):
+                belonging.check_database(settings, name)
             told = _write(settings, part, files=files, compress=file.name.endswith(COMPRESSED))
         counted = archive.check(part)
         os.replace(part, file)  # noqa: PTH105 - the same word as below

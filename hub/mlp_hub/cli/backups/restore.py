@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mlp_hub.cli import database, processes
+from mlp_hub.cli import belonging, database, processes
 from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.backup import room
 from mlp_hub.cli.backups.manifest import Manifest
@@ -40,6 +40,7 @@ def restore(settings: Settings, file: Path) -> int:
             dumps.load(part / "databases" / name, url)
         shutil.rmtree(part / "databases")
         (part / manifest.NAME).unlink()
+        belonging.adopt(replace(settings, home=part))
         os.sync()
         os.rename(part, home)  # noqa: PTH104 - onto an empty folder, which pathlib words otherwise
     except OSError as error:

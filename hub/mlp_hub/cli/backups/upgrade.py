@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlp_hub.cli import database, processes, state_dir, up
+from mlp_hub.cli import belonging, database, identity, processes, state_dir, up
 from mlp_hub.cli.backups import dumps
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings
@@ -33,6 +33,10 @@ def upgrade(settings: Settings, environ: Mapping[str, str], *, check: bool) -> i
             say("There is no state in {home}.", home=str(settings.home)), say("`mlp-hub up` makes a new one.")
         )
     with state_dir.exclusive(settings, _say):
+        if (
+            identity.own(settings) is not None
+        ):  # a copy that `up` has not made a hub of its own is not looked into
+            belonging.check(settings)
         todo = database.changes(settings)
         for change in todo:
             _say(f"{'To do' if check else 'Does'}: {change}")

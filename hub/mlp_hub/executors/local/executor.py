@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import re
 import subprocess
@@ -20,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from mlp_hub import sandbox
+from mlp_hub import durable, sandbox
 from mlp_hub.domain.job import Cause, Failure, Hint, RankStatus
 from mlp_hub.domain.runtime import roles_of
 from mlp_hub.domain.stages import StageTimes
@@ -60,6 +61,7 @@ from mlp_hub.sandbox.shim import files
 from mlp_language.message import Message, msg, to_data
 
 VANISHED = msg("its sandbox vanished with all its ranks, without an exit status")
+log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 LOOKERS = 2
@@ -68,6 +70,7 @@ IDLE_S = 120.0
 """Tuning: seconds without a start, after which the fork server is closed: its memory, for a slower first start."""
 SOCKET = "app.sock"
 """Given: name of the socket of what listens, in its run directory."""
+_ABOUT = ("placement", "roles", "gpus")
 _PASSES = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 )
@@ -294,7 +297,8 @@ class LocalExecutor(Fenced, MountedLogs):
                 used[str(device)] = used.get(str(device), 0) + amount
         roles = roles_of(spec.runtime, spec.workers, spec.ps)
         about = {"placement": list(nodes), "roles": list(roles), "gpus": used, "network": spec.network}
-        files.write_json(run_dir, "attempt.json", about)
+        # on disk with what the sandbox's own description, or its end, brings there: the directory's entries
+        files.write_json(run_dir, "attempt.json", about, durable=True)
         self._about[spec.attempt] = about
 
     def _gpu_shares(self, spec: LaunchSpec) -> list[dict[int, int]]:
@@ -302,7 +306,7 @@ class LocalExecutor(Fenced, MountedLogs):
             return []
         used: dict[int, int] = {}
         for entry in self._run_dirs():
-            about = files.read_json(entry.path, "attempt.json")
+            about = files.read_json_if_whole(entry.path, "attempt.json", *_ABOUT)
             alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
             if alive and about and entry.name != spec.attempt:
                 for device, amount in about["gpus"].items():
@@ -335,6 +339,8 @@ class LocalExecutor(Fenced, MountedLogs):
         state = sandbox.inspect(run_dir)
         seen = self._observation(attempt, run_dir, state)
         if state.phase is SandboxPhase.LOST:
+            if state.unreadable:
+                self._set_aside(state)
             sweep(run_dir)
         return seen, state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST)
 
@@ -343,7 +349,8 @@ class LocalExecutor(Fenced, MountedLogs):
         failure = None
         phase = _PHASES.get(state.phase, AttemptPhase.FAILED)
         if state.phase is SandboxPhase.LOST:
-            failure = Failure(Cause.NODE_LOST, message=str(VANISHED), said=to_data(VANISHED))
+            why = _torn(state) if state.unreadable else VANISHED
+            failure = Failure(Cause.NODE_LOST, message=str(why), said=to_data(why))
         elif end is not None and end.cause == "ok":
             phase = AttemptPhase.SUCCEEDED
         elif end is not None and end.stopped:
@@ -364,10 +371,18 @@ class LocalExecutor(Fenced, MountedLogs):
             stages=StageTimes(first_line=state.first_line_at),
         )
 
+    def _set_aside(self, state: SandboxState) -> None:
+        """Keep what cannot be read for who looks into it: the run directory goes once the attempt is forgotten."""
+        log.error("%s cannot be read, it holds %s: its attempt counts as lost", state.unreadable, state.holds)
+        with contextlib.suppress(OSError):
+            durable.set_aside(Path(self._root).parent, state.unreadable)
+
     def _told(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
         """Return what was written down of the attempt at its start."""
-        if attempt not in self._about and (about := files.read_json(run_dir, "attempt.json")) is not None:
-            self._about[attempt] = about
+        if attempt not in self._about:
+            about = files.read_json_if_whole(run_dir, "attempt.json", *_ABOUT)
+            if about is not None:
+                self._about[attempt] = about
         return self._about.get(attempt)
 
     def _hint(self, attempt: str, run_dir: str, end: SandboxExit) -> Hint | None:
@@ -476,3 +491,12 @@ class LocalExecutor(Fenced, MountedLogs):
                 f"{attempt!r} is no id of an attempt: letters, digits, dots and hyphens, 121 at most"
             )
         return f"{self._root}/{attempt}"
+
+
+def _torn(state: SandboxState) -> Message:
+    """Say why nobody can tell how an attempt stands."""
+    return msg(
+        "the file {name} of its run directory cannot be read, as after a power cut: it holds {what}",
+        name=os.path.basename(state.unreadable),  # noqa: PTH119 - a run directory's paths are strings
+        what=state.holds,
+    )

@@ -9,6 +9,7 @@ process that ends are gone with it. One that hangs in the middle of an act, afte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import threading
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.durable import sync_directory
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.mounted.lock_holders import end_holders
 from mlp_language.message import msg
@@ -63,7 +65,7 @@ class Fence:
     def seen(self) -> int:
         """The highest epoch that was ever seen here; 0 for none. Raises `Unavailable` where who writes it hangs."""
         with self._looks as fd:
-            return int(os.pread(fd, _DIGITS, 0) or 0)
+            return _epoch_in(fd)
 
     @contextmanager
     def acting(self, epoch: int) -> Iterator[None]:
@@ -93,9 +95,11 @@ class Fence:
     def _record(self, epoch: int, wait_s: float = _BRIEF_S) -> None:
         # who takes over has the lease already: one that hangs over this file is the one before, or one that tried as well
         with _locked(self._epoch, fcntl.LOCK_EX, wait_s, ending=True) as fd:
-            if epoch > int(os.pread(fd, _DIGITS, 0) or 0):
+            if epoch > _epoch_in(fd):
                 os.pwrite(fd, _written(epoch), 0)
                 os.fsync(fd)
+                with contextlib.suppress(OSError):  # of a file without a name there is no directory
+                    sync_directory(Path(self._epoch).parent)
 
 
 class Fenced:
@@ -157,6 +161,14 @@ class _Shared:
         _close(self._opened)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._opened.append(self._fd)
+
+
+def _epoch_in(fd: int) -> int:
+    """Return the epoch that a file holds; 0 where it cannot be read, as after a power cut: who acted then acts no more."""
+    try:
+        return int(os.pread(fd, _DIGITS, 0) or 0)
+    except ValueError:
+        return 0
 
 
 def _written(epoch: int) -> bytes:

@@ -26,6 +26,8 @@ from mlp_language.message import Message, msg
 
 MOVED = 2
 """Tuning: tenants that are moved at a time: more at once, for the disk that jobs write to as well."""
+UNREADABLE = Isolation(grade="unreadable")
+"""Stands for what is said of a tenant in a file that cannot be read: no tenant is kept so, and the database's word is written anew."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -50,8 +52,10 @@ class MountedTenantFiles:
         """Return what was said of tenants."""
 
         def look() -> dict[str, tuple[Isolation, bool]]:
-            entries = {tenant: self._roots.entry(tenant) for tenant in self._roots.tenants()}
-            return {tenant: (entry.kept, entry.held) for tenant, entry in entries.items()}
+            return {
+                tenant: (UNREADABLE, True) if entry is None else (entry.kept, entry.held)
+                for tenant, entry in self._roots.entries().items()
+            }
 
         return await asyncio.to_thread(look)
 

@@ -14,15 +14,16 @@ export class FileStore extends MemoryStore {
   }
 
   load() {
-    let saved;
+    // what a power cut left of it may be anything; the hub tells all routes again
     try {
-      saved = JSON.parse(fs.readFileSync(this.path, "utf8"));
+      const saved = JSON.parse(fs.readFileSync(this.path, "utf8"));
+      for (const [path, route] of Object.entries(saved)) {
+        if (typeof route?.target !== "string") throw new Error(`the route ${path} leads nowhere`);
+        super.add(path, { ...route, last_activity: new Date(route.last_activity ?? Date.now()) });
+      }
     } catch (error) {
       if (error.code !== "ENOENT") this.log.warn("Routes in %s are not readable: %s", this.path, error.message);
       return;
-    }
-    for (const [path, route] of Object.entries(saved)) {
-      super.add(path, { ...route, last_activity: new Date(route.last_activity ?? Date.now()) });
     }
     this.log.info("Found %d routes again", Object.keys(this.routes).length);
   }

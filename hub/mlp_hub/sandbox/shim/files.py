@@ -9,19 +9,15 @@ import os
 from _thread import get_native_id
 from typing import Any
 
+from mlp_hub.durable import UnreadableFile, fill, read_object, sync_directory
+
+__all__ = ["UnreadableFile", "sync_directory"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def is_full(error: OSError) -> bool:
     """Whether it says that a file system, or what its user may have of it, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
-def write_all(fd: int, content: bytes) -> None:
-    """Write all of it: the kernel may take a part, above all where space runs out."""
-    left = memoryview(content)
-    while left:
-        left = left[os.write(fd, left) :]
 
 
 def reserve(directory: str, name: str, size: int) -> None:
@@ -58,12 +54,12 @@ def _written(directory: str, name: str, data: Any, *, durable: bool = False) -> 
     new = f"{path}.{get_native_id()}.new"  # threads of one process may write the same
     content = json.dumps(data).encode()
     try:
-        _fill(new, content, durable=durable)
+        fill(new, content, sync=durable)
     except OSError as error:
         _drop(new)
         if not is_full(error) or not _moved(f"{path}.reserve", new):
             raise
-        _fill(new, content, durable=durable)
+        fill(new, content, sync=durable)
     return new
 
 
@@ -75,37 +71,24 @@ def _moved(path: str, new: str) -> bool:
     return False
 
 
-def _fill(path: str, content: bytes, *, durable: bool) -> None:
-    fd = os.open(path, _NEW, 0o600)
-    try:
-        write_all(fd, content)
-        os.ftruncate(fd, len(content))  # only now: the room it had was for this
-        if durable:
-            os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def _drop(path: str) -> None:
     with contextlib.suppress(OSError):
         os.unlink(path)
 
 
-def sync_directory(directory: str) -> None:
-    """Bring a directory's entries to disk."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def read_json(directory: str, name: str, *keys: str) -> Any | None:
+    """Read such a file, an object that has these keys; `None` when it does not exist. Raises `UnreadableFile`, and OSError."""
     try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def read_json(directory: str, name: str) -> Any | None:
-    """Read such a file; `None` when it does not exist."""
-    try:
-        with open(f"{directory}/{name}", "rb") as file:
-            return json.loads(file.read())
+        return read_object(f"{directory}/{name}", *keys)
     except FileNotFoundError:
+        return None
+
+
+def read_json_if_whole(directory: str, name: str, *keys: str) -> Any | None:
+    """Read such a file where all goes on without it: `None` also where it cannot be read."""
+    try:
+        return read_json(directory, name, *keys)
+    except UnreadableFile:
         return None
 
 

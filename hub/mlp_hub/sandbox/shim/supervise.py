@@ -251,10 +251,10 @@ class RankSupervisor:
                     break
                 if pid == self.bwrap:
                     self.status = os.waitstatus_to_exitcode(status)
-        limited = files.read_json(self.run_dir, "limit.json")
+        limited = files.read_json_if_whole(self.run_dir, "limit.json", "time_limit")
         if limited and limited["time_limit"] != self._limit and not self.stopping:
             self._keep_limit(limited["time_limit"])
-        asked = files.read_json(self.run_dir, "stop.json")
+        asked = files.read_json_if_whole(self.run_dir, "stop.json", "deadline")
         if asked:
             if why := asked.get("why"):
                 self._fail(FirstFailure(why[0], message=why[1], data=why[2]))

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, text, update
 
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Lowering, Member, Role, Tenant, User
+from mlp_hub.domain.tenant import DEFAULT_TENANT, NUMBERS_GIVEN, Lowering, Member, Role, Tenant, User
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import booking as b
@@ -39,6 +39,8 @@ _KEPT_FREE = select(
 )
 _REVISION = "tenants.revision"
 _GET_REVISION = select(setting.c.value).where(setting.c.key == _REVISION)
+
+_GIVEN = select(setting.c.value).where(setting.c.key == NUMBERS_GIVEN)
 
 
 def _tenant_of(row: Row[Any]) -> Tenant:
@@ -256,7 +258,8 @@ class Users(Repo):
         known = self.get(name)
         if known is not None:
             return known
-        number = int(self._c.scalar(select(func.max(u.c.number))) or 0) + 1
+        given = self._c.scalar(_GIVEN)
+        number = max(int(self._c.scalar(select(func.max(u.c.number))) or 0), int(given or 0)) + 1
         values = {"name": name, "number": number, "default_tenant": DEFAULT_TENANT, "created_at": now}
         self._c.execute(u.insert().values(values))
         return User(name, number)
