@@ -77,7 +77,8 @@ def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, 
             known = keys
             ids, kept = names.shape(keys)
             width = len(ids) + 1
-            runs.append(run := (ids, [], []))
+            run: tuple[list[int], list[float], list[float | int]] = (ids, [], [])
+            runs.append(run)
             time, add = run[1].append, run[2].extend
         time(p.t)
         add(values.values() if kept is None else [values[name] for name in kept])

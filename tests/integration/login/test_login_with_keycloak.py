@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from company_login import enter_at_keycloak, led_to, query, sent_to_provider, step
-from hub_stack import Browser, HubStack
+from hub_stack import Browser, HubStack, user_token
 from keycloak import PASSWORD, Keycloak, Realm
 from waiting import wait_for
 
@@ -115,9 +115,11 @@ def test_nobody_reads_the_provider_s_tokens_of_a_person_by_jupyterhub_s_api(
 ) -> None:
     realm.add_user("dan")
     log_in(hub, "dan")
-    assert "auth_state" not in hub.api("GET", "/users/dan").json()
-    assert hub.api("PATCH", "/users/dan", json={"auth_state": {"access_token": "x"}}).status_code == 400
-    changed = hub.api("PATCH", "/users/dan", json={"admin": False})
+    hub.add("root2", admin=True)
+    boss = user_token(hub, "root2", "admin:users")
+    assert "auth_state" not in hub.api("GET", "/users/dan", boss).json()
+    assert hub.api("PATCH", "/users/dan", boss, json={"auth_state": {"access_token": "x"}}).status_code == 400
+    changed = hub.api("PATCH", "/users/dan", boss, json={"admin": False})
     assert (changed.status_code, "auth_state" in changed.json()) == (200, False)
 
 
