@@ -65,7 +65,7 @@ class Refused(MLPError):  # noqa: N818 - the word of the contract
 
     def __new__(cls, reason: str, msg: str) -> Self:
         """Make the kind of it that its reason names, where there is one."""
-        kind: type[Self] = _KINDS.get(reason, cls) if cls is Refused else cls  # type: ignore[assignment]
+        kind: type[Self] = _KINDS.get(reason, cls) if cls is Refused else cls
         made: Self = super().__new__(kind, reason, msg)
         return made
 
