@@ -15,6 +15,8 @@ from mlp_language.message import Message, msg
 WORKER, PS = "worker", "ps"
 NOTEBOOK = ".ipynb"
 """Ending of programs that are notebooks."""
+NOTEBOOK_TEXT = "from mlp.notebook_run import run_text\n"
+"""Begin of the text of programs that are notebooks which came with the job."""
 
 
 class RuntimeState(StrEnum):
@@ -61,8 +63,8 @@ class Runtime:
     linger_s: float = 10.0
     success: tuple[int, ...] = (0,)
     least_workers: int = 1
-    # of the platform's own only: a command that must be there and how to get it, the module that Python programs are run by
-    # where it is there, and how a rank's output says that it ended all others
+    # of the platform's own only: a command that must be there and how to get it, the module with which Python programs are run
+    # where it is there (by a `by_MODULE.py` of ours), and how a rank's output says that it ended all others
     remedy: str = ""
     module: str | None = None
     abort: str | None = None
@@ -100,7 +102,7 @@ BUILT_IN: Mapping[str, Runtime] = {
             remedy="pip install mpich mpi4py",
             # an uncaught exception then aborts all ranks, where otherwise its rank would wait in MPI_Finalize for ever
             module="mpi4py",
-            abort=r"^Abort\((\d+)\) on node \d+ \(rank \d+ in comm",
+            abort=r"^Abort\((-?\d+)\) on node \d+ \(rank \d+ in comm",
         ),
         Runtime(
             "tf",

@@ -54,6 +54,15 @@ class AttemptPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class AskedToEnd:
+    """What came of the request to end. `killed`: some process had not ended within the grace. Times are seconds since the epoch."""
+
+    asked_at: float
+    killed: bool = False
+    checkpoint_at: float | None = None  # of the newest checkpoint
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """An attempt as the executor sees it. Times are seconds since the epoch."""
 
@@ -66,6 +75,9 @@ class Observation:
     lost_lines: int = 0  # of its output, where the disk was full; known once it is over
     leaves: bool = True  # whether it may leave a spool of metrics, or anything else to be collected
     waits: Message | None = None  # what a start waits for, where that is known
+    ending: AskedToEnd | None = None  # once it is over, where the platform asked it to end
+    remark: Message | None = None  # what is worth knowing of how it runs, and since when
+    remark_at: float | None = None
     stages: StageTimes = NO_TIMES  # all of its ranks that were there when the first of them ran
 
 

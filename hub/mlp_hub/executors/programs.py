@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from mlp_hub.beneath import PathKind, look
 from mlp_hub.domain.resources import MILLI
-from mlp_hub.domain.runtime import NOTEBOOK
+from mlp_hub.domain.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
 from mlp_hub.executors.workspace import WORKSPACE
@@ -24,7 +24,9 @@ def home_mount(user: str) -> str:
 def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_commands.Command:
     """Return how the job's program is run, its text lying at `code`; raises `CannotStart` when its file does not exist."""
     if isinstance(spec.program, Code):
-        return rank_commands.Command((python, "-u"), code, spec.args)
+        # a notebook's first process has the kernel save
+        by_itself = spec.program.text.startswith(NOTEBOOK_TEXT)
+        return rank_commands.Command((python, "-u"), code, spec.args, asks_all=not by_itself)
     given, mount = spec.program.path, home_mount(spec.user)
     entry = given.removeprefix("~/").removeprefix(mount + "/")
     parts = PurePosixPath(entry).parts
@@ -44,7 +46,8 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
     if entry.endswith(".sh"):
         return rank_commands.Command(("/bin/sh",), path, spec.args)
     if entry.endswith(NOTEBOOK):
-        return rank_commands.Command((python, "-u", "-m", "mlp.notebook_run"), path, spec.args)
+        by = (python, "-u", "-m", "mlp.notebook_run")
+        return rank_commands.Command(by, path, spec.args, asks_all=False)
     return rank_commands.Command((), path, spec.args)
 
 

@@ -29,11 +29,15 @@ MOST_IN_ALL = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How a job's program is run: by what, its path inside, its arguments."""
+    """How a job's program is run: by what, its path inside, its arguments.
+
+    `asks_all`: all of its processes are asked to end, else its first one, which sees to the others.
+    """
 
     by: tuple[str, ...]
     entry: str
     args: tuple[str, ...]
+    asks_all: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,15 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
     if len(roles) == 1 and runtime.launcher is None and leader is None:
         alone = {"MLP_RANK": "0", "MLP_WORLD_SIZE": "1", **shared, **(envs[0] if envs else {})}
         return GangCommand(
-            programs[0], RankPlan("single", roles, programs[0], success=runtime.success), alone
+            programs[0],
+            RankPlan(
+                "single",
+                roles,
+                programs[0],
+                success=runtime.success,
+                asks_all=shape.command.asks_all,
+            ),
+            alone,
         )
     plan = RankPlan(
         "gang" if runtime.launcher is None else "launcher",
@@ -124,6 +136,7 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
         linger_s=0.0 if shape.ps else runtime.linger_s,
         abort=runtime.abort,
         success=runtime.success,
+        asks_all=shape.command.asks_all,
     )
     if runtime.launcher is None:
         return GangCommand((*shape.starter, "gang"), plan, shared)
@@ -146,7 +159,7 @@ def _program(runtime: Runtime, shape: GangShape) -> tuple[str, ...]:
         if shape.hosts:
             by = (*by, shape.by_module + runtime.module)
         elif _installed(runtime.module, shape.python):
-            by = (*by, "-m", runtime.module)
+            by = (*by, f"{os.path.dirname(shape.start)}/by_{runtime.module}.py")  # noqa: PTH120 - as it is written
     return (*by, entry, *args)
 
 

@@ -186,6 +186,7 @@ def _inspect(run_dir: str) -> SandboxState:
         tuple(map(rank_state, state.get("ranks", ()))),
         first_line_at=state.get("first_line_at"),
         notes=tuple(state.get("notes", ())),
+        remark=state.get("remark"),
     )
 
 
@@ -216,7 +217,9 @@ def _end_of(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
         done.get("lost_lines", 0),
         done.get("ram_mib"),
         _one_line_each(done.get("said")),
-        done.get("hint"),
+        asked_at=(done.get("ending") or {}).get("asked_at"),
+        killed=(done.get("ending") or {}).get("killed", False),
+        hint=done.get("hint"),
     )
     ranks = tuple(map(rank_state, done["ranks"]))
     return SandboxState(

@@ -65,7 +65,8 @@ class RankPlan:
     each its number). `program` is the command of one rank, `programs` those of each rank where they differ. `envs` are each
     rank's additions to the environment. A rank has failed whose exit status is not among `success`. When rank `leader` ends, servers (role `ps`) are stopped at once and the others after `linger_s` seconds;
     `None`: the gang ends when all have ended. `abort` is a regular expression for what a rank writes to its error
-    output when it ends all others itself; its first group is the exit status.
+    output when it ends all others itself; its first group is the exit status. `asks_all`: all processes of a rank are asked to end,
+    else its first one, and the others once that has gone.
     """
 
     mode: str
@@ -78,6 +79,7 @@ class RankPlan:
     abort: str | None = None
     programs: tuple[tuple[str, ...], ...] = ()
     success: tuple[int, ...] = (0,)
+    asks_all: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ class SandboxExit:
     lost_lines: int = 0  # of its output, which could not be written
     ram_mib: int | None = None  # the memory that it might have; None where that was not limited
     said: dict[str, Any] | None = None  # the message as data, where it is a sentence of ours
+    asked_at: float | None = None  # when all were asked to end, where they were
+    killed: bool = False  # because they had not ended within the grace
     hint: str | None = None  # `no-network`: it has none, and looked for another machine
 
 
@@ -72,6 +74,7 @@ class SandboxState:
     notes: tuple[str, ...] = ()  # what could not be enforced here
     unreadable: str = ""  # the file because of which it counts as lost, and what that holds
     holds: str = ""
+    remark: dict[str, Any] | None = None  # a sentence as data, `said`, of how it runs, which holds since `at`
 
 
 ABSENT = SandboxState(SandboxPhase.ABSENT)

@@ -165,6 +165,53 @@ def test_sigterm_is_passed_on_and_what_follows_is_kept(tmp_path: Path) -> None:
     )
 
 
+SAVES = """
+import signal, sys, time
+def save(*_):
+    time.sleep(0.5)
+    print("saved", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print("ready", flush=True)
+while True:
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "{python} {saves}; echo",
+        "{python} {saves} | cat; echo",
+        "setsid {python} {saves} & wait",
+        "{python} {saves} > {out} 2>&1 & tail -f --pid=$! {out}; wait",
+    ],
+)
+def test_all_processes_of_a_rank_are_asked_and_have_the_grace(tmp_path: Path, script: str) -> None:
+    (tmp_path / "saves.py").write_text(SAVES)
+    (tmp_path / "out.txt").touch()
+    words = {"python": sys.executable, "saves": tmp_path / "saves.py", "out": tmp_path / "out.txt"}
+    here = pod(tmp_path, "", program=["/bin/sh", "-c", script.format(**words)])
+    process = here.begin()
+    wait_for(lambda: ("stdout", "ready") in here.lines())
+    process.terminate()
+    process.communicate(timeout=120)
+    assert "saved" in [text for _, text in here.lines()] + (tmp_path / "out.txt").read_text().split()
+    report = here.report()
+    assert (report["state"], report["killed"], report["asked_at"] is None) == ("stopped", False, False)
+
+
+def test_what_is_left_once_the_grace_is_over_is_killed_and_that_is_told(tmp_path: Path) -> None:
+    here = pod(
+        tmp_path, "", program=["/bin/sh", "-c", "trap '' TERM; echo ready; sleep 600; echo"], grace_s=0.2
+    )
+    process = here.begin()
+    wait_for(lambda: ("stdout", "ready") in here.lines())
+    process.terminate()
+    process.communicate(timeout=120)
+    assert here.report()["killed"] is True
+
+
 def test_a_time_limit_ends_it_with_that_reason(tmp_path: Path) -> None:
     here = pod(tmp_path, "import time; time.sleep(1000)", time_limit=0.2)
     assert here.run()[0] != 0
@@ -211,7 +258,11 @@ def test_a_module_that_the_interpreter_lacks_runs_nothing(module: str, tmp_path:
     (package / "__init__.py").touch()
     python = str(tmp_path / "bin" / "python3")
     found = places.command([places.PYTHON, places.BY_MODULE + module, "x{}"], python)
-    assert found == [python, *(["-m", "json"] if module == "json" else []), "x{}"]
+    assert found == [
+        python,
+        *(["/run/mlp/mlp_hub/sandbox/shim/by_json.py"] if module == "json" else []),
+        "x{}",
+    ]
 
 
 @pytest.mark.parametrize(("said", "words", "line"), [

@@ -95,7 +95,7 @@ def test_mpi_runs_python_so_that_an_exception_ends_all(tmp_path: Path) -> None:
     start = build("mpi", shape(2, python=python))
     launcher = (str(tmp_path / "bin/mpiexec.hydra"), "-launcher", "fork", "-n", "2")
     assert start.argv == (*launcher, python, "-IS", INSIDE, "rank")
-    assert start.ranks.program == (python, "-u", "-m", "mpi4py", "/workspace/code/main.py")
+    assert start.ranks.program == (python, "-u", "/run/mlp/by_mpi4py.py", "/workspace/code/main.py")
 
 
 def test_torch_starts_through_torchrun() -> None:

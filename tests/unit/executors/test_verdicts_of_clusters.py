@@ -10,7 +10,7 @@ import pytest
 
 from mlp_hub.domain.job import Cause, Failure
 from mlp_hub.domain.stages import StageTimes
-from mlp_hub.executors.base import AttemptPhase
+from mlp_hub.executors.base import AskedToEnd, AttemptPhase
 from mlp_hub.executors.kubernetes.claims import ABOUT, CLAIM, END, About, Claim, End, claim_of
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
 from mlp_hub.executors.kubernetes.stages import refined
@@ -64,6 +64,40 @@ def test_it_has_succeeded_once_all_ranks_have_and_nobody_needs_to_end_it() -> No
     verdict = judge(scene(records={0: FINISHED, 1: FINISHED}))
     assert (verdict.seen.phase, verdict.end) == (A.SUCCEEDED, None)
     assert verdict.seen.finished_at == NOW - 1
+
+
+def test_a_rank_that_ended_just_before_is_told_with_the_failure_and_an_earlier_one_is_not() -> None:
+    failed = RankRecord(
+        "failed", False, NOW - 39, NOW - 1, 1, None, Cause.PROGRAM_ERROR, "rank 1: lost a peer"
+    )
+    end = judge(scene(records={0: replace(FINISHED, finished_at=NOW - 3), 1: failed})).seen.failure
+    assert end is not None
+    assert (end.rank, end.message) == (
+        1,
+        "rank 1: lost a peer; rank 0 had ended 2.0 s before, with exit status 0",
+    )
+    late = judge(scene(records={0: replace(FINISHED, finished_at=NOW - 90), 1: failed})).seen.failure
+    assert late is not None
+
+
+def test_that_a_rank_ended_while_another_runs_is_told_once_that_has_lasted() -> None:
+    early = replace(FINISHED, finished_at=NOW - 31)
+    seen = judge(scene(records={0: RUNS, 1: early})).seen
+    assert str(seen.remark) == "rank 1 ended; the others (1) still run"
+    assert seen.remark_at == NOW - 31
+    assert judge(scene(records={0: RUNS, 1: FINISHED})).seen.remark is None
+
+
+def test_what_came_of_the_request_to_end_is_told() -> None:
+    asked = RankRecord("stopped", True, NOW - 39, NOW - 4, None, 15, asked_at=NOW - 10)
+    end = End(A.STOPPED, NOW - 11)
+    gone = scene(
+        claim=replace(CLAIM_OF_TWO, end=end),
+        main=None,
+        pods=(),
+        records={0: asked, 1: replace(asked, killed=True)},
+    )
+    assert judge(gone).seen.ending == AskedToEnd(NOW - 10, killed=True)
 
 
 def test_a_rank_that_failed_ends_the_others_and_is_the_one_that_is_named() -> None:

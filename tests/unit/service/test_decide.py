@@ -9,7 +9,7 @@ import pytest
 
 from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import msg
@@ -331,3 +331,56 @@ def test_what_a_start_waits_for_is_told_once() -> None:
     assert isinstance(told, d.Update)
     assert told.job.message == waits
     assert d.decide(told.job, seen(A.STARTING, waits=waits), NOW, GRACE) == []
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        (
+            AskedToEnd(NOW - 2, checkpoint_at=NOW - 1),
+            "its processes ended by themselves 2.0 s after they were asked to; a checkpoint was written 1.0 s before that",
+        ),
+        (
+            AskedToEnd(NOW - 2, checkpoint_at=NOW - 3),
+            "its processes ended by themselves 2.0 s after they were asked to; no checkpoint is newer than the request",
+        ),
+        (
+            AskedToEnd(NOW - 30, killed=True),
+            "its processes were killed 30.0 s after they were asked to end; no checkpoint is newer than the request",
+        ),
+        (
+            AskedToEnd(NOW - 30, killed=True, checkpoint_at=NOW - 20),
+            "its processes were killed 30.0 s after they were asked to end; a checkpoint was last written 20.0 s before that",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    ("phase", "target", "end"),
+    [
+        (P.SUSPENDING, T.SUSPEND, A.STOPPED),
+        (P.PREEMPTING, T.PREEMPT, A.STOPPED),
+        (P.RESIZING, T.RESIZE, A.STOPPED),
+        (P.CANCELLING, T.CANCEL, A.STOPPED),
+        (P.RUNNING, T.RUN, A.FAILED),
+    ],
+)
+def test_the_timeline_tells_what_came_of_the_request_to_end(
+    phase: Phase, target: Target, end: AttemptPhase, ending: AskedToEnd, told: str
+) -> None:
+    late = Failure(Cause.TIME_LIMIT) if end is A.FAILED else None
+    there = seen(end, late, finished_at=NOW, ending=ending)
+    old = job(phase, target, resize_to=("n1",) if phase is P.RESIZING else ())
+    move = next(a for a in d.decide(old, there, NOW, GRACE) if isinstance(a, Move))
+    assert [(step.kind, str(step.message), step.at) for step in move.before] == [("asked-to-end", told, NOW)]
+
+
+def test_a_remark_is_told_once_and_is_gone_when_it_holds_no_more() -> None:
+    remark = msg("{who} ended; the others ({left}) still run", who=msg("rank {n}", n=1), left=2)
+    old = job(P.RUNNING, message=msg("running {where}", where="on node n1"))
+    there = seen(A.RUNNING, remark=remark, remark_at=NOW - 30)
+    [update] = [a for a in d.decide(old, there, NOW, GRACE) if isinstance(a, d.Update)]
+    assert update.job.message == remark
+    assert update.steps == (Step("remark", remark, at=NOW - 30),)
+    assert d.decide(update.job, there, NOW, GRACE) == []
+    [back] = [a for a in d.decide(update.job, seen(A.RUNNING), NOW, GRACE) if isinstance(a, d.Update)]
+    assert (str(back.job.message), back.steps) == ("running on node n1", ())

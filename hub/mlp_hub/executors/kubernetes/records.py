@@ -65,6 +65,8 @@ class RankRecord:
     container_at: float | None = None
     first_line_at: float | None = None
     use: RankUse | None = None
+    asked_at: float | None = None
+    killed: bool = False  # not all of it had ended within the grace
 
     def between(self, first: float, last: float) -> RankRecord:
         """Return it with no time outside of these: it is the rank that says when, and what it used is counted by that."""
@@ -74,7 +76,7 @@ class RankRecord:
         )
 
 
-_TIMES = ("started_at", "finished_at", "container_at", "first_line_at")
+_TIMES = ("started_at", "finished_at", "container_at", "first_line_at", "asked_at")
 
 
 def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
@@ -134,6 +136,8 @@ def _read(log: Folder, name: str) -> RankRecord | None:
         one_line(_text(told.get("hint"))) or None,
         _whole(told.get("lost_lines")) or 0,
         _number(told.get("container_at")),
+        asked_at=_number(told.get("asked_at")),
+        killed=told.get("killed") is True,
     )
     return _with_use(record, told)
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.job import Cause, Failure, Hint, RankStatus
-from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.executors.kubernetes import troubles
 from mlp_hub.executors.kubernetes.claims import Claim, End
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse
 from mlp_hub.executors.kubernetes.stages import stages_of
 from mlp_hub.executors.kubernetes.views import MainView, PodView
 from mlp_hub.kubernetes.kinds import POD_GROUPS
-from mlp_language.message import Message, msg
+from mlp_language.message import Message, msg, to_data
 
 _KILL, _TERM = 9, 15
 NO_USE = RankUse()
 ENDED = (AttemptPhase.SUCCEEDED, AttemptPhase.FAILED, AttemptPhase.STOPPED, AttemptPhase.LOST)
 SEEN_S = 20.0
 """Safety: seconds after a pod ended in which its rank's record may still come to light, where the volume is slow."""
+ENDED_S = 30.0
+"""Tuning: seconds from a rank's end until it is told that others still run: ranks end together, more or less."""
+SHORTLY_S = 60.0
+"""Tuning: seconds before a failure in which the end of another rank may be what it comes from."""
 LEFT_S = 60.0
 """Safety: seconds beyond its time after which a deleted pod counts as gone: its node does not answer."""
 
@@ -73,6 +77,8 @@ class _Rank:
     container_at: float | None = None
     first_line_at: float | None = None
     use: RankUse = NO_USE
+    asked_at: float | None = None
+    killed: bool = False
 
     @property
     def final(self) -> bool:
@@ -115,6 +121,7 @@ def judge(scene: Scene) -> AttemptVerdict:
         phase, waits = AttemptPhase.STARTING, _waits(scene)
     over = phase in ENDED
     failure = end.failure if over and end is not None else None
+    told_of = _remark(scene, ranks) if phase is AttemptPhase.RUNNING and end is None else (None, None)
     seen = Observation(
         scene.claim.attempt,
         phase,
@@ -124,6 +131,9 @@ def judge(scene: Scene) -> AttemptVerdict:
         failure,
         sum(rank.lines for rank in ranks) if over else 0,
         waits=waits,
+        ending=_ending(ranks, phase, failure),
+        remark=told_of[0],
+        remark_at=told_of[1],
         stages=stages_of(
             scene.pods,
             len(ranks),
@@ -133,6 +143,27 @@ def judge(scene: Scene) -> AttemptVerdict:
         ),
     )
     return AttemptVerdict(seen, proposed)
+
+
+def _ending(ranks: Sequence[_Rank], phase: AttemptPhase, failure: Failure | None) -> AskedToEnd | None:
+    """Return what came of the platform's request; that to the others of a rank that failed is no news."""
+    by_platform = failure is not None and failure.cause in {Cause.TIME_LIMIT, Cause.DISK}
+    asked = [rank.asked_at for rank in ranks if rank.asked_at is not None]
+    if not asked or not (phase is AttemptPhase.STOPPED or by_platform):
+        return None
+    return AskedToEnd(min(asked), any(rank.killed for rank in ranks))
+
+
+def _remark(scene: Scene, ranks: Sequence[_Rank]) -> tuple[Message | None, float | None]:
+    """Say that ranks have ended while others go on, once that has lasted."""
+    workers = [rank for rank in ranks if rank.role != "ps"]
+    over = [rank for rank in workers if rank.state == "finished"]
+    left = sum(rank.state == "running" for rank in workers)
+    last = max((rank.finished_at for rank in over if rank.finished_at is not None), default=None)
+    if not left or last is None or scene.now < last + ENDED_S:
+        return None, None
+    who = msg("rank {n}", n=over[0].number) if len(over) == 1 else msg("{n} ranks", n=len(over))
+    return msg("{who} ended; the others ({left}) still run", who=who, left=left), last
 
 
 def settled(verdict: AttemptVerdict, claim: Claim) -> bool:
@@ -181,7 +212,7 @@ def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
     rank.state, rank.started_at, rank.finished_at = record.state, record.started_at, record.finished_at
     rank.exit_code, rank.signal, rank.lines = record.exit_code, record.signal, record.lost_lines
     rank.first_line_at, rank.use = record.first_line_at, record.use or NO_USE
-    rank.container_at = record.container_at
+    rank.container_at, rank.asked_at, rank.killed = record.container_at, record.asked_at, record.killed
     if record.state == "failed":
         cause = record.cause or (Cause.SIGNAL if record.signal else Cause.PROGRAM_ERROR)
         hint = None
@@ -261,7 +292,32 @@ def _failed(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
     if not failed:
         return None
     first = min(failed, key=lambda rank: (rank.signal in (_KILL, _TERM), rank.finished_at or scene.now))
-    return AttemptPhase.FAILED, first.failure
+    return AttemptPhase.FAILED, _after(ranks, first)
+
+
+def _after(ranks: Sequence[_Rank], first: _Rank) -> Failure | None:
+    """Add that another rank had ended well shortly before, which the others may have missed."""
+    failure, at = first.failure, first.finished_at
+    if failure is None or at is None or failure.cause not in {Cause.PROGRAM_ERROR, Cause.SIGNAL}:
+        return failure
+    ended = [
+        (rank.finished_at, rank)
+        for rank in ranks
+        if rank.state == "finished"
+        and rank.finished_at is not None
+        and 0 <= at - rank.finished_at <= SHORTLY_S
+    ]
+    if not ended:
+        return failure
+    before, other = min(ended, key=lambda each: each[0])
+    said = msg(
+        "{what}; rank {n} had ended {seconds} s before, with exit status {code}",
+        what=failure.told,
+        n=other.number,
+        seconds=f"{at - before:.1f}",
+        code=other.exit_code or 0,
+    )
+    return replace(failure, message=str(said), said=to_data(said))
 
 
 def _done(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:

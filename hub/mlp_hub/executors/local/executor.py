@@ -27,6 +27,7 @@ from mlp_hub.domain.runtime import roles_of
 from mlp_hub.domain.stages import StageTimes
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import (
+    AskedToEnd,
     AttemptKey,
     AttemptPhase,
     CannotStart,
@@ -58,7 +59,7 @@ from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, Sandb
 from mlp_hub.sandbox.control import record_failure, sweep
 from mlp_hub.sandbox.fork_server import ForkServer
 from mlp_hub.sandbox.shim import files
-from mlp_language.message import Message, msg, to_data
+from mlp_language.message import Message, from_data, msg, to_data
 
 VANISHED = msg("its sandbox vanished with all its ranks, without an exit status")
 log = logging.getLogger(__name__)
@@ -71,6 +72,7 @@ IDLE_S = 120.0
 SOCKET = "app.sock"
 """Given: name of the socket of what listens, in its run directory."""
 _ABOUT = ("placement", "roles", "gpus")
+_BY_PLATFORM = frozenset({Cause.TIME_LIMIT.value, Cause.DISK.value})
 _PASSES = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 )
@@ -81,6 +83,13 @@ _PHASES = {
     SandboxPhase.RUNNING: AttemptPhase.RUNNING,
     SandboxPhase.LOST: AttemptPhase.LOST,
 }
+
+
+def _ending(end: SandboxExit | None) -> AskedToEnd | None:
+    """Return what came of the platform's request; that to the others of a rank that failed is no news."""
+    if end is None or end.asked_at is None or not (end.stopped or end.cause in _BY_PLATFORM):
+        return None
+    return AskedToEnd(end.asked_at, end.killed)
 
 
 class LocalExecutor(Fenced, MountedLogs):
@@ -368,6 +377,9 @@ class LocalExecutor(Fenced, MountedLogs):
             self._ranks(attempt, run_dir, state),
             failure,
             end.lost_lines if end else 0,
+            ending=_ending(end),
+            remark=None if state.remark is None else from_data(state.remark["said"]),
+            remark_at=None if state.remark is None else state.remark["at"],
             stages=StageTimes(first_line=state.first_line_at),
         )
 

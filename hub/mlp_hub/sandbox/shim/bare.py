@@ -3,7 +3,7 @@
     bare.py STATUS_FD BLOCK_FD COMMAND_FD
 
 It speaks as bubblewrap does to the shim and ends all that it finds below itself at the end, but it hides nothing:
-the program sees the whole machine as its user does.
+the program sees the whole machine as its user does. After SIGUSR1 it waits for what the command leaves behind.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def main(status: int, block: int, command: int) -> int:
     libc.prctl(_SUBREAPER, 1, 0, 0, 0)
     with os.fdopen(command, "rb") as file:
         what: dict[str, Any] = json.load(file)
+    held: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: held.append(number))
     os.write(status, json.dumps({"child-pid": os.getpid()}).encode() + b"\n")
     os.read(block, 1)
     os.close(block)
@@ -32,6 +34,7 @@ def main(status: int, block: int, command: int) -> int:
     pid = os.fork()
     if pid == 0:
         try:
+            signal.signal(signal.SIGUSR1, signal.SIG_DFL)
             os.close(status)
             os.setsid()
             libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
@@ -46,17 +49,22 @@ def main(status: int, block: int, command: int) -> int:
         finally:
             os._exit(127)
     code = _wait(pid)
+    if held:
+        _wait(None)
     _sweep()
     os.write(status, json.dumps({"exit-code": code}).encode() + b"\n")
     return code
 
 
-def _wait(pid: int) -> int:
-    while True:
-        ended, status = os.wait()
-        if ended == pid:
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+def _wait(pid: int | None) -> int:
+    """Wait for this child, or for all; return its exit status."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            ended, status = os.wait()
+            if ended == pid:
+                code = os.waitstatus_to_exitcode(status)
+                return code if code >= 0 else 128 - code
+    return 0
 
 
 def _sweep() -> None:

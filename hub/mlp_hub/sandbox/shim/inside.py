@@ -1,7 +1,8 @@
 """Runs inside a sandbox, as its tenant: starts ranks and tells the shim outside how they fare.
 
     inside.py gang     starts every rank of the plan side by side
-    inside.py rank     starts the one rank whose number the launcher (mpiexec, torchrun) put into the environment
+    inside.py rank     starts the one rank whose number the launcher (mpiexec, torchrun) put into the environment; once all were
+                       asked to end it stays until nothing of any rank is left, since launchers kill all as soon as one has gone
 
 The plan is beside this file; so is the socket of the shim. A rank's output goes straight into pipes whose other
 ends the shim holds.
@@ -19,6 +20,9 @@ import sys
 from typing import Any
 
 _DEFAULTS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores the last two
+_WORD = 16
+ASKED, OVER = b"asked", b"over"
+"""What the shim says: that all are asked to end, and that nothing of any rank is left."""
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -70,6 +74,13 @@ class StartedRanks:
             with contextlib.suppress(OSError):
                 os.kill(pid, signum)
 
+    def linger(self) -> None:
+        """Where the shim has said that all are asked to end, return once it says that nothing of any rank is left."""
+        with contextlib.suppress(OSError):
+            self.shim.setblocking(False)
+            while self.shim.recv(_WORD) == ASKED:
+                self.shim.setblocking(True)
+
     def wait(self) -> int:
         """Report each rank's end; return the first bad exit status as a shell would give it, else 0."""
         worst = 0
@@ -105,7 +116,9 @@ def main() -> int:
     ranks = range(len(plan["roles"])) if sys.argv[1] == "gang" else [int(os.environ[plan["rank_env"]])]
     if not all(gang.start(rank, envs[rank]) for rank in ranks):
         return 127
-    return gang.wait()
+    status = gang.wait()
+    gang.linger()
+    return status
 
 
 if __name__ == "__main__":

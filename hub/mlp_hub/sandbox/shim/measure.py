@@ -53,6 +53,11 @@ class Meter:
         after = time.monotonic()
         self.due = after + max(PERIOD, _PATIENCE * (after - now))
 
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds of all ranks, as last seen."""
+        return sum(used.cpu_s for used in self._used.values())
+
     def ended(self, number: int, cpu_s: Any = None, ram_kib: Any = None) -> None:
         """End a rank, with what the inside tells that the kernel counted of it."""
         used = self._used.get(number)

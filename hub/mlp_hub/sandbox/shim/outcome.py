@@ -6,6 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
+from mlp_hub.sandbox.shim import blame
 from mlp_hub.sandbox.shim.said import Said, english, msg
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _LOOKED_OUT = re.compile(
     | UnknownHostException | no\ such\ host | network\ is\ unreachable | ENETUNREACH"""
 )
 _LAUNCHER = re.compile(
-    r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|mpi4py/(?:__main__|run))\.py)", '
+    r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|mpi4py/(?:__main__|run))\.py)", '
 )
 
 
@@ -44,6 +45,13 @@ class FirstFailure:
     ) -> None:
         self.data = data  # of a message that came as English text, and whose data is more than we can read
         self.cause, self.rank, self.code, self.signal, self.message = cause, rank, code, signal, message
+        self.at = time.monotonic()
+        self.taken = False  # by the launcher: its rank was killed for another one
+        self.aborted: int | None = None  # the argument of the call by which its rank ended all
+
+    def become(self, cause: str, rank: int, code: int | None) -> None:
+        """Be that of another rank."""
+        self.cause, self.rank, self.code, self.signal = cause, rank, code, None
 
 
 def split_status(status: int) -> tuple[int | None, int | None]:
@@ -58,7 +66,8 @@ def split_status(status: int) -> tuple[int | None, int | None]:
 def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
     """Settle the ranks that did not report, find the cause and return what exit.json holds."""
     settle(sandbox)
-    blame_aborter(sandbox)
+    if not blame.aborter(sandbox):
+        blame.leaver(sandbox)
     mark_stopped(sandbox)
     oom = bool(sandbox.groups.out_of_memory_kills())
     failure = sandbox.failure
@@ -68,7 +77,7 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
     cause = "stopped" if sandbox.stopped else failure.cause if failure else "ok"
     lead = sandbox.ranks[0]
     shown = sandbox.ranks[failure.rank] if failure and failure.rank is not None else None
-    what = describe(failure, sandbox) if failure else ""
+    what = blame.after(sandbox, failure, describe(failure, sandbox)) if failure else ""
     return {
         "cause": cause,
         "code": failure.code if failure else lead.code,
@@ -81,6 +90,7 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
         "ram_mib": sandbox.spec["limits"]["ram_mib"] or None,
         "hint": hint(failure, sandbox),
         "stopped": sandbox.stopped,
+        "ending": sandbox.ending.to_json(),
         "started_at": sandbox.started_at,
         "first_line_at": sandbox.first_line_at,
         "finished_at": time.time(),
@@ -122,20 +132,6 @@ def settle(sandbox: RankSupervisor) -> None:
             rank.end(None, _KILL, excused=rank.asked and sandbox.failure is None)
 
 
-def blame_aborter(sandbox: RankSupervisor) -> None:
-    """Where one rank had its launcher kill all, itself included, find which one it was."""
-    failure = sandbox.failure
-    pattern = sandbox.plan["abort"] if sandbox.plan else None
-    if failure is None or not pattern or (failure.rank is not None and failure.signal != _KILL):
-        return
-    for rank in sandbox.ranks:
-        if rank.streams and (found := re.search(pattern, rank.streams[1].tail, re.MULTILINE)):
-            rank.end(int(found[1]) & 0xFF, None, excused=False)
-            rank.streams[1].forget_after(found.start())
-            sandbox.failure = FirstFailure("program-error", rank.number, rank.code)
-            return
-
-
 def mark_stopped(sandbox: RankSupervisor) -> None:
     """Call a rank stopped that ended by a signal, or never began, only because of another or because it was asked to."""
     failure = sandbox.failure
@@ -165,6 +161,8 @@ def describe(failure: FirstFailure, sandbox: RankSupervisor) -> str | Said:
         return msg("{who} was killed by signal {n}", who=who, n=failure.signal or 0)
     if error := exception_in(_tail(sandbox, failure.rank)):
         return msg("{who}: {error} (exit status {code})", who=who, error=error, code=code)
+    if failure.aborted is not None:
+        return msg("{who} called MPI_Abort({n}) (exit status {code})", who=who, n=failure.aborted, code=code)
     return msg("{who} ended with exit status {code}", who=who, code=code)
 
 

@@ -10,6 +10,7 @@ import os
 import select
 import socket
 import stat
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,11 +33,16 @@ class RankProcess:
         self.code: int | None = None
         self.signal: int | None = None
         self.asked = False
+        self.over_at: float | None = (
+            None  # by the monotonic clock: its program came to its end, or its process ended
+        )
+        self.told_over = False  # its program came to its end, by its own account
         self.streams: tuple[logs.Stream, ...] = ()
 
     def end(self, code: int | None, signum: int | None, *, excused: bool) -> bool:
         """Record its end; return whether that is a failure."""
         self.code, self.signal = code, signum
+        self.over_at = self.over_at or time.monotonic()
         failed = code != 0 and not excused
         self.state = "failed" if failed else "finished"
         return failed
@@ -86,6 +92,12 @@ class Reports:
         self.senders: dict[int, tuple[socket.socket, int, set[int]]] = {}
         self._epoll = select.epoll()
         self._epoll.register(self.listener, select.EPOLLIN)
+
+    def say(self, word: bytes) -> None:
+        """Send a word to all that have started ranks; who does not listen misses it."""
+        for sender, _, _ in self.senders.values():
+            with contextlib.suppress(OSError):
+                sender.send(word, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
     def fileno(self) -> int:
         """Return what to wait for."""
@@ -171,8 +183,8 @@ class Reports:
         if kind == "exit":
             started.discard(message["rank"])
             self._handle("exit", pid, message, [])
-        elif kind == "fail":
-            self._handle("fail", pid, message, [])
+        elif kind in ("fail", "over"):
+            self._handle(kind, pid, message, [])
 
     def close(self) -> None:
         """Close all of it."""

@@ -89,8 +89,9 @@ def _start_bare(
         env["MLP_LISTEN_FD"] = str(listener.fileno())
     if spec["ranks"] and spec["ranks"]["mode"] != "single":
         control = tempfile.mkdtemp(prefix=f"mlp-{host['group']}-")
-        _control(control, spec["ranks"])
-        argv = [f"{control}/inside.py" if word == "/run/mlp/inside.py" else word for word in argv]
+        at = f"{control}/"
+        argv = [word.replace("/run/mlp/", at, 1) if word.startswith("/run/mlp/") else word for word in argv]
+        _control(control, json.loads(json.dumps(spec["ranks"]).replace('"/run/mlp/', f'"{at}')))
     memory = view.Memory()
     what = memory.add(json.dumps({"argv": argv, "env": env, "cwd": spec["cwd"]}).encode())
     out_r, out_w = os.pipe()
@@ -210,9 +211,11 @@ def _control(directory: str, plan: dict[str, Any]) -> None:
         os.mkdir(directory)
     os.chmod(directory, 0o755)
     here = os.path.dirname(os.path.abspath(__file__))
-    with open(f"{here}/inside.py", "rb") as file:
-        code = file.read()
-    for name, content in (("inside.py", code), ("plan.json", json.dumps(plan).encode())):
+    contents = {"plan.json": json.dumps(plan).encode()}
+    for name in ("inside.py", "by_mpi4py.py"):
+        with open(f"{here}/{name}", "rb") as file:
+            contents[name] = file.read()
+    for name, content in contents.items():
         with open(f"{directory}/{name}", "wb") as file:
             file.write(content)
             os.fchmod(file.fileno(), 0o644)

@@ -15,10 +15,12 @@ import time
 from typing import Any
 
 from mlp_hub.sandbox.shim import cgroups, files, logs
+from mlp_hub.sandbox.shim.ending import Ending
 from mlp_hub.sandbox.shim.measure import Meter
 from mlp_hub.sandbox.shim.network import Outbound, wanted
 from mlp_hub.sandbox.shim.outcome import FirstFailure, conclude
 from mlp_hub.sandbox.shim.ranks import RankProcess, Reports, host_pid, small_int
+from mlp_hub.sandbox.shim.remarks import Remarks
 from mlp_hub.sandbox.shim.said import msg
 from mlp_hub.sandbox.shim.start import Started, make_listener, start
 
@@ -49,9 +51,10 @@ class RankSupervisor:
         self.failure: FirstFailure | None = None
         self.stopped = False  # because somebody asked for it
         self.stopping = False
+        self.ending = Ending(self)
+        self.remarks = Remarks(self)
         self.kill_at: float | None = None
         self.linger_at: float | None = None
-        self._term_at: float | None = None
         self.changed = False
         self.notes: list[str] = []
         self._limit: float | None = None
@@ -66,9 +69,9 @@ class RankSupervisor:
         self._rank_logs: list[logs.RankLog] = []
         self._status_rest = b""
         self._status_ended = False
-        self._child_fd: int | None = None
+        self.child_fd: int | None = None
         self._network: Outbound | None = None
-        self._reports: Reports | None = None
+        self.reports: Reports | None = None
         self.bwrap: int | None = None
         self.control: str | None = None
         self.listener: socket.socket | None = None
@@ -92,7 +95,7 @@ class RankSupervisor:
         begun = start(self.run_dir, self.spec, self.host, self.groups, self.listener)
         self._begun = begun
         self.bwrap, self.control = begun.pid, begun.control
-        self._reports = self._listen(begun)
+        self.reports = self._listen(begun)
         if self.mode == "single":
             self.ranks[0].streams = self._rank_streams(0)
             self._pipes = {begun.stdout: self.ranks[0].streams[0], begun.stderr: self.ranks[0].streams[1]}
@@ -126,24 +129,26 @@ class RankSupervisor:
     # -- what happens
 
     def _loop(self) -> None:
-        while self.status is None or self._child_fd is not None:
+        while self.status is None or self.child_fd is not None:
             for fd, _ in self._poll.poll(self._timeout()):
                 if fd == self._wake:
                     self._on_wake()
-                elif fd == self._child_fd:
+                elif fd == self.child_fd:
                     self._poll.unregister(fd)
                     os.close(fd)
-                    self._child_fd = None
+                    self.child_fd = None
+                    self.ending.release()
                 elif fd == self._begun.status:
                     self._on_status()
                 elif fd in self._pipes:
                     self._on_output(fd)
-                elif self._reports is not None and fd == self._reports.fileno():
-                    self._on_reports(self._reports)
+                elif self.reports is not None and fd == self.reports.fileno():
+                    self._on_reports(self.reports)
             self._timers()
 
     def _timeout(self) -> int | None:
-        times = [at for at in (self._deadline, self.kill_at, self.linger_at, self._term_at) if at is not None]
+        due = (self._deadline, self.kill_at, self.linger_at, self.ending.due)
+        times = [at for at in due if at is not None]
         times += [at for at in (self._paused_until, self._deaf_until, self._again_at, self.meter.due) if at]
         if self._watchdog.needed:
             times.append(self._watch_at)
@@ -157,9 +162,9 @@ class RankSupervisor:
             self._paused_until = 0.0
             for fd in self._pipes:
                 self._poll.register(fd, select.POLLIN)
-        if self._deaf_until and self._reports is not None and now >= self._deaf_until:
+        if self._deaf_until and self.reports is not None and now >= self._deaf_until:
             self._deaf_until = 0.0
-            self._poll.register(self._reports, select.POLLIN)
+            self._poll.register(self.reports, select.POLLIN)
         if self._deadline is not None and now >= self._deadline:
             self._deadline = None
             limit = self._limit
@@ -172,11 +177,12 @@ class RankSupervisor:
         if self.linger_at is not None and now >= self.linger_at:
             self.linger_at = None
             self.stop(self.spec["grace_s"])
-        if self._term_at is not None and now >= self._term_at:
-            self._terminate_command()
+        if self.ending.due is not None and now >= self.ending.due:
+            self.ending.look(now)
         self._looks(now)
         if self.kill_at is not None and now >= self.kill_at:
             self.kill_at = None
+            self.ending.killed = True
             self.kill()
         if now >= self._again_at:
             self._catch_up(now)
@@ -188,6 +194,7 @@ class RankSupervisor:
             self._watch()
         if self.meter.due and now >= self.meter.due:
             self.meter.look(self._roots())
+            self.changed = self.remarks.look(now, self.meter.cpu_s) or self.changed
             if self.first_line_at and not self._first_told and time.time() > (self.started_at or 0) + 1:
                 self.changed = True  # whoever ends sooner tells it with that
             if 0 < self.spec["limits"]["ram_mib"] << 20 < self.groups.sockets():
@@ -282,8 +289,8 @@ class RankSupervisor:
         self.child = child
         # bubblewrap may end before all that is inside has: we wait for both
         with contextlib.suppress(OSError):
-            self._child_fd = os.pidfd_open(child)
-            self._poll.register(self._child_fd, select.POLLIN)
+            self.child_fd = os.pidfd_open(child)
+            self._poll.register(self.child_fd, select.POLLIN)
         if self.stopping and self.started_at is None:
             self.kill()
             return
@@ -320,8 +327,10 @@ class RankSupervisor:
     def _feed(self, fd: int, data: bytes) -> None:
         stream = self._pipes[fd]
         stream.feed(data)
-        if self.first_line_at is None and stream is not self.launcher:
-            self.first_line_at = time.time()
+        if stream is not self.launcher:
+            self.remarks.wrote()
+            if self.first_line_at is None:
+                self.first_line_at = time.time()
 
     def _close_pipe(self, fd: int) -> None:
         self._pipes.pop(fd).end()
@@ -341,20 +350,7 @@ class RankSupervisor:
             for fd in fds:
                 os.close(fd)
         elif kind == "start":
-            rank.streams = self._rank_streams(rank.number)
-            rank.state = "running"
-            above = None if self.host["mode"] == "open" else self.child
-            rank.pid = host_pid(starter, message.get("pid"), above)
-            rank.start = files.start_time(rank.pid) if rank.pid else None
-            self.meter.begin(rank)
-            self.started_at = self.started_at or time.time()
-            for fd, stream in zip(fds, rank.streams, strict=True):
-                self._pipes[fd] = stream
-                if not self._paused_until:
-                    self._poll.register(fd, select.POLLIN)
-            if self.stopping:
-                self._terminate(rank)
-            self.changed = True
+            self._begin(rank, starter, message, fds)
         elif kind == "exit" and rank.state == "running":
             self.meter.ended(rank.number, message.get("cpu_s"), message.get("ram_kib"))
             self.rank_ended(
@@ -362,7 +358,9 @@ class RankSupervisor:
             )
         elif kind == "gone" and rank.state == "running":
             self.meter.ended(rank.number)
-            self.rank_ended(rank, None, int(signal.SIGKILL))
+            self.rank_ended(rank, None, int(signal.SIGKILL), taken=self.mode == "launcher")
+        elif kind == "over" and rank.state != "pending":
+            rank.over_at, rank.told_over = rank.over_at or time.monotonic(), True
         elif kind == "fail" and rank.state == "pending":
             rank.end(127, None, excused=False)
             self._fail(
@@ -371,10 +369,28 @@ class RankSupervisor:
             self.stop(0)
             self.changed = True
 
+    def _begin(self, rank: RankProcess, starter: int, message: dict[str, Any], fds: list[int]) -> None:
+        rank.streams = self._rank_streams(rank.number)
+        rank.state = "running"
+        above = None if self.host["mode"] == "open" else self.child
+        rank.pid = host_pid(starter, message.get("pid"), above)
+        rank.start = files.start_time(rank.pid) if rank.pid else None
+        self.meter.begin(rank)
+        self.started_at = self.started_at or time.time()
+        for fd, stream in zip(fds, rank.streams, strict=True):
+            self._pipes[fd] = stream
+            if not self._paused_until:
+                self._poll.register(fd, select.POLLIN)
+        if self.stopping:
+            self.ending.ask_late(rank)
+        self.changed = True
+
     # -- what follows from it
 
-    def rank_ended(self, rank: RankProcess, code: int | None, signum: int | None) -> None:
-        """Record a rank's end and decide what that means for the others."""
+    def rank_ended(
+        self, rank: RankProcess, code: int | None, signum: int | None, *, taken: bool = False
+    ) -> None:
+        """Record a rank's end and decide what that means for the others; `taken`: its launcher killed it."""
         self.changed = True
         if rank.end(code, signum, excused=(rank.asked and self.failure is None) or self.is_success(code)):
             cause = (
@@ -384,13 +400,15 @@ class RankSupervisor:
                 if signum
                 else "program-error"
             )
-            self._fail(FirstFailure(cause, rank.number, code, signum))
+            first = FirstFailure(cause, rank.number, code, signum)
+            first.taken = taken
+            self._fail(first)
             self.stop(min(self.spec["grace_s"], TEARDOWN_S))
         elif self.plan and rank.number == self.plan["leader"] and not self.stopping:
             # the servers never end by themselves; the others may be about to
             for other in self.ranks:
                 if other.role == "ps":
-                    self._terminate(other)
+                    self.ending.ask_rank(other)
             self.linger_at = time.monotonic() + self.plan["linger_s"]
 
     def is_success(self, code: int | None) -> bool:
@@ -410,24 +428,7 @@ class RankSupervisor:
         if self.stopping:
             return
         self.stopping = True
-        known = [rank for rank in self.ranks if rank.state == "running" and rank.pid]
-        for rank in known:
-            self._terminate(rank)
-        if not known:
-            self._terminate_command()
-
-    def _terminate(self, rank: RankProcess) -> None:
-        rank.asked = True
-        if rank.pid and rank.state == "running":
-            files.send_signal(rank.pid, signal.SIGTERM, rank.start)
-
-    def _terminate_command(self) -> None:
-        """Ask the sandbox's command to end; again in a moment when bubblewrap has not started it yet."""
-        self.ranks[0].asked = True
-        pids = files.children(self.child) if self.child else []
-        for pid in pids:
-            files.send_signal(pid, signal.SIGTERM)
-        self._term_at = None if pids else time.monotonic() + 0.01
+        self.ending.ask()
 
     def kill(self) -> None:
         """End all that is inside, at once."""
@@ -463,6 +464,7 @@ class RankSupervisor:
                 "first_line_at": self.first_line_at,
                 "ranks": [rank.to_json() for rank in self.ranks],
                 "notes": self.notes,
+                "remark": self.remarks.now,
             },
         )
         self.changed = False
@@ -472,8 +474,8 @@ class RankSupervisor:
 
     def _finish(self) -> dict[str, Any]:
         self._on_status()
-        if self._reports is not None:
-            self._reports.finish()
+        if self.reports is not None:
+            self.reports.finish()
         end = time.monotonic() + _DRAIN_S
         self._paused_until = 1.0
         for fd in list(self._pipes):

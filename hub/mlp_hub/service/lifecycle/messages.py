@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from mlp_hub.domain.job import Cause, Failure, Hint
+from mlp_hub.executors.base import AskedToEnd
 from mlp_language.message import Message, msg, msgs
 
 MOST_NODES = 8
@@ -33,7 +34,7 @@ def ended(failure: Failure) -> Message:
     """Say how an attempt failed: "rank 1 failed with exit code 3"."""
     who = msg("the job") if failure.rank is None else msg("rank {n}", n=failure.rank)
     match failure.cause:
-        case Cause.PROGRAM_ERROR if failure.exit_code is not None:
+        case Cause.PROGRAM_ERROR if failure.exit_code:
             return msg("{who} failed with exit code {code}", who=who, code=failure.exit_code)
         case Cause.SIGNAL if failure.signal is not None:
             number = failure.signal
@@ -68,6 +69,48 @@ def lines_lost(count: int) -> Message:
         "{n} line of its output could not be kept; its log says where and why",
         "{n} lines of its output could not be kept; its log says where and why",
         n=count,
+    )
+
+
+REMARKS = frozenset(
+    {
+        "{who} ended; the others ({left}) still run",
+        "{who} ended; the others ({left}) have written nothing and used no processor for {n} s: perhaps they wait for it",
+        "no rank has written anything or used the processor for {n} s: perhaps they wait for each other",
+    }
+)
+"""Templates of what executors remark upon while ranks run."""
+
+
+def came_to_end(ending: AskedToEnd, ended_at: float, *, saves: bool) -> Message:
+    """Say what came of the request to end: whether the processes ended by themselves, and what the newest checkpoint is."""
+    span = took(ended_at - ending.asked_at)
+    saved = ending.checkpoint_at
+    if not saves:
+        if ending.killed:
+            return msg("its processes were killed {span} after they were asked to end", span=span)
+        return msg("its processes ended by themselves {span} after they were asked to", span=span)
+    if saved is None or saved < ending.asked_at:
+        if ending.killed:
+            return msg(
+                "its processes were killed {span} after they were asked to end; no checkpoint is newer than the request",
+                span=span,
+            )
+        return msg(
+            "its processes ended by themselves {span} after they were asked to; no checkpoint is newer than the request",
+            span=span,
+        )
+    before = took(max(ended_at - saved, 0.0))
+    if ending.killed:
+        return msg(
+            "its processes were killed {span} after they were asked to end; a checkpoint was last written {before} before that",
+            span=span,
+            before=before,
+        )
+    return msg(
+        "its processes ended by themselves {span} after they were asked to; a checkpoint was written {before} before that",
+        span=span,
+        before=before,
     )
 
 

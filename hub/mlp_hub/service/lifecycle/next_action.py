@@ -18,7 +18,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import ALIVE, JOB_MACHINE, Cause, Failure, Job, Phase, RankStatus, Target, wait_ends
 from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service.lifecycle.messages import ended, lines_lost, ranks_on, took
+from mlp_hub.service.lifecycle.messages import REMARKS, came_to_end, ended, lines_lost, ranks_on, took
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import Message, msg, msgs, to_data
 
@@ -172,6 +172,10 @@ class _Turn:
             changes.setdefault("stages", NO_TIMES)
             if self.seen.lost_lines:
                 before = (*before, Step("output-lost", lines_lost(self.seen.lost_lines)))
+            if self.seen.ending is not None:
+                at = self.seen.finished_at if self.seen.finished_at is not None else self.now
+                said = came_to_end(self.seen.ending, at, saves=job.spec.replica is None)
+                before = (*before, Step("asked-to-end", said, at=at))
         elif before:
             changes["stages"] = self.stages
         new = _moved(job, phase, message, reason, **changes)
@@ -326,9 +330,10 @@ def _running(t: _Turn) -> list[Action]:
         return _ended(t)
     actions: list[Action] = []
     passed = t.passed
-    if passed or (t.seen.ranks and t.seen.ranks != t.job.ranks):
-        new = replace(t.job, ranks=t.seen.ranks or t.job.ranks, stages=t.stages)
-        actions.append(Update(new, passed))
+    message, remarks = _remarked(t)
+    if passed or remarks or message != t.job.message or (t.seen.ranks and t.seen.ranks != t.job.ranks):
+        new = replace(t.job, ranks=t.seen.ranks or t.job.ranks, stages=t.stages, message=message)
+        actions.append(Update(new, (*passed, *remarks)))
     left = t.job.time_left
     if t.job.steered.limited:
         actions.append(Relimit(left))
@@ -343,6 +348,16 @@ def _running(t: _Turn) -> list[Action]:
             return [_finishing(t, failure)]
         actions.append(CheckAgain(end))
     return _unless_unwanted(t, actions)
+
+
+def _remarked(t: _Turn) -> tuple[Message, tuple[Step, ...]]:
+    """Return what is said of the job while it runs, and the step of a remark that is new."""
+    job, remark = t.job, t.seen.remark
+    if remark is not None and remark != job.message:
+        return remark, (Step("remark", remark, at=t.seen.remark_at),)
+    if remark is None and job.message.template in REMARKS:
+        return msg("running {where}", where=ranks_on(job.placement)), ()
+    return job.message, ()
 
 
 def _suspending(t: _Turn) -> list[Action]:

@@ -223,8 +223,15 @@ class Reconciler:
     async def _observe(self, job: Job) -> Observation:
         if job.phase not in ALIVE or (job.phase is Phase.STARTING and job.attempt in self._fresh):
             return Observation(job.attempt, AttemptPhase.ABSENT)
-        seen = await self._executor.observe([job.attempt])
-        return seen.get(job.attempt) or Observation(job.attempt, AttemptPhase.ABSENT)
+        every = await self._executor.observe([job.attempt])
+        seen = every.get(job.attempt) or Observation(job.attempt, AttemptPhase.ABSENT)
+        if seen.ending is None or job.spec.replica is not None:
+            return seen
+        try:
+            saved = await self._executor.workspace.newest_checkpoint(run_of(job))
+        except (OSError, MLPError):
+            return seen  # it is for the timeline only
+        return replace(seen, ending=replace(seen.ending, checkpoint_at=saved))
 
     async def _store(self, move: Move, memory: _Memory) -> Job:
         """Store a move."""

@@ -28,7 +28,10 @@ _TRAVELS = (
         if path.name not in ("__init__.py", "start.py")
     ),
     "durable.py",
-    *(f"sandbox/shim/{name}.py" for name in ("files", "logs", "outcome", "said", "used")),
+    *(
+        f"sandbox/shim/{name}.py"
+        for name in ("asking", "blame", "by_mpi4py", "files", "logs", "outcome", "said", "used")
+    ),
 )
 """Modules that run in pods, by their path in `mlp_hub`: standard library only, and each imports none but these."""
 

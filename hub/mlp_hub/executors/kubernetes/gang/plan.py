@@ -57,6 +57,7 @@ def plan(shape: Outline, mode: str, hosts: tuple[str, ...], *, waits: bool) -> d
         "log": f"{WORKSPACE}/log",
         "home": environment(spec, PYTHON, {})["HOME"],
         "roles": ranks.roles,
+        "asks_all": ranks.asks_all,
         "hosts": hosts,
         "program": ranks.program,
         "programs": () if alike else ranks.programs,

@@ -35,7 +35,7 @@ _SHELLS = {"HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_"}
 def launcher(own: told.OwnPlan) -> int:
     """Run the launcher, beside the agent of this pod's own rank."""
     children = Children(lambda: None)
-    agents = children.start([own.python, "-IS", f"{told.HERE}/start.py", "agent"])
+    agents = children.start([own.python, "-IS", f"{places.HERE}/start.py", "agent"])
     argv = [word for text in own.plan["launcher"] for word in places.command([text], own.python)]
     try:
         process = children.start(argv, env=own.env(), echo=True)

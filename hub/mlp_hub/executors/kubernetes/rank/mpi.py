@@ -10,7 +10,7 @@ import subprocess
 import time
 from typing import Any
 
-from mlp_hub.executors.kubernetes.rank import peers, told
+from mlp_hub.executors.kubernetes.rank import peers, places, told
 from mlp_hub.executors.kubernetes.rank.pump import Children
 from mlp_hub.executors.kubernetes.rank.supervise import SupervisedRank
 from mlp_hub.sandbox.shim import logs
@@ -119,7 +119,9 @@ def launcher(own: told.OwnPlan) -> int:
     if lost is not None:
         return 1
     children.tail = ""
-    process = children.start([*words, own.python, "-IS", f"{told.HERE}/start.py", "rank"], env=env, echo=True)
+    process = children.start(
+        [*words, own.python, "-IS", f"{places.HERE}/start.py", "rank"], env=env, echo=True
+    )
     kill_at = None
     while process.returncode is None:
         if children.asked() and kill_at is None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 BIN = "\x1fbin\x1f"
 PYTHON = BIN + "/python3"
+HERE = os.environ.get("MLP_RANK_FILES", "/run/mlp")
 BY_MODULE = "\x1fmodule\x1f"
 
 
@@ -29,7 +30,7 @@ def command(words: Iterable[str], python: str) -> list[str]:
         if not word.startswith(BY_MODULE):
             out.append(fill(word, python))
         elif has(word[len(BY_MODULE) :], python):
-            out += ["-m", word[len(BY_MODULE) :]]
+            out.append(f"{HERE}/mlp_hub/sandbox/shim/by_{word[len(BY_MODULE) :]}.py")
     return out
 
 

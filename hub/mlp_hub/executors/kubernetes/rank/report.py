@@ -39,6 +39,8 @@ class Report:
             "exit_code": None,
             "signal": None,
             "asked": False,
+            "asked_at": None,
+            "killed": False,
             "cause": "",
             "message": "",
             "said": None,
@@ -57,6 +59,10 @@ class Report:
             files.reserve(self.told.plan["log"], self.name, _ROOM)
         self.data.update(state="running", started_at=time.time(), container_at=container_began())
         self._write()
+
+    def asked_to_end(self) -> None:
+        """Remember when all of it were asked to end."""
+        self.data["asked_at"] = self.data["asked_at"] or time.time()
 
     def blame(self, cause: str, said: Said) -> None:
         """Remember why it ended, if nothing else was first."""

@@ -17,7 +17,8 @@ from mlp_hub.executors.kubernetes.rank import report as reports
 from mlp_hub.executors.kubernetes.rank.pump import ended, waker
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse
-from mlp_hub.sandbox.shim import logs
+from mlp_hub.sandbox.shim import files, logs
+from mlp_hub.sandbox.shim.asking import Asked
 from mlp_hub.sandbox.shim.said import msg
 
 _READ = 64 << 10
@@ -26,17 +27,22 @@ _READ_LEAST = 4 << 10
 """Safety: bytes that a read counts at least: a flood of single bytes is one too."""
 _DRAIN_S = 10.0
 """Safety: seconds in which the rest of the output is taken: what a program left running may hold it open for ever."""
-_PDEATHSIG = 1
-"""Given: number of the kernel's option."""
+_PDEATHSIG, _SUBREAPER = 1, 36
+"""Given: numbers of the kernel's options."""
+_LOOK_S = 0.1
+"""Tuning: seconds between two looks whether what was asked to end has: how soon a rank has ended, for reads of /proc."""
 
 
 class SupervisedRank:
-    """A rank that runs. SIGTERM is passed on to all of its processes, SIGKILL follows after the grace."""
+    """A rank that runs. SIGTERM is passed on to all of its processes; what is left of them after the grace is killed."""
 
     def __init__(self, told: OwnPlan, echo: tuple[int, int] = (1, 2)) -> None:
         self.told, self.plan = told, told.plan
         self.report = reports.Report(told)
         self.asked = False
+        self._asked = Asked()
+        self._look_at: float | None = None
+        self._asks_all = bool(self.plan.get("asks_all", True))
         self._kill_at: float | None = None
         self._limit_at: float | None = None
         self._status: int | None = None
@@ -94,6 +100,7 @@ class SupervisedRank:
             from ctypes import CDLL  # noqa: PLC0415 - takes a moment
 
             self._libc = CDLL(None)
+            self._libc.prctl(_SUBREAPER, 1, 0, 0, 0)  # what the program leaves behind stays ours
         self._process = subprocess.Popen(
             argv,
             env=env,
@@ -137,15 +144,47 @@ class SupervisedRank:
     def _end(self, grace: float) -> None:
         if self._kill_at is None:
             self._kill_at = time.monotonic() + grace
-        self._signal(signal.SIGTERM)
+        self.report.asked_to_end()
+        if self._process is None:
+            return
+        own = self._process.pid
+        if not self._asks_all:
+            self._asked.send({own: at} if (at := files.start_time(own)) is not None else {})
+        elif own in files.children(os.getpid()):
+            self._asked.ask([os.getpid()])
+        else:
+            self._signal_group(signal.SIGTERM)  # it has gone, or nobody lists who is whose child
+        self._look_at = time.monotonic() + _LOOK_S
 
-    def _signal(self, number: int) -> None:
+    def _signal_group(self, number: int) -> None:
         if self._process is not None:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, number)
 
+    def _kill(self) -> bool:
+        """Kill all that is left; return whether anything was."""
+        left = files.descendants(os.getpid())[1:]
+        self._signal_group(signal.SIGKILL)
+        for pid in left:
+            files.send_signal(pid, signal.SIGKILL)
+        return bool(left) or self._status is None
+
+    def _look(self) -> None:
+        """See what has become of those that were asked to end, and ask those whose turn it is."""
+        self._look_at = None
+        if not self._asked.look(time.monotonic()) and not self._asks_all:
+            self._asks_all = True
+            self._asked.ask([os.getpid()])
+        if self._left:
+            self._look_at = time.monotonic() + _LOOK_S
+
+    @property
+    def _left(self) -> bool:
+        """Whether processes are left that have the grace."""
+        return self._kill_at is not None and len(files.descendants(os.getpid())) > 1
+
     def _loop(self, wake: int) -> None:
-        while self._status is None or self._streams:
+        while self._status is None or self._streams or self._left:
             for fd, _ in self._poll.poll(self._timeout()):
                 if fd == wake:
                     self._on_ended(wake)
@@ -155,7 +194,7 @@ class SupervisedRank:
 
     def _timeout(self) -> int | None:
         now = time.monotonic()
-        times = [at for at in (self._kill_at, self._limit_at, self._use.due) if at is not None]
+        times = [at for at in (self._kill_at, self._limit_at, self._look_at, self._use.due) if at is not None]
         if self._paused_until:
             times.append(self._paused_until)
         if self._ended_at is not None:
@@ -175,7 +214,7 @@ class SupervisedRank:
         """See to what the program has left: where all were asked to end, it has its grace as well, else none."""
         self._ended_at = time.monotonic()
         if self._kill_at is None:
-            self._signal(signal.SIGKILL)  # it holds its output open
+            self._kill()  # it holds its output open
         else:
             self._ended_at = max(self._ended_at, self._kill_at)
 
@@ -223,9 +262,11 @@ class SupervisedRank:
             limit = f"{self.plan['time_limit']:g}"
             self.report.blame("time-limit", msg("it ran longer than its time limit of {n} s", n=limit))
             self._end(float(self.plan["grace_s"]))
+        if self._look_at is not None and now >= self._look_at:
+            self._look()
         if self._kill_at is not None and now >= self._kill_at:
             self._kill_at = None
-            self._signal(signal.SIGKILL)
+            self.report.data["killed"] = self._kill()
         if self._use.due is not None and now >= self._use.due:
             self._use.look()
         if self._ended_at is not None and now >= self._ended_at + _DRAIN_S:

@@ -8,8 +8,6 @@ from typing import Any
 
 from mlp_hub.executors.kubernetes.rank import places
 
-HERE = os.environ.get("MLP_RANK_FILES", "/run/mlp")
-
 
 class OwnPlan:
     """The plan as one rank sees it."""
@@ -54,7 +52,7 @@ class OwnPlan:
 
 def read() -> dict[str, Any]:
     """Read the plan."""
-    with open(f"{HERE}/plan.json", "rb") as file:
+    with open(f"{places.HERE}/plan.json", "rb") as file:
         plan: dict[str, Any] = json.loads(file.read())
     return plan
 

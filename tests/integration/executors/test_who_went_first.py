@@ -1,0 +1,89 @@
+"""Whose end ends a gang: who went first is named, in whatever way it went."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+from executor_lab import Lab
+from mlp_hub.domain.job import Cause
+from mlp_hub.executors.base import AttemptPhase
+
+needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
+BEGINS = "from mpi4py import MPI\nimport os, sys, threading, time\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"
+
+
+@needs_mpi
+@pytest.mark.parametrize(("status", "code"), [(-1, 255), (0, 0), (256, 0), (7, 7)])
+def test_the_rank_that_aborts_is_named_whatever_it_says(lab: Lab, status: int, code: int) -> None:
+    seen = lab.run(
+        lab.spec(
+            BEGINS + f"if world.rank == 2: world.Abort({status})\nworld.Barrier()\n", runtime="mpi", workers=4
+        )
+    )
+    assert seen.failure is not None
+    assert (seen.failure.rank, seen.failure.exit_code, seen.failure.signal) == (2, code, None)
+    assert seen.failure.message == f"rank 2 called MPI_Abort({status}) (exit status {code})"
+    assert [rank.state for rank in seen.ranks] == ["stopped", "stopped", "failed", "stopped"]
+
+
+@needs_mpi
+def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab) -> None:
+    code = "if world.rank == 1:\n  threading.Thread(target=time.sleep, args=(3600,)).start()\n  raise RuntimeError('bad batch')\nworld.Barrier()\n"
+    seen = lab.run(lab.spec(BEGINS + code, runtime="mpi", workers=3))
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank, seen.failure.exit_code) == (Cause.PROGRAM_ERROR, 1, 1)
+    assert seen.failure.message == "rank 1: RuntimeError: bad batch (exit status 1)"
+    assert "by_mpi4py" not in seen.failure.tail
+
+
+@needs_mpi
+def test_a_rank_that_leaves_without_finalize_is_the_one(lab: Lab) -> None:
+    seen = lab.run(
+        lab.spec(BEGINS + "if world.rank == 1: os._exit(0)\nworld.Barrier()\n", runtime="mpi", workers=3)
+    )
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank, seen.failure.exit_code) == (Cause.PROGRAM_ERROR, 1, 0)
+    assert seen.failure.message == "rank 1 ended without MPI_Finalize while 2 ranks ran"
+    assert [rank.state for rank in seen.ranks] == ["stopped", "failed", "stopped"]
+
+
+@needs_mpi
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("os.kill(os.getpid(), 9)", "rank 1 was killed by signal 9"),
+        ("os._exit(3)", "rank 1 ended with exit status 3"),
+        ("sys.exit('no data')", "rank 1 ended with exit status 1"),
+    ],
+)
+def test_other_ways_to_go_first(lab: Lab, how: str, message: str) -> None:
+    seen = lab.run(
+        lab.spec(BEGINS + f"if world.rank == 1: {how}\nworld.Barrier()\n", runtime="mpi", workers=3)
+    )
+    assert seen.phase is AttemptPhase.FAILED, seen
+    assert seen.failure is not None
+    assert seen.failure.message == message
+
+
+@pytest.mark.parametrize("runtime", ["plain", "tf"])
+def test_a_rank_that_ended_well_just_before_is_told_with_the_failure(lab: Lab, runtime: str) -> None:
+    code = """
+import os, time
+from pathlib import Path
+rank = int(os.environ["MLP_RANK"])
+if rank == 1:
+    os._exit(0)
+while rank == 0 and not Path("/workspace/gone").exists():
+    if not any("1" == Path(f"/proc/{p}/environ").read_text().partition("MLP_RANK=")[2][:1] for p in ranks()):
+        raise ConnectionError("peer closed")
+time.sleep(600)
+""".replace(
+        "ranks()",
+        "[p for p in os.listdir('/proc') if p.isdigit() and Path(f'/proc/{p}/cmdline').read_bytes().endswith(b'main.py\\0')]",
+    )
+    seen = lab.run(lab.spec(code, runtime=runtime, workers=3))
+    assert seen.failure is not None
+    assert seen.failure.rank == 0
+    assert "; rank 1 had ended " in seen.failure.message, seen.failure
