@@ -20,9 +20,9 @@ from mlp.history import FINAL, History
 from mlp.language import say, says
 from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
 from mlp.verboptions import STATE
+from mlp.waiting import Wait
 
 Json = dict[str, Any]
-SOON, LATE = 0.2, 2.0
 
 
 class Job:
@@ -86,15 +86,12 @@ class Job:
     # ---------------------------------------------------------------- waiting
 
     def wait(self, timeout: float | None = None) -> Job:
-        """Wait until it has ended, well or not. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
-        until = None if timeout is None else time.monotonic() + timeout
-        pause = SOON
-        while not self.refresh().final:
-            left = pause if until is None else until - time.monotonic()
-            if left <= 0:
+        """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
+        wait = Wait(self._client, timeout)
+        while not (wait.asked(self.refresh) and self.final):
+            if wait.over:
                 raise self.late(timeout or 0.0)
-            time.sleep(min(pause, left))
-            pause = min(pause * 1.2, LATE)
+            time.sleep(wait.pause())
         if (shown := sys.modules.get("mlp.display")) is not None:
             shown.settle(self)
         return self
@@ -115,7 +112,15 @@ class Job:
         """Wait, and return the last value of each metric; raises `JobFailed` when it did not finish well."""
         self.wait(timeout)
         self.check()
-        return self.history().latest()
+        return self._outcome().latest()
+
+    def _outcome(self) -> History:
+        """Return all that was seen of it, however long the hub is away meanwhile."""
+        found: list[History] = []
+        wait = Wait(self._client)
+        while not wait.asked(lambda: found.append(self.history())):
+            time.sleep(wait.pause())
+        return found[-1]
 
     def check(self, *, shown: bool = False) -> None:
         """Raise `JobFailed` when it ended without having finished; in short where it is `shown` already what went wrong."""

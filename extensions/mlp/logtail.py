@@ -7,6 +7,8 @@ from typing import Any, TextIO
 from mlp import follow, picture
 from mlp.handle import Job
 from mlp.history import History
+from mlp.language import say
+from mlp.measured import write
 
 Json = dict[str, Any]
 
@@ -24,6 +26,12 @@ def follow_lines(job: Job, out: TextIO, *, rank: int | None = None, tail: int | 
         kind = frame.get("type")
         if kind == "lost":
             replay = True
+            write(
+                say(
+                    "the connection was lost ({why}); the job goes on, trying again",
+                    why=str(frame["message"]),
+                )
+            )
         elif kind == "synced":
             replay = False
         elif kind == "log" and rank in {None, frame.get("rank")}:
