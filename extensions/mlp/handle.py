@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlp import follow, picture, program, provenance, reasons, tables, words
+from mlp import follow, program, provenance, reasons, tables, terminal, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.fetching import fetch
@@ -132,7 +132,7 @@ class Job:
             why = words.failure(self.data) or words.state_word(self.data)
             tail = str((self.data.get("failure") or {}).get("tail") or "").rstrip()
             said = say("{what}: {why}", what=name, why=why)
-            raise JobFailed(self, picture.plain(f"{said}\n{tail}" if tail else said))
+            raise JobFailed(self, terminal.plain(f"{said}\n{tail}" if tail else said))
 
     def watch(self) -> None:
         """Show it live: the widget in a notebook, else text until it ends."""
@@ -169,7 +169,10 @@ class Job:
         return frame
 
     def logs(self, rank: int | None = None, tail: int | None = None) -> Log:
-        """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each."""
+        """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each.
+
+        A log keeps its first 4 MiB and its last 12 MiB. Where others are missing, a line of the stream `mlp` says how many.
+        """
         if tail is not None and tail < 1:
             raise UsageError(say("tail={n}: at least 1", n=tail))
         now = {int(r["rank"]) for r in self.refresh().data.get("ranks") or ()}
@@ -277,10 +280,7 @@ class Log(list[Json]):
         if not self:
             return self.empty
         return "\n".join(
-            f"{x['rank']}: {picture.plain(str(x['text']))}"
-            if self.with_rank
-            else picture.plain(str(x["text"]))
-            for x in self
+            terminal.rows(str(x["text"]), f"{x['rank']}: " if self.with_rank else "") for x in self
         )
 
     __str__ = __repr__

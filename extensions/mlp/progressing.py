@@ -25,7 +25,7 @@ def progress(
             total = len(iterable)  # type: ignore[arg-type]
         except Exception:  # noqa: BLE001 - an own class may raise what it likes; the loop goes on all the same
             total = None
-    total = _count(total)
+    count = _count(total)
     if reporting.rank() != 0:
         yield from iterable
         return
@@ -34,11 +34,11 @@ def progress(
     for done, item in enumerate(iterable, 1):
         yield item
         now = clock()
-        if now - last >= EVERY and done != total:
+        if now - last >= EVERY and done != count:
             last = now
-            _tell(done, total)
+            _tell(done, count)
     if done:
-        _tell(done, total)
+        _tell(done, count)
 
 
 def _count(total: object) -> float | None:

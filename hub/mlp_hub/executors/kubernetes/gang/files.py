@@ -27,7 +27,10 @@ _TRAVELS = (
         for path in (_ROOT / "executors" / "kubernetes" / "rank").glob("*.py")
         if path.name not in ("__init__.py", "start.py")
     ),
-    *(f"sandbox/shim/{name}.py" for name in ("files", "logs", "outcome", "said", "used")),
+    *(
+        f"sandbox/shim/{name}.py"
+        for name in ("files", "logs", "outcome", "said", "screen", "segments", "used")
+    ),
 )
 """Modules that run in pods, by their path in `mlp_hub`: standard library only, and each imports none but these."""
 
