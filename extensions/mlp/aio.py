@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from functools import partial, wraps
 from os import PathLike
@@ -22,6 +21,7 @@ from mlp import handle, tables
 from mlp.aiosweeps import AsyncSweep, get_sweep, sweep, sweeps
 from mlp.client import Client, Json
 from mlp.handle import Job
+from mlp.waiting import Wait
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -217,22 +217,19 @@ class AsyncJob:
         return repr(self.job)
 
     async def wait(self, timeout: float | None = None) -> AsyncJob:  # noqa: ASYNC109 - as of a `Job`
-        """Wait until it has ended, well or not. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
-        until = None if timeout is None else time.monotonic() + timeout
-        pause = handle.SOON
-        while not (await self.refresh()).final:
-            left = pause if until is None else until - time.monotonic()
-            if left <= 0:
+        """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
+        wait = Wait(self.job._client, timeout)  # noqa: SLF001 - one module family
+        while not (await asyncio.to_thread(wait.asked, self.job.refresh) and self.final):
+            if wait.over:
                 raise self.job.late(timeout or 0.0)
-            await asyncio.sleep(min(pause, left))
-            pause = min(pause * 1.2, handle.LATE)
+            await asyncio.sleep(wait.pause())
         return self
 
     async def result(self, timeout: float | None = None) -> dict[str, float]:  # noqa: ASYNC109 - same
         """Wait, and return the last value of each metric; raises `JobFailed` when it did not finish well."""
         await self.wait(timeout)
         self.check()
-        return (await self.history()).latest()
+        return (await asyncio.to_thread(self.job._outcome)).latest()  # noqa: SLF001 - one module family
 
     def check(self, *, shown: bool = False) -> None:
         """Raise `JobFailed` when it ended without having finished."""

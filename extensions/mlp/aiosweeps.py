@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any
 
 from mlp import sweeping
 from mlp.client import Client
 from mlp.language import say
-from mlp.sweeping import LATE, SOON, Json, Sweep
+from mlp.sweeping import Json, Sweep
+from mlp.waiting import Wait
 
 
 class AsyncSweep:
@@ -60,12 +60,11 @@ class AsyncSweep:
 
     async def wait(self, timeout: float | None = None) -> AsyncSweep:  # noqa: ASYNC109 - as a job's
         """Return when it has ended; raises TimeoutError when that takes longer."""
-        began, pause = time.monotonic(), SOON
-        while not (await self.refresh()).ended:
-            if timeout is not None and time.monotonic() - began > timeout:
+        wait = Wait(self.sweep._client, timeout)  # noqa: SLF001 - one module family
+        while not (await asyncio.to_thread(wait.asked, self.sweep.refresh) and self.sweep.ended):
+            if wait.over:
                 raise TimeoutError(say("{name} has not ended; it goes on.", name=self.sweep.title))
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.2, LATE)
+            await asyncio.sleep(wait.pause())
         return self
 
     async def curves(self, most: int = 100) -> dict[int, list[tuple[float, float]]]:

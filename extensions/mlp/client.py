@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mlp.connection import ServiceConnection, delivery_key, object_of, quote
+from mlp.terminal import as_shown, joined
 
 Json = dict[str, Any]
 LOG_PAGE = 10_000
@@ -114,12 +115,15 @@ class Client(ServiceConnection):
     def log(
         self, name: str, user: str | None = None, *, rank: int = 0, tail: int | None = None
     ) -> list[Json]:
-        """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them."""
+        """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them.
+
+        Where lines are missing, one of the stream `mlp` stands that says how many.
+        """
         return self._log_lines(f"{self.job_path(name, user)}/logs", tail, rank=rank)
 
     def _log_lines(self, path: str, tail: int | None, **of: int) -> list[Json]:
         if tail is not None and tail <= LOG_PAGE:
-            return list(self.get(path, **of, tail=tail)["lines"])
+            return _shown(self.get(path, **of, tail=tail)["lines"])
         found: deque[Json] = deque(maxlen=tail)
         begun: dict[str, Json] = {}  # lines whose end is on a later page, by stream
         since = 0
@@ -130,11 +134,11 @@ class Client(ServiceConnection):
                     whole = line
                     found.append(line)
                 else:
-                    whole |= {**line, "text": whole["text"] + line["text"]}
+                    whole |= {**line, "text": joined(whole["text"], line["text"])}
                 if line.get("partial"):
                     begun[line["stream"]] = whole
             if not page["lines"] or page["offset"] == since:
-                return list(found)
+                return _shown(found)
             since = page["offset"]
 
     def points(self, name: str, user: str | None = None, *, since: int = 0) -> list[Json]:
@@ -453,6 +457,10 @@ class Client(ServiceConnection):
     def runtimes(self) -> list[Any]:
         """Return the runtimes on offer."""
         return list(self.pages("/runtimes"))
+
+
+def _shown(lines: Iterable[Json]) -> list[Json]:
+    return [{**line, "text": as_shown(line["text"])} for line in lines]
 
 
 def _environments(tenant: str, name: str = "") -> str:

@@ -17,7 +17,7 @@ from mlp.client import Client
 from mlp.errors import Refused, UsageError
 from mlp.format import core_hours, memory, number, span
 from mlp.language import say, says
-from mlp.picture import plain
+from mlp.terminal import plain
 
 Json = dict[str, Any]
 MOST_COMPARED = 50

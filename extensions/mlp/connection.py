@@ -21,7 +21,7 @@ from urllib.parse import quote as _quote
 from urllib.parse import urlencode
 
 from mlp import settings
-from mlp.errors import Refused, Unauthorized, Unreachable
+from mlp.errors import NoHub, Refused, Unauthorized, Unreachable
 from mlp.language import answered_in, say
 from mlp.language import headers as reader
 from mlp.transport import Address
@@ -31,6 +31,8 @@ FIRST_WAIT = 0.15
 LONGEST_WAIT = 2.0
 TRANSFER_S = 60.0
 """Tuning: seconds for which a step of a transfer is tried again that brings nothing new: the platform may be starting anew."""
+LEAST_S = 2.0
+"""Seconds that a try is given at least, however little time its caller has."""
 RETRIED = frozenset({429, 502, 503, 504})
 
 
@@ -129,7 +131,7 @@ class ServiceConnection:
         sent = self._headers(headers)
         if data is not None:
             sent["Content-Type"] = "application/json"
-        until = self.clock() + self.patience
+        until = self.clock() + self._bounded(self.patience)
         wait = FIRST_WAIT
         tries = 0
         while True:
@@ -152,6 +154,19 @@ class ServiceConnection:
         if method == "DELETE" and tries > 1 and _reason(answer) == "NotFound":
             return Answer(200, answer.headers, b"{}")  # an earlier try did it, its answer was lost
         return self.checked(answer)
+
+    @contextlib.contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """Have this thread's requests take no longer than that, retries included; None: as long as they ever may."""
+        self._local.within = None if seconds is None else self.clock() + seconds
+        try:
+            yield
+        finally:
+            self._local.within = None
+
+    def _bounded(self, seconds: float, least: float = 0.0) -> float:
+        until = getattr(self._local, "within", None)
+        return seconds if until is None else min(seconds, max(least, until - self.clock()))
 
     def _target(self, path: str, query: Mapping[str, Any]) -> str:
         asked = {k: v for k, v in query.items() if v is not None}
@@ -190,6 +205,10 @@ class ServiceConnection:
         for connection in (kept, None):
             conn = connection or self.address.http(self.timeout)
             self._local.connection = conn
+            # a hub that is frozen takes connections all the same
+            conn.timeout = self._bounded(self.timeout, LEAST_S)
+            if conn.sock is not None:
+                conn.sock.settimeout(conn.timeout)
             try:
                 conn.request(method, target, body=data, headers=dict(headers))
                 response = conn.getresponse()
@@ -230,7 +249,7 @@ class ServiceConnection:
             )
         if answer.status == 403 or reason:
             raise Refused(reason or "Forbidden", msg or say("the request was refused without a reason"))
-        raise Unreachable(
+        raise NoHub(
             say(
                 "no MLP Hub answers at {address} (HTTP {status}); is MLP_API_URL right?",
                 address=f"{self.address.shown}{self.address.base}",

@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from mlp import follow, picture, words
+from mlp import follow, picture, terminal, words
 from mlp.errors import MLPError, Refused, Unauthorized
 from mlp.format import number
 from mlp.handle import Job
@@ -220,13 +220,13 @@ class TextFollower:
             parts += [picture.bar(progress), f"{progress:g} %"]
         parts += [f"{k} {number(v)}" for k, v in seen.latest().items() if k != "progress"][:4]
         parts += [words.time_left(job)] if words.time_left(job) else []
-        text = picture.plain("  ".join(parts)).replace("\n", " ")
+        text = terminal.plain("  ".join(parts)).replace("\n", " ")
         return text[:150]
 
     def note(self, text: str) -> None:
         """Say something in between."""
         self.end()
-        write(self.out, picture.plain(text) + "\n")
+        write(self.out, terminal.plain(text) + "\n")
 
     def end(self) -> None:
         """Leave the line."""

@@ -11,6 +11,7 @@
     │   └── NotAllowed               who asks may not: a right is missing
     ├── Unauthorized                 no token, or one that is not valid any more
     ├── Unreachable                  the service does not answer, or answers only with faults
+    │   └── NoHub                    something else answers there
     ├── TransferFailed               some files of a dataset did not go or come whole; said again, it goes on
     ├── JobFailed(job)               a job that was waited for did not finish well
     └── JobTimeout (TimeoutError)    a job that was waited for goes on after the time given
@@ -129,6 +130,10 @@ class Unreachable(MLPError):  # noqa: N818 - names the condition
     def label(self) -> str:
         """What it is, in a word or two."""
         return say("Unreachable")
+
+
+class NoHub(Unreachable):
+    """What answers at this address is no hub, and will not become one by waiting."""
 
 
 class TransferFailed(MLPError):  # noqa: N818 - what happened

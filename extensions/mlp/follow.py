@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from mlp.client import Client
 from mlp.connection import quote
-from mlp.errors import MLPError, Refused, Unauthorized, Unreachable
+from mlp.errors import MLPError, NoHub, Refused, Unauthorized, Unreachable
 from mlp.history import FINAL
 from mlp.language import headers, say
 
@@ -72,13 +73,13 @@ def frames(
     user: str,
     *,
     since: int = 0,
-    patience: float = 3600.0,
+    patience: float = math.inf,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[Json]:
     """Yield the frames of a job's stream until its end; `{"type": "lost", "message"}` and `{"type": "live"}` tell of outages.
 
     Raises what the client raises (`Refused` for a job that is not there, ...), and `Unreachable` when the
-    service was away for longer than `patience` seconds.
+    service was away for longer than `patience` seconds; without one it goes on for ever.
     """
     outage = _Outage(patience, sleep)
     while True:
@@ -94,15 +95,26 @@ def frames(
                 if kind == "end":
                     return
         except _StreamRefused as error:
-            client.job(name, user)  # raises the real reason: no such job, no right, no service
-            if outage.hopeless(error.status):
+            away = _away(client, name, user)
+            if not away and outage.hopeless(error.status):
                 yield from _asking(client, name, user, sleep)
                 return
-            problem = str(error)
+            problem = away or str(error)
         except (OSError, http.client.HTTPException, ValueError) as error:
             problem = str(error) or type(error).__name__
         if outage.pause(problem, client):
             yield {"type": "lost", "message": problem}
+
+
+def _away(client: Client, name: str, user: str) -> str:
+    """Return why nobody answers, nothing where somebody does; raises the real reason of a refusal: no such job, no right."""
+    try:
+        client.job(name, user)
+    except NoHub:
+        raise
+    except Unreachable as error:
+        return str(error)
+    return ""
 
 
 def _stream(client: Client, name: str, user: str, since: int) -> Iterator[Json]:
@@ -156,16 +168,20 @@ def _asking(client: Client, name: str, user: str, sleep: Callable[[float], objec
     """Make the same frames from plain requests; metrics come by the stream alone."""
     version = None
     wait = 0.3
+    away = False
     while True:
         try:
             job = client.job(name, user)
             events = client.events(name, user)
-        except (Refused, Unauthorized):
+        except (Refused, Unauthorized, NoHub):
             raise
         except MLPError as error:
-            yield {"type": "lost", "message": str(error)}
+            if not away:
+                yield {"type": "lost", "message": str(error)}
+            away = True
             sleep(LONGEST_WAIT)
             continue
+        away = False
         if job.get("version") != version:
             version = job.get("version")
             wait = 0.3

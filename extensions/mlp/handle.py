@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlp import follow, picture, program, provenance, reasons, tables, words
+from mlp import follow, program, provenance, reasons, tables, terminal, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.fetching import fetch
@@ -20,9 +20,9 @@ from mlp.history import FINAL, History
 from mlp.language import say, says
 from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
 from mlp.verboptions import STATE
+from mlp.waiting import Wait
 
 Json = dict[str, Any]
-SOON, LATE = 0.2, 2.0
 
 
 class Job:
@@ -86,15 +86,12 @@ class Job:
     # ---------------------------------------------------------------- waiting
 
     def wait(self, timeout: float | None = None) -> Job:
-        """Wait until it has ended, well or not. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
-        until = None if timeout is None else time.monotonic() + timeout
-        pause = SOON
-        while not self.refresh().final:
-            left = pause if until is None else until - time.monotonic()
-            if left <= 0:
+        """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
+        wait = Wait(self._client, timeout)
+        while not (wait.asked(self.refresh) and self.final):
+            if wait.over:
                 raise self.late(timeout or 0.0)
-            time.sleep(min(pause, left))
-            pause = min(pause * 1.2, LATE)
+            time.sleep(wait.pause())
         if (shown := sys.modules.get("mlp.display")) is not None:
             shown.settle(self)
         return self
@@ -115,7 +112,15 @@ class Job:
         """Wait, and return the last value of each metric; raises `JobFailed` when it did not finish well."""
         self.wait(timeout)
         self.check()
-        return self.history().latest()
+        return self._outcome().latest()
+
+    def _outcome(self) -> History:
+        """Return all that was seen of it, however long the hub is away meanwhile."""
+        found: list[History] = []
+        wait = Wait(self._client)
+        while not wait.asked(lambda: found.append(self.history())):
+            time.sleep(wait.pause())
+        return found[-1]
 
     def check(self, *, shown: bool = False) -> None:
         """Raise `JobFailed` when it ended without having finished; in short where it is `shown` already what went wrong."""
@@ -127,7 +132,7 @@ class Job:
             why = words.failure(self.data) or words.state_word(self.data)
             tail = str((self.data.get("failure") or {}).get("tail") or "").rstrip()
             said = say("{what}: {why}", what=name, why=why)
-            raise JobFailed(self, picture.plain(f"{said}\n{tail}" if tail else said))
+            raise JobFailed(self, terminal.plain(f"{said}\n{tail}" if tail else said))
 
     def watch(self) -> None:
         """Show it live: the widget in a notebook, else text until it ends."""
@@ -164,7 +169,10 @@ class Job:
         return frame
 
     def logs(self, rank: int | None = None, tail: int | None = None) -> Log:
-        """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each."""
+        """Return the output of one rank, or of all, each line then with its rank; the last `tail` lines of each.
+
+        A log keeps its first 4 MiB and its last 12 MiB. Where others are missing, a line of the stream `mlp` says how many.
+        """
         if tail is not None and tail < 1:
             raise UsageError(say("tail={n}: at least 1", n=tail))
         now = {int(r["rank"]) for r in self.refresh().data.get("ranks") or ()}
@@ -272,10 +280,7 @@ class Log(list[Json]):
         if not self:
             return self.empty
         return "\n".join(
-            f"{x['rank']}: {picture.plain(str(x['text']))}"
-            if self.with_rank
-            else picture.plain(str(x["text"]))
-            for x in self
+            terminal.rows(str(x["text"]), f"{x['rank']}: " if self.with_rank else "") for x in self
         )
 
     __str__ = __repr__

@@ -1,7 +1,7 @@
 """What has been seen of a job so far, bounded, and the picture of it that a saved notebook keeps.
 
 A snapshot is `{"job", "why", "events", "attempts", "curves": {metric: {"x", "y"}}, "log": [{"rank", "time", "stream", "text"}],
-"saved_at"}`: the live monitor begins with it, and `mlp.picture` draws it where there is none.
+"missing": [{"rank", "bytes", "lines"}], "saved_at"}`: the live monitor begins with it, and `mlp.picture` draws it where there is none.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+from mlp.terminal import LINE_MAX, as_shown, joined
 
 Json = dict[str, Any]
 FINAL = frozenset({"finished", "failed", "cancelled"})
@@ -21,8 +23,6 @@ LOG_LINES = 400
 SAVED_LINES = 40
 SAVED_EVENTS = 40
 SAVED_ATTEMPTS = 5
-LINE_MAX = 65_536
-"""Most characters that are kept of a line which had no end when it came."""
 
 
 Point = tuple[float, float]
@@ -75,6 +75,7 @@ class History:
         self.tracks: dict[str, dict[int, Track]] = {}
         self.log: list[Json] = []
         self.points: list[Json] | None = None  # all of them, where somebody asked to keep them
+        self.missing: dict[int, Json] = {}  # of each rank's log, `bytes` and `lines`
         self.seq = 0
         self._newest: dict[int, tuple[str, set[str]]] = {}
         self._open: dict[tuple[int, str], Json] = {}  # lines without an end, by rank and stream
@@ -98,6 +99,9 @@ class History:
         elif kind == "metrics":
             self.add_points(frame.get("points", ()))
         elif kind == "log":
+            if frame.get("dropped"):
+                lost = {"bytes": frame["dropped"], "lines": frame.get("dropped_lines")}
+                self.missing[int(frame.get("rank", 0))] = lost
             return self.add_lines(int(frame.get("rank", 0)), frame.get("lines", ()), replay=replay)
         return []
 
@@ -133,7 +137,7 @@ class History:
         known = self._newest.get(rank)
         newest = known
         for line in lines:
-            time, text = str(line.get("time", "")), str(line.get("text", ""))
+            time, text = str(line.get("time", "")), as_shown(str(line.get("text", "")))
             if replay and known and (time < known[0] or (time == known[0] and text in known[1])):
                 continue
             fresh.append(self._add_line(rank, line, replay=replay))
@@ -157,7 +161,7 @@ class History:
         else:
             added = begun
             # a replay gives a line whole, with what is here already of it
-            added["text"] = (text if replay else begun["text"] + text)[-LINE_MAX:]
+            added["text"] = text[-LINE_MAX:] if replay else joined(begun["text"], text)
         if line.get("partial"):
             self._open[key] = added
         return {**added, "partial": bool(line.get("partial"))}
@@ -204,6 +208,7 @@ class History:
             "attempts": self.attempts[-SAVED_ATTEMPTS:],
             "curves": {name: self.curve(name) for name in self.tracks},
             "log": self.last_lines(SAVED_LINES),
+            "missing": [{"rank": rank, **lost} for rank, lost in sorted(self.missing.items())],
             "saved_at": (now or datetime.now(UTC)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
 

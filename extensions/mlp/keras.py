@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from importlib import import_module
 from typing import Any
 
@@ -14,7 +13,7 @@ _keras: Any = import_module("keras")
 class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
     """Report what Keras logs at the end of each epoch, with `epoch` and `progress`.
 
-    `every` also reports the batch's logs each so many batches (0: never). Values that are not finite are left out.
+    `every` also reports the batch's logs each so many batches (0: never). Values that are not finite are left out, as `mlp.report` does.
     """
 
     def __init__(self, every: int = 0) -> None:
@@ -27,7 +26,7 @@ class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
         del batch
         self._step += 1
         if self.every and self._step % self.every == 0:
-            reporting.report(step=self._step, **finite(logs))
+            reporting.report(step=self._step, **_own(logs))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Report an epoch; epochs count from 1."""
@@ -35,17 +34,9 @@ class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
         epochs = (self.params or {}).get("epochs")
         if epochs:
             extra["progress"] = 100 * (epoch + 1) / epochs
-        reporting.report(epoch=epoch + 1, **extra, **finite(logs))
+        reporting.report(epoch=epoch + 1, **extra, **_own(logs))
 
 
-def finite(logs: dict[str, Any] | None) -> dict[str, float]:
-    """Return the finite numbers of some logs."""
-    found = {}
-    for name, value in (logs or {}).items():
-        try:
-            plain = float(value)
-        except (TypeError, ValueError):
-            continue
-        if math.isfinite(plain):
-            found[name] = plain
-    return {k: v for k, v in found.items() if k not in {"epoch", "step", "progress"}}
+def _own(logs: dict[str, Any] | None) -> dict[str, Any]:
+    """Return what Keras logs, without the names that have a meaning here; what is no number is left to `mlp.report`."""
+    return {k: v for k, v in (logs or {}).items() if k not in {"epoch", "step", "progress"}}

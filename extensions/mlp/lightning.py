@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from importlib import import_module
 from typing import Any
 
@@ -20,11 +19,7 @@ class ReportCallback(_callbacks.Callback):  # type: ignore[misc]
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Report an epoch; epochs count from 1."""
         del pl_module
-        values: dict[str, float] = {}
-        for name, value in trainer.callback_metrics.items():
-            plain = float(value)
-            if math.isfinite(plain):
-                values[name] = plain
+        values: dict[str, Any] = dict(trainer.callback_metrics)  # what is no number is left to `mlp.report`
         done = trainer.current_epoch + 1
         if trainer.max_epochs and trainer.max_epochs > 0:
             values["progress"] = 100 * done / trainer.max_epochs

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TextIO
 
-from mlp import follow, picture
+from mlp import follow, terminal, words
 from mlp.handle import Job
 from mlp.history import History
+from mlp.language import say
+from mlp.measured import write
 
 Json = dict[str, Any]
 
 
-def follow_lines(job: Job, out: TextIO, *, rank: int | None = None, tail: int | None = None) -> None:
-    """Write what is there, then what comes, until the job ends."""
+WAITING = frozenset({"queued", "suspended"})
+
+
+def follow_lines(
+    job: Job,
+    out: TextIO,
+    *,
+    rank: int | None = None,
+    tail: int | None = None,
+    tell: Callable[[str], object] = write,
+) -> None:
+    """Write what is there, then what comes, until the job ends; `tell` why it waits meanwhile, and how it ended."""
     seen = History(job.data)
+    waits = _Waits(tell)
     old = job.logs(rank, tail)
     writer = _Writer(out, many=old.with_rank)
     for line in old:
@@ -24,17 +38,43 @@ def follow_lines(job: Job, out: TextIO, *, rank: int | None = None, tail: int | 
         kind = frame.get("type")
         if kind == "lost":
             replay = True
+            why = str(frame["message"])
+            tell(say("the connection was lost ({why}); the job goes on, trying again", why=why))
         elif kind == "synced":
             replay = False
         elif kind == "log" and rank in {None, frame.get("rank")}:
             # the first frames repeat the log's end, which was written above
             for line in seen.take(frame, replay=replay):
                 writer.write(line)
-        elif kind == "job":
+        elif kind in {"job", "why"}:
             seen.take(frame)
             writer.many = writer.many or (rank is None and len(seen.job.get("ranks") or ()) > 1)
+        waits.look(seen, known=not replay)
     writer.end()
     job.data = seen.job or job.data
+    if ended := words.ended(job.data):
+        tell(words.sentences(ended, words.failure(job.data)))
+
+
+class _Waits:
+    """Tells why a job waits, where that is news."""
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._told: list[str] = []
+
+    def look(self, seen: History, *, known: bool) -> None:
+        if not known:
+            return
+        if seen.phase not in WAITING:
+            self._told = []
+            return
+        how = say("{what}: {why}", what=words.title(seen.job), why=words.state(seen.job))
+        news = [how, *(f"  {line}" for line in words.prospects(seen.why or {}))]
+        for line in news:
+            if line not in self._told:
+                self._tell(terminal.plain(line))
+        self._told = news
 
 
 class _Writer:
@@ -45,6 +85,7 @@ class _Writer:
         self.many = many
         self._live = out.isatty()
         self._drawn: tuple[object, object] | None = None
+        self._rows = 1  # of what is drawn
         self._waiting: dict[tuple[object, object], Json] = {}
 
     def write(self, line: Json) -> None:
@@ -53,13 +94,15 @@ class _Writer:
             self.out.write("\n")
             self._drawn = None
         self._waiting.pop(key, None)
-        over = "\r\x1b[K" if self._drawn else ""
+        above = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
+        over = f"{above}\r\x1b[J" if self._drawn else ""
         self._drawn = None
         if not line.get("partial"):
             self.out.write(over + self._shown(line) + "\n")
         elif self._live:
-            self.out.write(over + self._shown(line))
-            self._drawn = key
+            shown = self._shown(line)
+            self.out.write(over + shown)
+            self._drawn, self._rows = key, shown.count("\n") + 1
         if line.get("partial"):
             self._waiting[key] = line
         self.out.flush()
@@ -74,5 +117,4 @@ class _Writer:
         self.out.flush()
 
     def _shown(self, line: Json) -> str:
-        text = picture.plain(str(line["text"]))
-        return f"{line['rank']}: {text}" if self.many else text
+        return terminal.rows(str(line["text"]), f"{line['rank']}: " if self.many else "")

@@ -232,7 +232,14 @@ def follow_log(client: Client, call: ParsedLine, out: Any = None) -> Job:
 
     job = Job(client, client.job(call.names[0]))
     try:
-        follow_lines(job, out or sys.stdout, rank=call.given.get("rank"), tail=call.given.get("tail"))
+        to = out or sys.stdout
+        follow_lines(
+            job,
+            to,
+            rank=call.given.get("rank"),
+            tail=call.given.get("tail"),
+            tell=lambda line: to.write(f"{line}\n"),
+        )
     except KeyboardInterrupt:
         sys.stdout.write(f"\n{say('No longer following; {job} goes on.', job=words.title(job.data))}\n")
     return job

@@ -7,7 +7,6 @@ may be missing. All that comes from outside is text to show, never markup.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from html import escape
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 from mlp import stages, svg, words
 from mlp.format import amount, memory, number
 from mlp.history import FINAL, POSITIONS
-from mlp.language import say
+from mlp.language import say, says
+from mlp.terminal import plain, rows
 from mlp.words import sentences
 
 Json = Mapping[str, Any]
@@ -24,8 +24,6 @@ LOG_ROWS = 15
 TEXT_ROWS = 5
 TAIL_CHARACTERS = 4000
 UNKNOWN = "–"  # noqa: RUF001 - the widget's sign
-_TURNING = frozenset("\u061c\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TONES = {
     "finished": "#2f9e62",
     "failed": "#d64545",
@@ -146,7 +144,7 @@ def _failure(job: Json) -> str:
     if not sentence:
         return ""
     tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
-    shown = f'<pre style="{_PRE}">{escape(tail)}</pre>' if tail.strip() else ""
+    shown = f'<pre style="{_PRE}">{escape(plain(tail))}</pre>' if tail.strip() else ""
     return f'<div style="color:#d64545;margin-top:6px">{escape(sentence)}</div>{shown}'
 
 
@@ -210,12 +208,33 @@ def _log(snapshot: Json) -> str:
     lines = _lines(snapshot)[-LOG_ROWS:]
     if not lines:
         return ""
-    text = "\n".join(f"{line.get('rank', 0)}: {plain(str(line.get('text', '')))}" for line in lines)
+    text = "\n".join(rows(str(line.get("text", "")), f"{line.get('rank', 0)}: ") for line in lines)
     cut = _cut(snapshot, LOG_ROWS) or (
         _all(snapshot, say("The end of the log")) if len(text) > TAIL_CHARACTERS else ""
     )
-    note = f'<div style="opacity:.6;font-size:12px">{escape(cut)}</div>' if cut else ""
+    notes = [*([cut] if cut else []), *_missing(snapshot)]
+    note = "".join(f'<div style="opacity:.6;font-size:12px">{escape(one)}</div>' for one in notes)
     return f'{note}<pre style="{_PRE}">{escape(text[-TAIL_CHARACTERS:])}</pre>'
+
+
+def _missing(snapshot: Json) -> list[str]:
+    """Say how much of the logs of which ranks is not kept."""
+    kept = say("a log keeps its first 4 MiB and its last 12 MiB")
+    said = []
+    for lost in _list(snapshot.get("missing")):
+        size = memory(max(1, int(lost.get("bytes") or 0) >> 20))
+        what = size
+        if isinstance(lost.get("lines"), int):
+            what = says("{n} line ({size})", "{n} lines ({size})", lost["lines"], size=size)
+        said.append(
+            say(
+                "rank {rank}: {what} missing from its log; {kept}.",
+                rank=lost.get("rank", 0),
+                what=what,
+                kept=kept,
+            )
+        )
+    return said
 
 
 def _cut(snapshot: Json, rows: int) -> str:
@@ -262,8 +281,9 @@ def text(snapshot: Json) -> str:
     else:
         cut = _cut(snapshot, TEXT_ROWS)
         lines += [f"  {cut}"] if cut else []
+        lines += [f"  {one}" for one in _missing(snapshot)]
         lines += [
-            f"  {x.get('rank', 0)}: {plain(str(x.get('text', '')))}" for x in _lines(snapshot)[-TEXT_ROWS:]
+            rows(str(x.get("text", "")), f"  {x.get('rank', 0)}: ") for x in _lines(snapshot)[-TEXT_ROWS:]
         ]
     return plain("\n".join(lines))
 
@@ -272,32 +292,3 @@ def bar(progress: float, width: int = 24) -> str:
     """Draw a progress bar in characters."""
     full = round(width * min(max(float(progress), 0), 100) / 100)
     return "[" + "#" * full + "-" * (width - full) + "]"
-
-
-def plain(text_: str) -> str:
-    """Drop what steers the terminal of who reads it, or turns the direction of writing: a job wrote it.
-
-    What a progress bar wrote over is gone, as on a terminal.
-    """
-    return "".join(
-        c
-        for c in "\n".join(map(_written_over, _COLOURS.sub("", text_).split("\n")))
-        if c in "\n\t" or (ord(c) >= 32 and not 127 <= ord(c) < 160 and c not in _TURNING)
-    )
-
-
-def _written_over(line: str) -> str:
-    """Return what a terminal shows of a line with carriage returns and backspaces."""
-    if "\r" not in line and "\b" not in line:
-        return line
-    shown: list[str] = []
-    at = 0
-    for c in line:
-        if c == "\r":
-            at = 0
-        elif c == "\b":
-            at = max(0, at - 1)
-        else:
-            shown[at : at + 1] = c
-            at += 1
-    return "".join(shown)

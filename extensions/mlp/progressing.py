@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from mlp import reporting
+from mlp import measured, reporting
+from mlp.language import say
 
 T = TypeVar("T")
 EVERY = 0.5
@@ -17,13 +18,14 @@ def progress(
 ) -> Iterator[T]:
     """Yield from `iterable` and report `progress` (0 to 100) at most twice a second, and at the end.
 
-    Without a `total` and without a length only `step` is reported. Only rank 0 reports: one bar for a job.
+    Without a `total` and without a length only `step` is reported; a `total` that is no number is told and left out. Only rank 0 reports: one bar for a job.
     """
     if total is None:
         try:
             total = len(iterable)  # type: ignore[arg-type]
-        except TypeError:
+        except Exception:  # noqa: BLE001 - an own class may raise what it likes; the loop goes on all the same
             total = None
+    count = _count(total)
     if reporting.rank() != 0:
         yield from iterable
         return
@@ -32,15 +34,26 @@ def progress(
     for done, item in enumerate(iterable, 1):
         yield item
         now = clock()
-        if now - last >= EVERY and done != total:
+        if now - last >= EVERY and done != count:
             last = now
-            _tell(done, total)
+            _tell(done, count)
     if done:
-        _tell(done, total)
+        _tell(done, count)
 
 
-def _tell(done: int, total: int | None) -> None:
-    if total:
+def _count(total: object) -> float | None:
+    """Return how many there are; None where it is not known, or is no number, which is told."""
+    if total is None:
+        return None
+    try:
+        return measured.number("total", total)
+    except measured.Unfit as unfit:
+        measured.write(say("mlp.progress: {why}. It is left out.", why=str(unfit)))
+        return None
+
+
+def _tell(done: int, total: float | None) -> None:
+    if total is not None and total > 0:
         reporting.report(progress=min(100.0, round(100 * done / total, 2)), step=done)
     else:
         reporting.report(step=done)

@@ -4,6 +4,8 @@ The call costs some microseconds and never waits for the network: it appends one
 file (`<metrics directory>/<rank>.<restart>.<random>.jsonl`). A thread reads the same file and delivers in
 order; the service remembers the number of the last point of each source, so a repeated delivery stores
 nothing twice. What is not delivered when the process dies is taken from the spool by the platform.
+
+Nothing here raises into the training: neither for what it reports, nor for the disk, nor for how it is called.
 """
 
 from __future__ import annotations
@@ -11,23 +13,20 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import math
 import os
-import sys
 import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import SupportsFloat
 
 from mlp.delivery import Delivery
-from mlp.errors import UsageError
 from mlp.language import say
+from mlp.measured import Complaints, fitting
+from mlp.measured import write as _tell
 
 DEFAULT_DIRECTORY = "/workspace/metrics"
 EXIT_SECONDS = 2.0
 RANK_VARIABLES = ("MLP_RANK", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "RANK", "SLURM_PROCID")
-MAX_METRICS = 100
 LATEST = 2.0**33
 """Time of a point that is believed at most, in seconds since 1970."""
 
@@ -42,65 +41,13 @@ def rank(env: Mapping[str, str] = os.environ) -> int:
     return 0
 
 
-def _plain(name: str, value: object) -> float | int:
-    """Turn numpy's and the frameworks' numbers into Python's."""
-    kind = type(value).__name__
-    item = getattr(value, "item", None)  # numpy, torch, jax
-    if callable(item):
-        try:
-            value = item()
-        except (ValueError, TypeError, RuntimeError):
-            raise TypeError(
-                say("metric {name}: a single number is needed, not {kind} of several", name=name, kind=kind)
-            ) from None
-    elif hasattr(value, "numpy"):  # an eager tensor of TensorFlow
-        value = value.numpy()
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if not isinstance(value, SupportsFloat):
-        raise TypeError(say("metric {name}: a number is needed, not {kind}", name=name, kind=kind))
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(
-            say("metric {name}: a single number is needed, not {kind}", name=name, kind=kind)
-        ) from None
-
-
-def number(name: str, value: object) -> float | int:
-    """Return a metric's value as a finite Python number.
-
-    Raises TypeError for what is no number and ValueError for what is not finite, naming the metric.
-    """
-    if type(value) is not float and type(value) is not int:
-        value = _plain(name, value)
-    if isinstance(value, int):
-        if -(2**53) <= value <= 2**53:
-            return int(value)
-        try:
-            return float(value)
-        except OverflowError:
-            raise ValueError(say("metric {name}: the number is too large", name=name)) from None
-    if not math.isfinite(value):
-        raise ValueError(
-            say(
-                "metric {name} is {value}: only finite numbers can be drawn; leave it out of this report",
-                name=name,
-                value=str(value),
-            )
-        )
-    return float(value)
-
-
-def _tell(sentence: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # standard error may be closed
-        sys.stderr.write(sentence + "\n")
-
-
 class Reporter:
     """One source: a spool file and, when there is somebody to deliver to, the thread that does so."""
 
-    def __init__(self, directory: Path, env: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, directory: Path, env: Mapping[str, str] = os.environ, complaints: Complaints | None = None
+    ) -> None:
+        self.complaints = complaints or Complaints()
         restart = env.get("MLP_RESTART_COUNT", "")
         self.source = f"{rank(env)}.{restart if restart.isdecimal() else 0}.{os.urandom(8).hex()}"
         self.path = directory / f"{self.source}.jsonl"
@@ -115,20 +62,10 @@ class Reporter:
         self.delivery = Delivery.from_env(self.source, self.path, env)
 
     def report(self, metrics: Mapping[str, object], at: float | None = None) -> None:
-        """Append one point, of the time `at` (now); raises only for values that are no finite numbers."""
-        if not metrics:
+        """Append one point, of the time `at` (now); what cannot be drawn of it is left out and told once."""
+        values = fitting(metrics, self.complaints)
+        if not values:
             return
-        if len(metrics) > MAX_METRICS:
-            raise ValueError(
-                say("{n} metrics in one report; at most {most}", n=len(metrics), most=MAX_METRICS)
-            )
-        values: dict[str, float | int] = {}
-        for name, value in metrics.items():
-            if not 0 < len(name) <= 100:
-                raise ValueError(say("metric {name}...: a name has 1 to 100 characters", name=name[:20]))
-            values[name] = number(name, value)
-        if "progress" in values:
-            values["progress"] = min(max(values["progress"], 0), 100)
         text = _encode(values)
         with self._lock:
             when = at if at is not None and 0 < at < LATEST else time.time()
@@ -174,7 +111,8 @@ class Reporter:
 
     def abandon(self) -> None:
         """In a forked child: this source is the parent's."""
-        os.close(self._fd)
+        with contextlib.suppress(OSError):  # a daemon closes all that it finds open
+            os.close(self._fd)
 
 
 class _Process:
@@ -183,6 +121,7 @@ class _Process:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.reporter: Reporter | None = None
+        self.complaints = Complaints()
         self.told = False
 
     def get(self) -> Reporter | None:
@@ -197,12 +136,12 @@ class _Process:
         why = ""
         if directory:
             try:
-                return Reporter(Path(directory))
-            except OSError as error:
+                return Reporter(Path(directory), complaints=self.complaints)
+            except (OSError, ValueError) as error:  # a path of the environment may be none
                 why = say(
                     "mlp.report() does nothing: {path} cannot be written ({why})",
                     path=directory,
-                    why=str(error.strerror),
+                    why=str(getattr(error, "strerror", None) or error),
                 )
         if not self.told:
             self.told = True
@@ -232,21 +171,31 @@ def this_process() -> Reporter | None:
     return _process.reporter or _process.get()
 
 
-def report(**metrics: object) -> None:
+def report(*named: object, **metrics: object) -> None:
     """Report metrics of this process: `mlp.report(epoch=3, loss=0.1, accuracy=0.98, progress=30)`.
 
     Any name is a curve of its own; `epoch`, `step` and `progress` (0 to 100) have their known meanings. Values are finite
-    numbers (Python's, numpy's, one-element tensors); TypeError or ValueError names the metric that is not. The
-    call returns after some microseconds, whatever the network does. Outside of a job it does nothing.
+    numbers (Python's, numpy's, one-element arrays and tensors); any other is left out, which standard error tells once. A
+    dictionary is taken as well, for names that Python cannot write: `mlp.report({"train/loss": 0.1})`. The call returns
+    after some microseconds, whatever the network does, and never raises. Outside of a job it does nothing.
     """
     reporter = this_process()
-    if reporter is not None:
-        reporter.report(metrics)
+    if reporter is None:
+        return
+    for one in named:
+        if isinstance(one, Mapping):
+            metrics = {**one, **metrics}
+        else:
+            said = say("mlp.report takes names, as mlp.report(loss=0.1), not {kind}", kind=type(one).__name__)
+            reporter.complaints.tell("unnamed", "", said)
+    reporter.report(metrics)
 
 
 def flush(seconds: float = EXIT_SECONDS) -> bool:
     """Wait until all points reported so far are stored, for at most so long; tell whether they are."""
-    if seconds < 0:
-        raise UsageError(say("flush({n}): seconds must not be negative", n=seconds))
     reporter = _process.reporter
+    if not isinstance(seconds, (int, float)) or not seconds >= 0:
+        said = say("mlp.flush({n}): a number of seconds is needed, not negative", n=repr(seconds)[:40])
+        _process.complaints.tell("seconds", "", said)
+        seconds = EXIT_SECONDS
     return reporter is None or reporter.delivery is None or reporter.delivery.flush(seconds)

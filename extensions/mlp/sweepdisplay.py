@@ -14,6 +14,7 @@ from mlp.display import FIRST_REFRESH, LONGEST_REFRESH, mode, write
 from mlp.errors import MLPError, Refused, Unauthorized
 from mlp.language import say
 from mlp.sweeping import Sweep
+from mlp.waiting import Wait
 
 Json = dict[str, Any]
 SWEEP_VIEW = "application/vnd.mlp-hub.sweep+json"
@@ -44,9 +45,12 @@ def watch_text(
     """Follow a sweep as lines of text until it ends, then sum up. Ctrl-C ends the watching, not the sweep."""
     out = out or sys.stdout
     last = ""
+    wait = Wait(sweep._client)  # noqa: SLF001 - one module family
     try:
         while True:
-            sweep.refresh()
+            if not wait.asked(sweep.refresh):
+                sleep(LOOK_S)
+                continue
             parts = [
                 sweeppicture.state(sweep.data),
                 sweeppicture.progress(sweep.data),
@@ -109,12 +113,12 @@ class SweepMonitor:
             self._sleep(LOOK_S)
             try:
                 self.sweep.refresh()
+                if self.sweep.ended or time.monotonic() - shown >= every:
+                    self._publish(update=True)
+                    shown, every = time.monotonic(), min(every * 2, LONGEST_REFRESH)
             except (Refused, Unauthorized):
                 return  # deleted, or the token ended: the last picture stays
             except MLPError:
                 continue
-            if self.sweep.ended or time.monotonic() - shown >= every:
-                self._publish(update=True)
-                shown, every = time.monotonic(), min(every * 2, LONGEST_REFRESH)
             if self.sweep.ended:
                 return

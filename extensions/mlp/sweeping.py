@@ -18,10 +18,10 @@ from mlp.handle import Job, describe, parse
 from mlp.language import say, says
 from mlp.sweepoptions import EXTEND, SWEEP, own_fields
 from mlp.tables import Sentences, Table
+from mlp.waiting import Wait
 
 Json = dict[str, Any]
 ENDED = frozenset({"finished", "failed", "cancelled", "deleting"})
-SOON, LATE = 0.5, 3.0
 """Seconds between two looks at one that is waited for."""
 
 
@@ -89,13 +89,12 @@ class Sweep:
         return self
 
     def wait(self, timeout: float | None = None) -> Sweep:
-        """Return when it has ended; raises TimeoutError when that takes longer."""
-        began, pause = time.monotonic(), SOON
-        while not self.refresh().ended:
-            if timeout is not None and time.monotonic() - began > timeout:
+        """Return when it has ended, however long the hub is away; raises TimeoutError when it takes longer than `timeout` seconds."""
+        wait = Wait(self._client, timeout)
+        while not (wait.asked(self.refresh) and self.ended):
+            if wait.over:
                 raise TimeoutError(say("{name} has not ended; it goes on.", name=self.title))
-            time.sleep(pause)
-            pause = min(pause * 1.2, LATE)
+            time.sleep(wait.pause())
         return self
 
     def curves(self, most: int = 100) -> dict[int, list[tuple[float, float]]]:

@@ -13,7 +13,8 @@ from typing import Any
 from mlp import svg, words
 from mlp.format import clock_time, core_hours, number
 from mlp.language import say, says
-from mlp.picture import FRAME, TONES, bar, plain
+from mlp.picture import FRAME, TONES, bar
+from mlp.terminal import plain
 from mlp.terms import REASONS
 
 Json = Mapping[str, Any]

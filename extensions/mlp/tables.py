@@ -15,7 +15,7 @@ from mlp import words
 from mlp.format import amount, clock_time, file_size, memory, storage
 from mlp.history import FINAL
 from mlp.language import say, says
-from mlp.picture import plain
+from mlp.terminal import plain
 from mlp.terms import ORDERS
 from mlp.words import SCOPE_PREFIX, sentences
 

@@ -83,7 +83,7 @@ class _Plain(http.client.HTTPConnection):
         self._seconds = timeout
 
     def connect(self) -> None:
-        self.sock = self._address.connect(self._seconds)
+        self.sock = self._address.connect(self.timeout or self._seconds)
 
     def __del__(self) -> None:
         # a client that is simply dropped closes what it kept, without a warning

@@ -363,9 +363,11 @@ class JobAttempt(Response):
 
 
 class LogLine(Response):
-    """One line of a rank's output.
+    r"""One line of a rank's output.
 
-    A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do.
+    A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do. What begins
+    with `\r\x1b[J` takes the place of what the line had until then; `\x1b[E` stands between its rows. The stream `mlp` tells
+    what is missing of the log, in its place.
     """
 
     rank: int

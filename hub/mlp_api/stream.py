@@ -56,12 +56,17 @@ class LogText(Response):
 
 
 class LogFrame(_Frame, tag="log"):
-    """Lines of one rank. `offset` is the cursor behind them, `dropped` the bytes that are gone before them."""
+    """Lines of one rank. `offset` is the cursor behind them.
+
+    `dropped` bytes are gone before them, and `dropped_lines` lines; null where those were not counted. A line of the stream
+    `mlp` stands where they are missing.
+    """
 
     rank: int
     lines: list[LogText]
     offset: int
     dropped: int
+    dropped_lines: int | None = None
 
 
 class WhyFrame(_Frame, tag="why"):

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Eta } from "../src/core/eta";
 import { JobStore, type Change } from "../src/core/jobstore";
-import { asTerminal, LINES_MAX, LogStore } from "../src/core/logs";
+import { asTerminal, LINES_MAX, LogStore, TEXT_MAX } from "../src/core/logs";
+import type { LogText } from "../src/core/wire";
 import { readable } from "../src/core/snapshot";
 import { job, point } from "./helpers";
+import terminal from "./terminal.json";
 
 function world() {
   const due: (() => void)[] = [];
@@ -29,7 +31,7 @@ test("a thousand frames are told once a turn", () => {
 
 test("the past of all ranks reads in the order in which it was written, ranks of one moment by number", () => {
   const w = world();
-  const at = (rank: number, ...seconds: number[]) => w.store.apply({ type: "log", rank, lines: seconds.map(line), offset: 0, dropped: 0 }, true);
+  const at = (rank: number, ...seconds: number[]) => w.store.apply({ type: "log", rank, lines: seconds.map(line), offset: 0, dropped: 0, dropped_lines: 0 }, true);
   at(1, 1, 5);
   at(0, 1, 4);
   at(2, 1);
@@ -103,6 +105,46 @@ test("a progress bar that has not ended its line is one line, as a terminal show
   logs.add(0, [at(6, "\r100%|####|", false), at(7, "over", false)], false);
   assert.deepEqual(shown(), ["line 1", "100%|####|", "line 2", " 90%", "over"]);
   assert.equal(logs.lines[1]?.id, id);
+});
+
+/** Output of tqdm, rich and Keras as the stream sends it, with what a terminal emulator makes of it (tests/unit/executors/test_what_a_terminal_shows.py). */
+const RECORDED: Record<string, { pieces: LogText[][]; shown: string[] }> = terminal;
+
+for (const [name, { pieces, shown }] of Object.entries(RECORDED)) {
+  test(`a log of ${name} ends with what a terminal shows, whichever pieces it comes in`, () => {
+    const logs = new LogStore();
+    for (const lines of pieces) logs.add(0, lines, false);
+    assert.deepEqual(logs.lines.map((l) => l.text.trimEnd()), shown);
+  });
+}
+
+test("rows of a line that goes on are lines that change, also where another rank wrote between them", () => {
+  const logs = new LogStore();
+  const at = (second: number, text: string, partial = true): LogText => ({ time: `2026-01-01T00:00:0${second}Z`, stream: "stderr", text, partial });
+  logs.add(0, [at(1, "\r\u001b[Jouter 0\u001b[Einner 0")], false);
+  logs.add(1, [at(1, "of another", false)], false);
+  const ids = logs.lines.slice(0, 2).map((l) => l.id);
+  logs.settle();
+  logs.add(0, [at(2, "\r\u001b[Jouter 1\u001b[Einner 5\u001b[Eleaf")], false);
+  assert.deepEqual(logs.lines.map((l) => l.text).sort(), ["inner 5", "leaf", "of another", "outer 1"]);
+  assert.deepEqual(logs.lines.filter((l) => /outer|inner/.test(l.text)).map((l) => l.id), ids);
+  logs.add(0, [at(3, "\r\u001b[Jouter 2", false), at(3, "over", false)], false);
+  assert.deepEqual(logs.lines.map((l) => l.text), ["outer 2", "of another", "over"]);
+});
+
+test("what is cut of a long line is whole characters", () => {
+  const logs = new LogStore();
+  logs.add(0, [{ ...line(1), text: `x${"😀".repeat(TEXT_MAX)}` }], false);
+  assert.ok(!/[\ud800-\udbff](?![\udc00-\udfff])/.test(logs.lines[0]?.text ?? ""));
+});
+
+test("what the platform did not keep of a log is known by rank, from the stream and from a saved notebook", () => {
+  const { store } = clocked();
+  store.apply({ type: "log", rank: 1, lines: [line(1)], offset: 9, dropped: 32_505_856, dropped_lines: 136_018 }, true);
+  assert.deepEqual([...store.logs.missing.values()], [{ rank: 1, bytes: 32_505_856, lines: 136_018 }]);
+  const { store: saved } = clocked();
+  saved.restore({ job: job(), missing: [{ rank: 0, bytes: 5, lines: null }, { rank: "x" }, null] });
+  assert.deepEqual([...saved.logs.missing.values()], [{ rank: 0, bytes: 5, lines: null }]);
 });
 
 test("a progress bar of hours stays short", () => {

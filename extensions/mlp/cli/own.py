@@ -141,10 +141,10 @@ def _to_the_end(job: Job, *, as_json: bool) -> int:
 
 
 def follow(client: Client, call: ParsedLine) -> int:
-    """Print a log as it grows."""
+    """Print a log as it grows; the status is 1 where the job did not finish well."""
     job = Job(client, client.job(call.names[0]))
     follow_lines(job, sys.stdout, rank=call.given.get("rank"), tail=call.given.get("tail"))
-    return cli.DONE
+    return cli.DONE if job.phase == "finished" else cli.JOB_FAILED
 
 
 def completion(call: ParsedLine) -> int:

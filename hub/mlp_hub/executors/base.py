@@ -220,6 +220,7 @@ class LogChunk:
     lines: tuple[LogLine, ...]
     offset: int
     dropped: int = 0  # bytes that rotation had discarded before the cursor
+    dropped_lines: int | None = 0  # and lines; None where they were not counted
 
 
 @dataclass(frozen=True, slots=True)

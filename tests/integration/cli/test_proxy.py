@@ -31,6 +31,13 @@ class _Echo(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"welcome")
             self.rfile.read()
             return
+        if self.path == "/user/ann/follow":  # a log of a job that waits
+            self.protocol_version = "HTTP/1.1"
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.rfile.read(1)
+            return
         body = json.dumps({"path": self.path}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -91,6 +98,13 @@ def test_routes_are_there_again_after_the_proxy_died(running: RunningProxy, targ
     running.stop(kill=kill)
     running.start()
     assert "/user/ann" not in running.routes().json()
+
+
+def test_the_head_of_an_answer_does_not_wait_for_its_body(running: RunningProxy, target: str) -> None:
+    assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
+    with socket.create_connection(("127.0.0.1", running.port), PATIENCE_S) as asked:
+        asked.sendall(b"GET /user/ann/follow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert asked.recv(4096).startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize("path", ["/user/ann/ws", "/user/nobody/ws"])

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from mlp import display, follow, logtail, picture
+from mlp import display, follow, logtail, picture, terminal
 from mlp.client import Client
 from mlp.errors import Refused, Unreachable
 from mlp.handle import Job
 from mlp.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History
-from mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
+from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
 
 
 @pytest.fixture
@@ -116,11 +116,11 @@ def test_a_progress_bar_is_one_line_of_the_picture_however_its_parts_come():
     for number, (text, partial) in enumerate(BAR[:4]):
         seen.add_lines(0, [line(text, number) | {"partial": partial}], replay=False)
         seen.add_lines(1, [line(f"other {number}", number)], replay=False)
-    shown = [picture.plain(x["text"]) for x in seen.last_lines(40) if x["rank"] == 0]
+    shown = [terminal.plain(x["text"]) for x in seen.last_lines(40) if x["rank"] == 0]
     assert shown == [" 30%|### |"]
     whole = "".join(text for text, _ in BAR[:5])
     seen.add_lines(0, [line(whole, 9)], replay=True)
-    assert [picture.plain(x["text"]) for x in seen.last_lines(40) if x["rank"] == 0] == ["100%|####|"]
+    assert [terminal.plain(x["text"]) for x in seen.last_lines(40) if x["rank"] == 0] == ["100%|####|"]
 
 
 @pytest.mark.parametrize(("live", "written"), [(False, "100%|####|\nover\n"), (True, None)])
@@ -132,7 +132,7 @@ def test_a_followed_progress_bar_is_written_over_on_a_terminal_and_once_elsewher
         for fresh in seen.add_lines(0, [line(text) | {"partial": partial}], replay=False):
             writer.write(fresh)
     writer.end()
-    over = "\r\x1b[K"
+    over = "\r\x1b[J"
     drawn = [" 10%|#   |", " 20%|##  |", " 30%|##  |", " 30%|### |"]
     assert out.getvalue() == (written or over.join([*drawn, "100%|####|\nover\n"]))
 
@@ -213,3 +213,71 @@ def test_a_rank_that_the_job_gave_up_has_no_part_in_the_last_values():
     assert seen.latest()["loss"] == 2.0
     seen.job = {"ranks": []}
     assert seen.latest()["loss"] == 18.0
+
+
+def test_a_followed_log_tells_why_the_job_waits_and_how_it_ended_beside_the_log(world):
+    told, out = [], io.StringIO()
+    world.jobs["digits"] = job_record(position=3, message="waits for 2 cpu of the quota of red")
+    world.lines["digits"] = []
+    found = Job(Client(world.url, TOKEN, "ann"), world.jobs["digits"])
+
+    def tell(line):
+        told.append(line)
+        world.lines["digits"] = [line_of_the_job]
+        world.jobs["digits"].update(FAILED, version=2)
+
+    line_of_the_job = line("its only line", 1)
+    logtail.follow_lines(found, out, tell=tell)
+    assert "place 3 in the queue; waits for 2 cpu of the quota of red" in told[0]
+    assert "digits failed at" in told[-1]
+    assert "rank 1" in told[-1]
+    assert out.getvalue() == "its only line\n"
+    assert found.phase == "failed"
+
+
+def test_rows_of_a_line_that_goes_on_are_written_over_on_a_terminal_and_once_elsewhere():
+    state, rows = terminal.STATE, terminal.BREAK
+    pieces = [
+        ("outer 0", True),
+        (f"{state}outer 0{rows}inner 1", True),
+        (f"{state}outer 1", False),
+        ("over", False),
+    ]
+    for live, written in (
+        (True, "0: outer 0\r\x1b[J0: outer 0\n0: inner 1\x1b[1A\r\x1b[J0: outer 1\n0: over\n"),
+        (False, "0: outer 0\n0: over\n".replace("outer 0", "outer 1")),
+    ):
+        out = io.StringIO()
+        out.isatty = lambda live=live: live
+        seen, writer = History(), logtail._Writer(out, many=True)
+        for number, (text, partial) in enumerate(pieces):
+            for fresh in seen.add_lines(0, [{**line(text, number), "partial": partial}], replay=False):
+                writer.write(fresh)
+        writer.end()
+        assert out.getvalue() == written
+
+
+def test_what_is_missing_of_a_log_stands_in_its_place_and_beneath_the_picture():
+    gap = {
+        **line(
+            "[mlp] 136,018 lines (31 MiB) are missing here: a log keeps its first 4 MiB and its last 12 MiB.",
+            1,
+            "mlp",
+        )
+    }
+    seen = History(job_record(**FINISHED))
+    seen.take(
+        {
+            "type": "log",
+            "rank": 0,
+            "lines": [line("first"), gap, line("last", 2)],
+            "dropped": 31 << 20,
+            "dropped_lines": 136_018,
+        }
+    )
+    assert [x["text"][:5] for x in seen.log] == ["first", "[mlp]", "last"]
+    snapshot = seen.snapshot()
+    assert snapshot["missing"] == [{"rank": 0, "bytes": 31 << 20, "lines": 136_018}]
+    for drawn in (picture.text(snapshot), picture.html(snapshot)):
+        assert "136,018 lines (31 MiB)" in drawn.replace("136018", "136,018")
+        assert "a log keeps its first 4 MiB and its last 12 MiB" in drawn

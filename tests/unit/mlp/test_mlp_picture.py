@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp import picture, reasons, stages, svg, tables
+from mlp import picture, reasons, stages, svg, tables, terminal
 from mlp_stand_in import FAILED, RUNNING, job_record, ranks
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;"
@@ -272,7 +272,7 @@ def test_who_is_alone_in_the_queue_is_next():
 
 
 def test_a_terminal_gets_nothing_that_steers_it_or_turns_the_writing():
-    assert picture.plain("a\x1b[2J\x9b\u202egnp\u2066.exe\u2028\n\tb") == "agnp.exe\n\tb"
+    assert terminal.plain("a\x1b[2J\x9b\u202egnp\u2066.exe\u2028\n\tb") == "agnp.exe\n\tb"
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_terminal_gets_nothing_that_steers_it_or_turns_the_writing():
     ],
 )
 def test_what_a_progress_bar_wrote_over_is_gone_as_on_a_terminal(written, shown):
-    assert picture.plain(written) == shown
+    assert terminal.plain(written) == shown
     job = {"job": {"name": "a"}, "log": [{"rank": 3, "text": written.partition("\n")[0]}]}
     line = f"3: {shown.partition(chr(10))[0]}"
     assert line in picture.text(job)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp import delivery, reporting
+from mlp import delivery, measured, reporting
 from mlp.progressing import progress
 from mlp_stand_in import API, TOKEN, StandIn
 
@@ -62,38 +62,123 @@ def test_the_rank_is_found_wherever_a_launcher_puts_it(name):
 
 def test_numbers_of_all_kinds_are_taken():
     np = pytest.importorskip("numpy")
-    values = [1, 1.5, True, np.float32(0.5), np.int64(3), np.array([2.0]), 2**70]
-    assert [reporting.number("x", v) for v in values] == [1, 1.5, 1.0, 0.5, 3, 2.0, float(2**70)]
+    values = [1, 1.5, True, np.float32(0.5), np.int64(3), np.array([2.0]), np.array(2.0), 2**70]
+    assert [measured.number("x", v) for v in values] == [1, 1.5, 1.0, 0.5, 3, 2.0, 2.0, float(2**70)]
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
-def test_a_value_that_is_not_finite_is_refused_by_name(value, job):
-    with pytest.raises(ValueError, match="metric loss"):
-        reporting.report(loss=value)
+class _Hostile:
+    """A value of an own class that raises whatever it is asked."""
+
+    def __float__(self):
+        raise KeyError("not now")
+
+    def item(self):
+        raise OSError("gone")
 
 
-@pytest.mark.parametrize("value", ["0.5", None, [1, 2], object(), b"1", 1j])
-def test_a_value_that_is_no_number_is_refused_by_name(value, job):
-    with pytest.raises(TypeError, match="metric loss"):
-        reporting.report(loss=value)
+UNFIT = [
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    10**400,
+    "0.5",
+    None,
+    [1, 2],
+    object(),
+    b"1",
+    1j,
+    {},
+    _Hostile(),
+]
 
 
-def test_what_was_refused_leaves_no_gap(job):
+@pytest.mark.parametrize("value", UNFIT, ids=lambda value: str(value)[:12])
+def test_a_value_that_cannot_be_drawn_is_told_once_and_left_out(value, job, capsys):
+    for step in (1, 2, 3):
+        reporting.report(step=step, loss=value, accuracy=0.5)
+    assert [(p["n"], p["v"]) for p in spooled(job)] == [(n, {"step": n, "accuracy": 0.5}) for n in (1, 2, 3)]
+    said = capsys.readouterr().err
+    assert said.count("metric loss") == said.count("\n") == 1
+    assert "It is left out" in said
+
+
+def test_an_array_of_several_a_long_name_and_too_many_are_told_and_left_out(job, capsys):
+    np = pytest.importorskip("numpy")
+    reporting.report(loss=np.zeros(3), kept=1)
+    reporting.report(**{"x" * 101: 1, "kept": 2})
+    reporting.report(**{f"m{i}": i for i in range(101)})
+    reporting.report(**{f"m{i}": i for i in range(101)})
+    points = spooled(job)
+    assert [p["v"] for p in points[:2]] == [{"kept": 1}, {"kept": 2}]
+    assert [len(p["v"]) for p in points[2:]] == [100, 100]
+    said = capsys.readouterr().err
+    assert "of several" in said
+    assert "1 to 100 characters" in said
+    assert said.count("at most 100") == 1
+
+
+def test_a_point_without_any_value_that_can_be_drawn_leaves_no_gap(job):
     reporting.report(loss=1)
-    with pytest.raises(ValueError, match="loss"):
-        reporting.report(loss=float("nan"))
+    reporting.report(loss=float("nan"))
     reporting.report(loss=2)
     assert [p["n"] for p in spooled(job)] == [1, 2]
 
 
-def test_several_values_are_too_many_and_names_are_bounded(job):
-    np = pytest.importorskip("numpy")
-    with pytest.raises(TypeError, match="of several"):
-        reporting.report(loss=np.zeros(3))
-    with pytest.raises(ValueError, match="1 to 100 characters"):
-        reporting.report(**{"x" * 101: 1})
-    with pytest.raises(ValueError, match="at most 100"):
-        reporting.report(**{f"m{i}": i for i in range(101)})
+def test_each_mistake_is_told_of_each_name_and_an_end_comes_to_it(job, capsys):
+    reporting.report(loss=None)
+    reporting.report(loss=float("nan"))
+    reporting.report(other=None)
+    assert capsys.readouterr().err.count("metric ") == 3
+    for n in range(1000):
+        reporting.report(**{f"made-up-{n}": None})
+    assert capsys.readouterr().err.count("\n") <= measured.TOLD_MAX + 1
+
+
+def test_a_dictionary_is_taken_and_what_has_no_name_is_told_once(job, capsys):
+    reporting.report({"train/loss": 0.5}, step=1)
+    for _ in range(2):
+        reporting.report(0.5)
+    reporting.report({1: 2.0, "loss": 1})
+    assert [p["v"] for p in spooled(job)] == [{"train/loss": 0.5, "step": 1}, {"loss": 1}]
+    assert capsys.readouterr().err.count("takes names") == 1
+
+
+@pytest.mark.parametrize("seconds", [-1, "soon", None, float("nan")])
+def test_a_wait_for_points_that_is_no_time_is_told_and_the_training_goes_on(seconds, job, capsys):
+    assert reporting.flush(seconds)
+    assert "a number of seconds is needed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("total", ["many", -3, float("nan"), [1]])
+def test_a_loop_goes_on_whatever_its_total_is_said_to_be(total, job):
+    assert list(progress("abc", total=total)) == ["a", "b", "c"]
+    assert spooled(job)[-1]["v"]["step"] == 3
+
+
+def test_a_loop_over_what_cannot_tell_its_length_goes_on(job):
+    class Stream:
+        def __len__(self):
+            raise NotImplementedError
+
+        def __iter__(self):
+            return iter("ab")
+
+    assert list(progress(Stream())) == ["a", "b"]
+    assert spooled(job)[-1]["v"] == {"step": 2}
+
+
+@pytest.mark.parametrize("url", ["http://[::1", "not a url", "ftp://x"])
+def test_an_address_that_is_none_leaves_points_in_the_spool(url, job, monkeypatch):
+    monkeypatch.setenv("MLP_API_URL", url)
+    reporting.report(loss=1)
+    assert [p["n"] for p in spooled(job)] == [1]
+
+
+def test_a_spool_that_is_closed_under_the_program_costs_points_alone(job, process, capsys):
+    reporting.report(loss=1)
+    reporting.os.close(process.reporter._fd)
+    reporting.report(loss=2)
+    assert "points are being lost" in capsys.readouterr().err
 
 
 def test_progress_stays_within_its_bounds(job):

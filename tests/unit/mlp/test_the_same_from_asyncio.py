@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import subprocess
 import sys
@@ -45,6 +46,7 @@ OF_THE_CLIENT = {
     "sweep_path",
     "told",
     "unreachable",
+    "within",
 }
 """What others here are made of."""
 
@@ -103,6 +105,7 @@ def test_many_are_awaited_together_and_a_wait_that_is_cancelled_ends(world):
 
 USES = """
 import asyncio
+import contextlib
 from typing import Any
 import mlp
 from mlp import aio
@@ -157,6 +160,8 @@ def test_sweeps_are_started_waited_for_and_steered(monkeypatch):
     asked = []
 
     class Service:
+        within = staticmethod(contextlib.nullcontext)
+
         def start_sweep(self, body):
             asked.append(body)
             return sweep_of(body["name"], state="running")

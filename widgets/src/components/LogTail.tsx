@@ -2,7 +2,8 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { JobStore } from "../core/jobstore";
-import type { Line } from "../core/logs";
+import { bytes } from "../core/format";
+import type { Line, Missing } from "../core/logs";
 import { withMarks } from "../core/attempts";
 import { Earlier, Heading } from "./basics";
 import { n, t } from "../core/language";
@@ -24,6 +25,15 @@ function useLines(store: JobStore, paused: boolean): { lines: Line[]; version: n
   else if (!was.current) held.current = [...held.current]; // the store goes on adding to its own
   was.current = paused;
   return { lines: held.current, version };
+}
+
+function notKept({ rank, bytes: size, lines }: Missing): string {
+  const args = { rank, size: bytes(size) };
+  if (lines === null) return t("{size} of the log of rank {rank} are missing: a log keeps its first 4 MiB and its last 12 MiB.", args);
+  return n(
+    "1 line ({size}) of the log of rank {rank} is missing: a log keeps its first 4 MiB and its last 12 MiB.",
+    "{n} lines ({size}) of the log of rank {rank} are missing: a log keeps its first 4 MiB and its last 12 MiB.", lines, args,
+  );
 }
 
 function silence(rank: number | null, settled: boolean): string {
@@ -122,6 +132,9 @@ export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: 
           </div>
         )}
       </div>
+      {[...store.logs.missing.values()].filter((one) => rank === null || one.rank === rank).map((one) => (
+        <p key={one.rank} class="mlp-dim mlp-foot">{notKept(one)}</p>
+      ))}
       {store.logs.dropped > 0 ? (
         <p class="mlp-dim mlp-foot">{n("1 earlier line left out here; the files hold them.", "{n} earlier lines left out here; the files hold them.", store.logs.dropped)}</p>
       ) : null}

@@ -14,6 +14,7 @@ import { rich } from "./language";
 import { Stages } from "./Stages";
 import { WhyButton, type Asks } from "./Explained";
 import { n, t } from "../core/language";
+import { asTerminal } from "../core/logs";
 
 export function Progress({ job, left }: { job: Job; left: number | null }): JSX.Element | null {
   if (isWaiting(job.phase) && job.progress === 0) return null;
@@ -151,7 +152,7 @@ export function FailureBox({ job, onRank }: { job: Job; onRank: (rank: number) =
         </p>
         {failure.message ? <p>{failure.message}</p> : null}
         {failure.remedy ? <p class="mlp-remedy"><b>{t("{text}.", { text: capital(failure.remedy) })}</b></p> : null}
-        {failure.tail ? <pre class="mlp-tail" tabIndex={0} aria-label={t("Last lines of its error output")}>{failure.tail}</pre> : null}
+        {failure.tail ? <pre class="mlp-tail" tabIndex={0} aria-label={t("Last lines of its error output")}>{asTerminal(failure.tail)}</pre> : null}
       </div>
     </section>
   );

@@ -6,7 +6,7 @@ import { Eta } from "./eta";
 import { LogStore } from "./logs";
 import { isWaiting } from "./phase";
 import { MetricStore } from "./series";
-import { points, readable } from "./snapshot";
+import { missing, points, readable } from "./snapshot";
 import type { Connection } from "./stream";
 import { ms } from "./format";
 import type { JobAttempt, Frame, Job, Event as JobEvent, Why } from "./wire";
@@ -63,6 +63,7 @@ export class JobStore {
     if (!snapshot?.job) return false;
     const log = Array.isArray(snapshot.log) ? snapshot.log : [];
     for (const line of log) this.logs.add(line.rank, [line], false);
+    for (const one of missing(snapshot)) this.logs.lose(one);
     this.metrics.add(points(snapshot));
     this.update({
       job: snapshot.job,
@@ -100,6 +101,7 @@ export class JobStore {
         this.update({ attempts: frame.attempts });
         break;
       case "log":
+        if (frame.dropped) this.logs.lose({ rank: frame.rank, bytes: frame.dropped, lines: frame.dropped_lines ?? null });
         this.logs.add(frame.rank, frame.lines, replay);
         this.mark("logs");
         break;

@@ -15,30 +15,56 @@ export const LINES_MAX = 5000;
 /** A longer line is cut: a terminal would wrap it for pages. */
 export const TEXT_MAX = 4000;
 
+/** Before what takes the place of all that its line had until then: a terminal's picture of it, which the platform made. */
+export const STATE = "\r\u001b[J";
+/** Between the rows of a line that goes on. */
+const BREAK = "\u001b[E";
 /** ANSI colours and the like are meant for terminals. */
 // eslint-disable-next-line no-control-regex
-const STEERING = /\u001b\[[0-9;?]*[A-Za-z]/g;
+const STEERING = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)/g;
 // eslint-disable-next-line no-control-regex
-const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/g;
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** What a terminal shows of a line: what a progress bar wrote over is gone, and nothing steers. */
+/** What a terminal shows of a line: what a progress bar wrote over is gone, nothing steers, and its rows are lines. */
 export function asTerminal(text: string): string {
-  const plain = text.replace(STEERING, "");
+  const plain = text.slice(lastState(text)).replaceAll(STATE, "").replaceAll(BREAK, "\n").replace(STEERING, "");
   if (!plain.includes("\r") && !plain.includes("\b")) return plain.replace(CONTROL, "");
+  // only logs that an older version wrote have what was written over
+  return plain.split("\n").map(writtenOver).join("\n").replace(CONTROL, "");
+}
+
+function lastState(text: string): number {
+  return Math.max(0, text.lastIndexOf(STATE));
+}
+
+function writtenOver(row: string): string {
   const shown: string[] = [];
   let at = 0;
-  for (const c of plain) {
+  for (const c of row) {
     if (c === "\r") at = 0;
     else if (c === "\b") at = Math.max(0, at - 1);
     else shown[at++] = c;
   }
-  return shown.join("").replace(CONTROL, "");
+  return shown.join("");
 }
 
 /** The same as far as a terminal shows it, in short: what was written over is gone. A progress bar goes on for hours. */
 function shortened(raw: string): string {
+  if (raw.includes(STATE)) return raw.slice(lastState(raw));
   const at = raw.lastIndexOf("\r");
-  return (at < 0 ? raw : asTerminal(raw.slice(0, at)) + raw.slice(at)).slice(-16 * TEXT_MAX);
+  return whole((at < 0 ? raw : asTerminal(raw.slice(0, at)) + raw.slice(at)).slice(-16 * TEXT_MAX));
+}
+
+/** Without half a character at either end. */
+function whole(text: string): string {
+  return text.replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
+}
+
+/** What is not kept of a rank's log; `lines` is null where they were not counted. */
+export interface Missing {
+  rank: number;
+  bytes: number;
+  lines: number | null;
 }
 
 export class LogStore {
@@ -47,14 +73,22 @@ export class LogStore {
   /** Lines that came and are no longer kept. */
   dropped = 0;
   readonly ranks = new Set<number>();
+  /** What the platform did not keep, by rank. */
+  readonly missing = new Map<number, Missing>();
   private next = 0;
   private readonly newest = new Map<number, { time: string; texts: Set<string> }>();
   /** Lines without an end, by rank and stream, with what was written. */
-  private readonly open = new Map<string, { line: Line; raw: string }>();
+  private readonly open = new Map<string, { rows: Line[]; raw: string }>();
 
   /** All of the past has come, rank after rank: put it into the order in which it was written, ranks of one moment by number. */
   settle(): void {
     this.lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : a.rank - b.rank || a.id - b.id));
+    this.version += 1;
+  }
+
+  /** So much of a rank's log is not kept. */
+  lose(missing: Missing): void {
+    this.missing.set(missing.rank, missing);
     this.version += 1;
   }
 
@@ -71,12 +105,20 @@ export class LogStore {
       const raw = begun && !replay ? begun.raw + line.text : line.text;
       const shown = asTerminal(raw);
       if (replay && known && (line.time < known.time || (line.time === known.time && known.texts.has(shown)))) continue;
-      const text = shown.length > TEXT_MAX ? `${shown.slice(0, TEXT_MAX)} ${t("[cut]")}` : shown;
-      const made = { id: begun?.line.id ?? this.next++, rank, time: line.time, err: line.stream === "stderr", text };
-      const at = begun ? this.lines.lastIndexOf(begun.line) : -1;
-      if (at < 0) this.lines.push(made);
-      else this.lines[at] = made;
-      if (line.partial) this.open.set(key, { line: made, raw: shortened(raw) });
+      const rows = shown.split("\n").map((row, i) => ({
+        id: begun?.rows[i]?.id ?? this.next++, rank, time: line.time, err: line.stream === "stderr",
+        text: row.length > TEXT_MAX ? `${whole(row.slice(0, TEXT_MAX))} ${t("[cut]")}` : row,
+      }));
+      const at = begun?.rows[0] ? this.lines.lastIndexOf(begun.rows[0]) : -1;
+      if (!begun || at < 0) this.lines.push(...rows);
+      else if (begun.rows.every((row, i) => this.lines[at + i] === row)) this.lines.splice(at, begun.rows.length, ...rows);
+      else {
+        // other ranks' lines came between its rows: they are sorted by time
+        const gone = new Set(begun.rows.slice(1));
+        this.lines.splice(at, 1, ...rows);
+        this.lines = this.lines.filter((one) => !gone.has(one));
+      }
+      if (line.partial) this.open.set(key, { rows, raw: shortened(raw) });
       else this.open.delete(key);
       if (newest && newest.time === line.time) newest.texts.add(shown);
       else if (!newest || line.time > newest.time) newest = { time: line.time, texts: new Set([shown]) };

@@ -2,6 +2,7 @@
  * The picture of a job that a saved notebook keeps: its record, some points of each curve, the last log lines.
  * The kernel makes it (`History.snapshot` of mlp.history); mlp.picture draws it where no JavaScript runs.
  */
+import type { Missing } from "./logs";
 import type { JobAttempt, Job, Event as JobEvent, LogLine, Point, Why } from "./wire";
 
 export interface Curve {
@@ -16,7 +17,17 @@ export interface Snapshot {
   attempts?: JobAttempt[];
   curves?: Record<string, Curve>;
   log?: (LogLine & { rank: number })[];
+  missing?: Missing[];
   saved_at?: string;
+}
+
+/** What is missing of ranks' logs, as far as it has the right shape. */
+export function missing(snapshot: Snapshot): Missing[] {
+  const found: unknown[] = Array.isArray(snapshot.missing) ? snapshot.missing : [];
+  return found.flatMap((one) => {
+    const { rank, bytes, lines } = (one ?? {}) as Partial<Missing>;
+    return typeof rank === "number" && typeof bytes === "number" ? [{ rank, bytes, lines: typeof lines === "number" ? lines : null }] : [];
+  });
 }
 
 /** The points of a snapshot's curves, as rank 0 reported them; their numbers are below any real one. */

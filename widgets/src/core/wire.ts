@@ -1938,7 +1938,10 @@ export interface AttemptsFrame {
   attempts: JobAttempt[];
 }
 /**
- * Lines of one rank. `offset` is the cursor behind them, `dropped` the bytes that are gone before them.
+ * Lines of one rank. `offset` is the cursor behind them.
+ *
+ * `dropped` bytes are gone before them, and `dropped_lines` lines; null where those were not counted. A line of the stream
+ * `mlp` stands where they are missing.
  */
 export interface LogFrame {
   type: "log";
@@ -1946,6 +1949,7 @@ export interface LogFrame {
   lines: LogText[];
   offset: number;
   dropped: number;
+  dropped_lines: number | null;
 }
 /**
  * A line of the frame's rank. One with `partial` has no end yet: the next line of its stream goes on with it.
@@ -1978,7 +1982,9 @@ export interface EndFrame {
 /**
  * One line of a rank's output.
  *
- * A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do.
+ * A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do. What begins
+ * with `\r\x1b[J` takes the place of what the line had until then; `\x1b[E` stands between its rows. The stream `mlp` tells
+ * what is missing of the log, in its place.
  */
 export interface LogLine {
   rank: number;

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { t } from "../core/language";
+import { asTerminal } from "../core/logs";
 import type { Application, LogLine } from "../core/wire";
 import { useHub } from "./context";
 import { Select } from "./form";
@@ -34,7 +35,7 @@ export function AppLog({ of, path }: { of: Application; path: string }): JSX.Ele
       </div>
       {log.error ? <ErrorBox error={log.error} /> : null}
       {log.data?.length ? (
-        <pre class="mlp-lines-box" tabIndex={0} role="log" aria-live="off" aria-label={t("Log lines")}>{log.data.map((line) => line.text).join("\n")}</pre>
+        <pre class="mlp-lines-box" tabIndex={0} role="log" aria-live="off" aria-label={t("Log lines")}>{log.data.map((line) => asTerminal(line.text)).join("\n")}</pre>
       ) : log.data ? (
         <p class="mlp-dim">{t("It has written nothing yet.")}</p>
       ) : null}

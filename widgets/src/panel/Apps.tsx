@@ -8,6 +8,7 @@ import { rich } from "../components/language";
 import { ApiError, paths } from "../core/api";
 import { clock } from "../core/format";
 import { n, t } from "../core/language";
+import { asTerminal } from "../core/logs";
 import type { Application, AppReplica, SharedApp } from "../core/wire";
 import { AppLog } from "./AppLog";
 import { AppUsage } from "./AppUsage";
@@ -172,7 +173,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
           <div class="mlp-card-head">
             <h2>{t("Last lines of the replica that failed")}</h2>
           </div>
-          <pre class="mlp-lines-box" tabIndex={0} aria-label={t("Last lines of the replica that failed")}>{a.tail}</pre>
+          <pre class="mlp-lines-box" tabIndex={0} aria-label={t("Last lines of the replica that failed")}>{asTerminal(a.tail)}</pre>
         </section>
       ) : null}
       <Asking of={a} />

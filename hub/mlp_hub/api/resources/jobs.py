@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -34,10 +34,14 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Phase
 from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
 from mlp_hub.executors.base import LogChunk
+from mlp_hub.sandbox.shim.screen import BREAK, STATE
 from mlp_language.message import msg
 
 FOLLOW_EVERY_S = 0.3
 """Tuning: seconds between two looks for new lines of a followed log: how late lines come, for how often files are read."""
+
+KEPT_TEXT = 1 << 20
+"""Safety: characters of a line without an end that a follower's text keeps: bounds memory."""
 
 
 class JobQuery(ListPage, forbid_unknown_fields=True):
@@ -63,12 +67,16 @@ class LogQuery(Struct, forbid_unknown_fields=True):
 
 
 class LogPage(Struct, kw_only=True):
-    """Lines of a rank's log; pass `offset` back as `since` to go on. `dropped` bytes were rotated away before."""
+    """Lines of a rank's log; pass `offset` back as `since` to go on.
+
+    `dropped` bytes were discarded before, and `dropped_lines` lines; null where those were not counted.
+    """
 
     rank: int
     lines: list[LogLine]
     offset: int
     dropped: int
+    dropped_lines: int | None = 0
 
 
 async def submit(call: Call) -> Job:
@@ -235,8 +243,26 @@ async def follow_pages(call: Call, query: LogQuery) -> AsyncIterator[LogPage]:
 
 
 async def _follow(call: Call, query: LogQuery) -> AsyncIterator[bytes]:
+    begun: dict[str, LogLine] = {}  # of each stream the line without an end: text has no way to write over it
     async for page in follow_pages(call, query):
-        yield log_text(page)
+        ended = []
+        for line in page.lines:
+            before = begun.pop(line.stream, None)
+            text = line.text if before is None or line.text.startswith(STATE) else before.text + line.text
+            whole = LogLine(
+                rank=line.rank,
+                time=line.time,
+                stream=line.stream,
+                text=text[-KEPT_TEXT:],
+                partial=line.partial,
+            )
+            if whole.partial:
+                begun[line.stream] = whole
+            else:
+                ended.append(whole)
+        if ended:
+            yield log_text(ended)
+    yield log_text(begun.values())
 
 
 async def files(call: Call) -> Reply:
@@ -271,7 +297,13 @@ def page_of(chunk: LogChunk) -> LogPage:
         LogLine(rank=chunk.rank, time=x.time, stream=x.stream, text=x.text, partial=x.partial)
         for x in chunk.lines
     ]
-    return LogPage(rank=chunk.rank, lines=lines, offset=chunk.offset, dropped=chunk.dropped)
+    return LogPage(
+        rank=chunk.rank,
+        lines=lines,
+        offset=chunk.offset,
+        dropped=chunk.dropped,
+        dropped_lines=chunk.dropped_lines,
+    )
 
 
 def log_reply(call: Call, page: LogPage) -> Reply:
@@ -279,12 +311,13 @@ def log_reply(call: Call, page: LogPage) -> Reply:
     if "application/json" in call.accept:
         return Reply(call.encode(page))
     headers = {"X-Log-Offset": str(page.offset), "X-Log-Dropped": str(page.dropped)}
-    return Reply(log_text(page), media="text/plain; charset=utf-8", headers=headers)
+    return Reply(log_text(page.lines), media="text/plain; charset=utf-8", headers=headers)
 
 
-def log_text(page: LogPage) -> bytes:
-    """Write the lines as text."""
-    return "".join(f"{line.text}\n" for line in page.lines).encode("utf-8", "replace")
+def log_text(lines: Iterable[LogLine]) -> bytes:
+    """Write lines as text: of what moved its cursor what a terminal shows."""
+    shown = (line.text.rpartition(STATE)[2].replace(BREAK, "\n") for line in lines)
+    return "".join(f"{text}\n" for text in shown).encode("utf-8", "replace")
 
 
 _JOBS = "/users/{user}/jobs"

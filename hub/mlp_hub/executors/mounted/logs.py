@@ -12,8 +12,13 @@ from dataclasses import replace
 
 from mlp_hub.beneath import Folder
 from mlp_hub.executors.base import LogChunk, LogLine
-from mlp_hub.sandbox.shim.logs import LONGEST, all_segments, segments
+from mlp_hub.sandbox.shim.logs import KEPT, LONGEST, SEGMENT
+from mlp_hub.sandbox.shim.screen import STATE
+from mlp_hub.sandbox.shim.segments import all_segments, lines_between, segments
 
+_STATE = STATE.encode()
+OURS = "mlp"
+"""Contract: stream of a line that no rank wrote: what is missing there. None of a rank's lines goes on with it."""
 READ = 256 << 10
 """Safety: bytes of a log that are read at a time: bounds memory, however long the lines are."""
 TAIL = 4 << 20
@@ -38,8 +43,8 @@ def read_log(
 ) -> LogChunk:
     """Read at most `limit` whole lines of a rank, and `READ` bytes, from a cursor on; none that end behind `until`.
 
-    Where rotation has discarded what the cursor names, reading goes on after the gap and `dropped` says how
-    many bytes are missing. A long line that was stored in parts is put together again.
+    Where rotation has discarded what the cursor names, reading goes on after the gap with a line of ours that says how much
+    is missing, and `dropped` and `dropped_lines` say it for programs. A long line that was stored in parts is put together again.
     """
     with _directory(workspace) as directory:
         if directory is None:
@@ -55,19 +60,56 @@ def _read_on(  # noqa: PLR0917 - the arguments of `read_log`
     limit: int,
     until: int | None = None,
 ) -> LogChunk:
-    dropped = 0
-    for base, name in found:
+    for number, (base, name) in enumerate(found):
         if until is not None and max(base, since) >= until:
             break
-        if base > since:
-            dropped += base - since
-            since = base
-        data = _read(directory, name, since - base, READ if until is None else min(READ, until - since))
+        at = max(base, since)
+        data = _read(directory, name, at - base, READ if until is None else min(READ, until - at))
         if data:
             lines, used = _parse(data, limit)
-            return LogChunk(rank, tuple(lines), since + used, dropped)
+            if at == since:
+                return LogChunk(rank, tuple(lines), at + used)
+            gap = _gap(directory, found, number, since)
+            told = LogLine(lines[0].time, OURS, missing(*gap))
+            return LogChunk(rank, (told, *lines), at + used, *gap)
         # empty here: this segment ends at the cursor, go on with the next
-    return LogChunk(rank, (), since, dropped)
+    return LogChunk(rank, (), since)
+
+
+def missing(size: int, lines: int | None) -> str:
+    """Say in the log that so many bytes of it, and lines where they were counted, were discarded here."""
+    amount = f"{size / (1 << 20):,.0f} MiB" if size >= 1 << 20 else f"{size / 1024:,.1f} KiB"
+    what = (
+        f"{amount} are"
+        if lines is None
+        else f"{lines:,} line{'' if lines == 1 else 's'} ({amount}) {'is' if lines == 1 else 'are'}"
+    )
+    kept = f"a log keeps its first {SEGMENT >> 20} MiB and its last {KEPT * SEGMENT >> 20} MiB"
+    return f"[mlp] {what} missing here: {kept}."
+
+
+def _gap(
+    directory: Folder, found: Sequence[tuple[int, str]], number: int, since: int
+) -> tuple[int, int | None]:
+    """Return how much was discarded between a cursor and a segment: bytes, and lines where all of them were between the first and it."""
+    base, name = found[number]
+    at_the_first = number > 0 and found[0][0] == 0 and since == _size(directory, found[0][1])
+    return base - since, lines_between(name) if at_the_first else None
+
+
+def _size(directory: Folder, name: str) -> int:
+    try:
+        return directory.stat(name).st_size
+    except OSError:
+        return 0
+
+
+def _discarded(directory: Folder, rank: int, before: int) -> tuple[int, int | None]:
+    """Return how much of a log was discarded before a cursor."""
+    found = segments(directory.fd, rank)
+    if len(found) < 2 or found[1][0] > before:
+        return 0, 0
+    return _gap(directory, found, 1, _size(directory, found[0][1]))
 
 
 def _read(directory: Folder, name: str, offset: int, size: int) -> bytes:
@@ -114,9 +156,12 @@ def _add(lines: list[LogLine], more: Iterable[LogLine]) -> None:
 
 def _joined(before: bytes, text: bytes) -> bytes:
     """Join parts of a line; of a progress bar only what it wrote last, else it would be a line of hours."""
+    if text.startswith(_STATE):
+        return text
     whole = before + text
+    # only logs of older versions have what was written over
     written_over = whole.find(b"\r", max(0, len(whole) - LONGEST)) if len(whole) > LONGEST else -1
-    return whole[written_over + 1 :]
+    return whole[max(0, written_over) :]
 
 
 def log_end(workspace: str, rank: int) -> int:
@@ -153,8 +198,13 @@ def tail_log(workspace: str, rank: int, count: int, until: int | None = None) ->
         if start == 0 or len(lines) > count or back == TAIL:
             if start:
                 del lines[:1]  # it may be half a line
-            return LogChunk(rank, tuple(lines[-count:] if count else ()), at)
+            return LogChunk(rank, tuple(lines[-count:] if count else ()), at, *_before(workspace, rank, at))
         back *= 4
+
+
+def _before(workspace: str, rank: int, cursor: int) -> tuple[int, int | None]:
+    with _directory(workspace) as directory:
+        return (0, 0) if directory is None else _discarded(directory, rank, cursor)
 
 
 def read_new(workspace: str, cursors: Mapping[int, int], limit: int = 1000) -> list[LogChunk]:

@@ -113,6 +113,8 @@ class HubProxy extends ConfigurableProxy {
       delete answer.headers["strict-transport-security"]; // a name's, and so not a server's, to say
       // A server that goes in the middle of its answer: its client would wait for the rest.
       answer.once("close", () => answer.complete || res.destroy());
+      // Without it the head of an answer waits for its body: a log that is followed may have its first line in an hour.
+      if (!("content-length" in answer.headers)) setImmediate(() => res.writableEnded || res.destroyed || res.flushHeaders());
     });
   }
 

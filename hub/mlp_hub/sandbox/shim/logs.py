@@ -1,7 +1,7 @@
 r"""Writes ranks' output as lines `<RFC 3339> stdout|stderr F|P text\n`, bounded.
 
-The first segment of a rank, `rank-N.log`, is kept; later ones, `rank-N.<offset>.log`, are named by the offset
-of their first byte since the rank's beginning, and only the newest are kept. So the start and the end of a
+The first segment of a rank, `rank-N.log`, is kept; later ones are named by the offset of their first byte since the
+rank's beginning, and only the newest are kept. So the start and the end of a
 flood stay readable, and an offset means the same for ever. Whoever runs inside cannot redirect a write: all
 goes relative to the directory opened at the start, and links are never followed.
 """
@@ -10,31 +10,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 
-from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim import files, screen
+from mlp_hub.sandbox.shim.segments import ended, lines_between, name_of, segments
 
 SEGMENT = 4 << 20
 KEPT = 3  # segments besides the first
 LONGEST = 16 << 10  # bytes of one line; longer ones come as several, all but the last marked P
 FLUSH_AFTER = 0.5  # seconds until a line without its end is written as far as it came
 TAIL = 4096
-_NAME = re.compile(r"rank-(\d+)(?:\.(\d+))?\.log")
-
-
-def segments(directory: int, rank: int) -> list[tuple[int, str]]:
-    """List (offset, file name) of a rank's segments in order."""
-    return all_segments(directory).get(rank, [])
-
-
-def all_segments(directory: int) -> dict[int, list[tuple[int, str]]]:
-    """List the segments of each rank, as `segments` does."""
-    found: dict[int, list[tuple[int, str]]] = {}
-    for name in os.listdir(directory):
-        if match := _NAME.fullmatch(name):
-            found.setdefault(int(match[1]), []).append((int(match[2] or 0), name))
-    return {rank: sorted(of_rank) for rank, of_rank in found.items()}
 
 
 class RankLog:
@@ -52,6 +37,7 @@ class RankLog:
         self._base = self._old[-1][0] if self._old else 0
         self._fd = -1
         self._size = 0
+        self._lines: int | None = 0  # that have ended since the first segment did
         self._partial = b""  # the stream whose line goes on in the next record
         self._broken = True  # the next record does not go on where the last one ended
         self._torn = False  # half a record stands behind the last whole one
@@ -113,6 +99,8 @@ class RankLog:
         self._size += whole
         if whole:
             self._remember(data[:whole])
+            if self._lines is not None:  # a part of a line is a record of its own
+                self._lines += data.count(b"\n", 0, whole) - bool(self._partial)
         if whole < done:
             self._torn = True
             with contextlib.suppress(OSError):
@@ -134,11 +122,20 @@ class RankLog:
     def _mend(self) -> None:
         """Cut off what a writer that was killed left of its last record."""
         self._size = os.fstat(self._fd).st_size
+        if self._base:
+            self._lines = self._counted()
         end = os.pread(self._fd, 2 * LONGEST, max(0, self._size - 2 * LONGEST))
         whole = end.rfind(b"\n") + 1
         self._torn = whole < len(end)
         self._size -= len(end) - whole
         self._remember(end[:whole])
+
+    def _counted(self) -> int | None:
+        """Count the lines since the first segment anew: another writer began the last one."""
+        before = lines_between(self._old[-1][1])
+        if before is None:
+            return None
+        return before + ended(os.pread(self._fd, self._size, 0))
 
     def _cut(self) -> None:
         os.ftruncate(self._fd, self._size)
@@ -149,8 +146,10 @@ class RankLog:
         self._partial = last[1] if len(last) > 3 and last[2] == b"P" else b""
 
     def _rotate(self) -> None:
+        if not self._base:
+            self._lines = 0
         base = self._base + self._size
-        name = f"rank-{self._rank}.{base}.log"
+        name = name_of(self._rank, base, self._lines)
         new = self._open(name)
         os.close(self._fd)
         self._fd, self._base, self._size = new, base, 0
@@ -168,7 +167,10 @@ class RankLog:
 
 
 class Stream:
-    """One stream of one rank: turns bytes into lines. Without a log it only remembers the last ones."""
+    """One stream of one rank: turns bytes into lines. Without a log it only remembers the last ones.
+
+    What moves its cursor goes by a `Screen`, which says what a terminal would show; all else never meets one.
+    """
 
     def __init__(self, log: RankLog | None, name: str) -> None:
         self._log = log
@@ -176,11 +178,24 @@ class Stream:
         self._rest = b""
         self._rest_since = 0.0
         self._tail = b""
+        self._begun = b""  # what the log has of the line that goes on
+        self._screen: screen.Screen | None = None
+        self._told = ""  # what the log says that the screen shows
 
     def feed(self, data: bytes) -> None:
         """Take what was read."""
         self._tail = (self._tail + data)[-TAIL:]
         if self._log is None:
+            return
+        if self._screen is not None:
+            self._steered(data)
+            return
+        if screen.steers(self._rest, data):
+            self._screen = screen.Screen()
+            self._told = self._begun.decode(errors="replace")
+            data, self._rest = self._begun + self._rest + data, b""
+            self._rest_since = 0.0
+            self._steered(data)
             return
         whole, newline, rest = (self._rest + data).rpartition(b"\n")
         if rest and not (self._rest and not newline):
@@ -189,11 +204,10 @@ class Stream:
         if newline:
             self._lines(whole)
         while len(self._rest) > LONGEST:
-            cut = _boundary(self._rest, LONGEST)
-            self._emit(b"P", self._rest[:cut])
-            self._rest = self._rest[cut:]
+            self._part(_boundary(self._rest, LONGEST))
 
     def _lines(self, whole: bytes) -> None:
+        self._begun = b""
         lines = _valid(whole).split(b"\n")
         if max(map(len, lines)) > LONGEST:
             for line in lines:
@@ -207,23 +221,77 @@ class Stream:
         assert self._log is not None  # noqa: S101 - feed() returned otherwise
         self._log.write(prefix + (b"\n" + prefix).join(lines) + b"\n")
 
+    def _part(self, cut: int) -> None:
+        """Write so much of a line whose end has not come."""
+        part, self._rest = self._rest[:cut], self._rest[cut:]
+        self._begun = (self._begun + part)[-LONGEST:]
+        self._emit(b"P", part)
+
     def _emit(self, mark: bytes, text: bytes) -> None:
         assert self._log is not None  # noqa: S101 - callers checked
         self._log.write(_record(self._name, mark, _valid(text)))
 
+    def _steered(self, data: bytes) -> None:
+        """Take what goes by the screen; write the lines that have left it."""
+        assert self._screen is not None  # noqa: S101 - callers checked
+        self._finished(self._screen.write(data))
+        if self._screen.calm < screen.CALM:
+            self._rest_since = self._rest_since or time.monotonic()
+            return
+        *rows, self._rest = [row.encode() for row in self._screen.shown()] or [b""]
+        if data.endswith(b"\n"):
+            rows, self._rest = [*rows, self._rest], b""
+        self._screen = None
+        self._finished([row.decode() for row in rows])
+        self._begun, self._told = b"", ""
+
+    def _finished(self, rows: list[str]) -> None:
+        """Write lines that change no more; the first takes the place of what the log has of it."""
+        if not rows:
+            return
+        first = (screen.STATE if self._told else "") + rows[0]
+        self._told = ""
+        self._lines("\n".join([first, *rows[1:]]).encode())
+
+    def _show(self) -> None:
+        """Write what the screen shows, where that is not what was written last."""
+        assert self._screen is not None  # noqa: S101 - callers checked
+        self._rest_since = 0.0
+        shown = screen.BREAK.join(self._screen.shown())
+        if shown == self._told:
+            return
+        self._told = shown
+        text = (screen.STATE + shown).encode()
+        while text:
+            cut = len(text) if len(text) <= LONGEST else _boundary(text, LONGEST)
+            self._emit(b"P", text[:cut])
+            text = text[cut:]
+
     def flush_idle(self) -> float | None:
         """Write a line without an end that has waited long enough; return in how many seconds to ask again."""
-        if not self._rest or self._log is None:
+        waits = self._rest_since if self._screen is not None else self._rest
+        if not waits or self._log is None:
             return None
         wait = self._rest_since + FLUSH_AFTER - time.monotonic()
         if wait > 0:
             return wait
-        self._emit(b"P", self._rest)
-        self._rest = b""
+        if self._screen is not None:
+            self._show()
+            return None
+        cut = _whole(self._rest)
+        if cut:
+            self._part(cut)
+        # what begins a character waits for the rest of it
+        self._rest_since = time.monotonic()
         return None
 
     def end(self) -> None:
         """Write what is left."""
+        if self._screen is not None:
+            self._finished(
+                [*self._screen.write(b"", final=True), *self._screen.shown()] or [""] * bool(self._told)
+            )
+            self._screen = None
         if self._rest:
             self._emit(b"F", self._rest)
             self._rest = b""
@@ -240,11 +308,12 @@ class Stream:
 
     @property
     def tail(self) -> str:
-        """The last lines, for messages."""
-        text = self._tail.decode(errors="replace")
-        if len(self._tail) == TAIL:
-            text = text.partition("\n")[2] or text
-        return text.strip("\n")
+        """The last lines as a terminal shows them, for messages."""
+        data = self._tail
+        if len(data) == TAIL:
+            data = data.partition(b"\n")[2] or data[_first(data) :]
+        text = data.decode(errors="replace")
+        return (screen.rendered(text) if screen.steers(b"", data) else text).strip("\n")
 
 
 def lines_lost(count: int) -> str:
@@ -262,6 +331,24 @@ def _valid(data: bytes) -> bytes:
     except UnicodeDecodeError:
         return data.decode(errors="replace").encode()
     return data
+
+
+def _first(data: bytes) -> int:
+    """Return where the first whole character begins."""
+    return next((at for at in range(min(4, len(data))) if data[at] & 0xC0 != 0x80), 0)
+
+
+def _whole(data: bytes) -> int:
+    """Return where a character or a sequence of steering begins at the end that has not come whole, else the length."""
+    for back in range(1, min(4, len(data)) + 1):
+        lead = data[-back]
+        if lead & 0xC0 != 0x80:
+            needs = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
+            if needs > back:
+                return len(data) - back
+            break
+    at = data.rfind(b"\x1b", -32)
+    return at if at >= 0 and not any(0x40 <= c <= 0x7E and c != 0x5B for c in data[at + 1 :]) else len(data)
 
 
 def _boundary(data: bytes, at: int) -> int:

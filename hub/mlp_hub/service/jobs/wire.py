@@ -378,4 +378,5 @@ def log_frame(chunk: LogChunk) -> Shared:
         ],
         offset=chunk.offset,
         dropped=chunk.dropped,
+        dropped_lines=chunk.dropped_lines,
     )

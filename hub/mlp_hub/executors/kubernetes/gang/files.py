@@ -30,7 +30,18 @@ _TRAVELS = (
     "durable.py",
     *(
         f"sandbox/shim/{name}.py"
-        for name in ("asking", "blame", "by_mpi4py", "files", "logs", "outcome", "said", "used")
+        for name in (
+            "asking",
+            "blame",
+            "by_mpi4py",
+            "files",
+            "logs",
+            "outcome",
+            "said",
+            "screen",
+            "segments",
+            "used",
+        )
     ),
 )
 """Modules that run in pods, by their path in `mlp_hub`: standard library only, and each imports none but these."""
