@@ -58,7 +58,9 @@ def sandbox_spec(
     env = environment(spec, around.python, start.env)
     if own:
         env |= _own_variables(own, env, around.python)
-    if gpus and ranks.mode == "single":
+    if "CUDA_VISIBLE_DEVICES" in spec.env:
+        pass  # the job's own choice among the devices that its sandbox has
+    elif gpus and ranks.mode == "single":
         env["CUDA_VISIBLE_DEVICES"] = _visible(gpus, per_rank_gpus[0])
     elif gpus:
         envs = ranks.envs or ({},) * len(ranks.roles)
