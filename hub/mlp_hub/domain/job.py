@@ -154,6 +154,9 @@ class Hint(StrEnum):
 
     NO_NETWORK = "no-network"  # it looked for another machine, and its tenant's jobs have no network
     NETWORK_MISSING = "network-missing"  # the same, and they would have one if this machine could give it
+    MEMORY_FILES = "memory-files"  # /dev/shm or /tmp was full, which are memory: MiB of each
+    PROCESS_LIMIT = "process-limit"  # it may have no more processes and threads: how many
+    DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +174,7 @@ class Failure:
     tail: str = ""
     hint: Hint | None = None
     said: dict[str, Any] | None = None
+    hint_limit: int = 0  # the number that the hint is about
 
     @property
     def told(self) -> Message:

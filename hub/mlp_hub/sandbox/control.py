@@ -175,6 +175,7 @@ def inspect(run_dir: str) -> SandboxState:
         tuple(map(rank_state, state.get("ranks", ()))),
         first_line_at=state.get("first_line_at"),
         notes=tuple(state.get("notes", ())),
+        memory=tuple(state.get("memory", ())),
     )
 
 
@@ -194,6 +195,8 @@ def _exited(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
         done.get("ram_mib"),
         _one_line_each(done.get("said")),
         done.get("hint"),
+        done.get("hint_limit", 0),
+        tuple(done.get("memory_kills", ())),
     )
     ranks = tuple(map(rank_state, done["ranks"]))
     return SandboxState(

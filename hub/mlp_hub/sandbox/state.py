@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from mlp_hub.sandbox.shim.cgroups import held
+
 
 class SandboxPhase(StrEnum):
     """Where a sandbox stands."""
@@ -55,7 +57,11 @@ class SandboxExit:
     lost_lines: int = 0  # of its output, which could not be written
     ram_mib: int | None = None  # the memory that it might have; None where that was not limited
     said: dict[str, Any] | None = None  # the message as data, where it is a sentence of ours
-    hint: str | None = None  # `no-network`: it has none, and looked for another machine
+    hint: str | None = None  # as `Hint`: what probably stands behind it
+    hint_limit: int = 0  # the number that this is about
+    memory_kills: tuple[
+        int, ...
+    ] = ()  # ranks of which a process was killed for memory, and which went on all the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,14 @@ class SandboxState:
     exit: SandboxExit | None = None
     first_line_at: float | None = None  # when ranks began to write, where that is told by now
     notes: tuple[str, ...] = ()  # what could not be enforced here
+    memory: tuple[str, ...] = ()  # version and directory of the group that counts the memory of each `{rank}`
+
+    def held(self, rank: int) -> int | None:
+        """Return the bytes that a rank holds now, as its peak is counted; None where no group does."""
+        if not self.memory:
+            return None
+        version, group = self.memory
+        return held(group.replace("{rank}", str(rank)), version)
 
 
 ABSENT = SandboxState(SandboxPhase.ABSENT)

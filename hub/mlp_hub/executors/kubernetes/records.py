@@ -65,6 +65,8 @@ class RankRecord:
     container_at: float | None = None
     first_line_at: float | None = None
     use: RankUse | None = None
+    hint_limit: int = 0
+    memory_kills: int = 0
 
     def between(self, first: float, last: float) -> RankRecord:
         """Return it with no time outside of these: it is the rank that says when, and what it used is counted by that."""
@@ -134,6 +136,8 @@ def _read(log: Folder, name: str) -> RankRecord | None:
         one_line(_text(told.get("hint"))) or None,
         _whole(told.get("lost_lines")) or 0,
         _number(told.get("container_at")),
+        hint_limit=_whole(told.get("hint_limit")) or 0,
+        memory_kills=_whole(told.get("memory_kills")) or 0,
     )
     return _with_use(record, told)
 

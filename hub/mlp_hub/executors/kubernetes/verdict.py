@@ -69,6 +69,7 @@ class _Rank:
     signal: int | None = None
     failure: Failure | None = None
     lines: int = 0
+    memory_kills: int = 0
     pods: list[PodView] = field(default_factory=list)
     container_at: float | None = None
     first_line_at: float | None = None
@@ -123,6 +124,7 @@ def judge(scene: Scene) -> AttemptVerdict:
         tuple(rank.status(_shown(rank, phase, failure)) for rank in ranks),
         failure,
         sum(rank.lines for rank in ranks) if over else 0,
+        _went_on(ranks, failure) if over else (),
         waits=waits,
         stages=stages_of(
             scene.pods,
@@ -147,6 +149,13 @@ def settled(verdict: AttemptVerdict, claim: Claim) -> bool:
 def _finished(ranks: Sequence[_Rank], end: End | None) -> float | None:
     told = [rank.finished_at for rank in ranks if rank.finished_at is not None]
     return max(told) if told else end.at if end is not None else None
+
+
+def _went_on(ranks: Sequence[_Rank], failure: Failure | None) -> tuple[int, ...]:
+    """Return the ranks that lost a process for lack of memory, where that is not why the attempt ended."""
+    if failure is not None and failure.cause is Cause.OUT_OF_MEMORY:
+        return ()
+    return tuple(rank.number for rank in ranks if rank.memory_kills)
 
 
 def _shown(rank: _Rank, phase: AttemptPhase, failure: Failure | None) -> str:
@@ -181,12 +190,12 @@ def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
     rank.state, rank.started_at, rank.finished_at = record.state, record.started_at, record.finished_at
     rank.exit_code, rank.signal, rank.lines = record.exit_code, record.signal, record.lost_lines
     rank.first_line_at, rank.use = record.first_line_at, record.use or NO_USE
-    rank.container_at = record.container_at
+    rank.container_at, rank.memory_kills = record.container_at, record.memory_kills
     if record.state == "failed":
         cause = record.cause or (Cause.SIGNAL if record.signal else Cause.PROGRAM_ERROR)
-        hint = None
-        if record.hint == Hint.NO_NETWORK:
-            hint = Hint.NETWORK_MISSING if network == "outbound" else Hint.NO_NETWORK
+        hint = Hint(record.hint) if record.hint in set(Hint) else None
+        if hint is Hint.NO_NETWORK and network == "outbound":
+            hint = Hint.NETWORK_MISSING
         rank.failure = Failure(
             cause,
             rank.number,
@@ -196,6 +205,7 @@ def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
             record.tail,
             hint,
             record.said,
+            record.hint_limit,
         )
 
 

@@ -351,7 +351,15 @@ class LocalExecutor(Fenced, MountedLogs):
         elif end is not None:
             hint = self._hint(attempt, run_dir, end)
             failure = Failure(
-                Cause(end.cause), end.rank, end.code, end.signal, end.message, end.tail, hint, end.said
+                Cause(end.cause),
+                end.rank,
+                end.code,
+                end.signal,
+                end.message,
+                end.tail,
+                hint,
+                end.said,
+                end.hint_limit,
             )
         return Observation(
             attempt,
@@ -361,6 +369,7 @@ class LocalExecutor(Fenced, MountedLogs):
             self._ranks(attempt, run_dir, state),
             failure,
             end.lost_lines if end else 0,
+            end.memory_kills if end else (),
             stages=StageTimes(first_line=state.first_line_at),
         )
 
@@ -373,8 +382,10 @@ class LocalExecutor(Fenced, MountedLogs):
     def _hint(self, attempt: str, run_dir: str, end: SandboxExit) -> Hint | None:
         if end.hint is None:
             return None
+        hint = Hint(end.hint)
         about = self._told(attempt, run_dir) or {}
-        return Hint.NETWORK_MISSING if about.get("network") == "outbound" else Hint(end.hint)
+        missing = hint is Hint.NO_NETWORK and about.get("network") == "outbound"
+        return Hint.NETWORK_MISSING if missing else hint
 
     def _ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
         about = self._told(attempt, run_dir)
@@ -394,7 +405,7 @@ class LocalExecutor(Fenced, MountedLogs):
                 continue
             running = rank.state == "running"
             pid = (rank.pid or state.child_pid) if running and not lost else None
-            usage = self._meter.of(pid) if pid else None
+            usage = self._meter.of(pid, held=partial(state.held, number)) if pid else None
             out.append(
                 RankStatus(
                     number,

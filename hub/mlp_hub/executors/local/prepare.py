@@ -35,6 +35,7 @@ def limits(spec: LaunchSpec) -> Limits:
     return Limits(
         cpu=spec.per_worker.cpu * ranks,
         ram_mib=ram,
+        rank_ram_mib=spec.per_worker.ram if ranks > 1 else 0,
         # a fork bomb stays far below what the machine has, libraries with a thread per core have room
         pids=(448 + 16 * (os.cpu_count() or 1)) * ranks,
         tmp_mib=max(64, ram // 2),

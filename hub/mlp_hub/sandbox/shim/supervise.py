@@ -341,9 +341,7 @@ class RankSupervisor:
         elif kind == "start":
             rank.streams = self._rank_streams(rank.number)
             rank.state = "running"
-            above = None if self.host["mode"] == "open" else self.child
-            rank.pid = host_pid(starter, message.get("pid"), above)
-            rank.start = files.start_time(rank.pid) if rank.pid else None
+            self._place(rank, starter, message.get("pid"))
             self.meter.begin(rank)
             self.started_at = self.started_at or time.time()
             for fd, stream in zip(fds, rank.streams, strict=True):
@@ -361,7 +359,7 @@ class RankSupervisor:
         elif kind == "gone" and rank.state == "running":
             self.meter.ended(rank.number)
             self.rank_ended(rank, None, int(signal.SIGKILL))
-        elif kind == "fail" and rank.state == "pending":
+        elif kind == "fail" and rank.living:
             rank.end(127, None, excused=False)
             self._fail(
                 FirstFailure("start-failed", rank.number, 127, message=str(message.get("message"))[:500])
@@ -369,19 +367,23 @@ class RankSupervisor:
             self.stop(0)
             self.changed = True
 
+    def _place(self, rank: RankProcess, starter: int, inner: Any) -> None:
+        """Find a rank's process, and have its memory counted as the rank's."""
+        above = None if self.host["mode"] == "open" else self.child
+        rank.pid = host_pid(starter, inner, above)
+        rank.start = files.start_time(rank.pid) if rank.pid else None
+        if rank.pid:
+            self.groups.take(rank.number, rank.pid)
+
     # -- what follows from it
 
     def rank_ended(self, rank: RankProcess, code: int | None, signum: int | None) -> None:
         """Record a rank's end and decide what that means for the others."""
         self.changed = True
         if rank.end(code, signum, excused=(rank.asked and self.failure is None) or self.is_success(code)):
-            cause = (
-                "out-of-memory"
-                if self.groups.out_of_memory_kills()
-                else "signal"
-                if signum
-                else "program-error"
-            )
+            cause = "signal" if signum else "program-error"
+            if self.groups.out_of_memory_kills(rank.number if self.groups.ranks_apart else None):
+                cause = "out-of-memory"
             self._fail(FirstFailure(cause, rank.number, code, signum))
             self.stop(min(self.spec["grace_s"], TEARDOWN_S))
         elif self.plan and rank.number == self.plan["leader"] and not self.stopping:
@@ -460,6 +462,7 @@ class RankSupervisor:
                 "started_at": self.started_at,
                 "first_line_at": self.first_line_at,
                 "ranks": [rank.to_json() for rank in self.ranks],
+                "memory": self.groups.memory_counter(len(self.ranks)),
                 "notes": self.notes,
             },
         )

@@ -18,7 +18,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.job import ALIVE, JOB_MACHINE, Cause, Failure, Job, Phase, RankStatus, Target, wait_ends
 from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service.lifecycle.messages import ended, lines_lost, ranks_on, took
+from mlp_hub.service.lifecycle.messages import ended, killed_for_memory, lines_lost, ranks_on, took
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import Message, msg, msgs, to_data
 
@@ -91,7 +91,7 @@ T = Target
 _GOES_ON = frozenset({"pending", "running"})
 _GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
 _TO_CANCELLED = frozenset({P.CANCELLING, P.CANCELLED})
-_NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK})
+_NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK, Cause.OUT_OF_MEMORY})
 _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
     T.CANCEL: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
     T.DELETE: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
@@ -150,6 +150,8 @@ class _Turn:
             changes.setdefault("stages", NO_TIMES)
             if self.seen.lost_lines:
                 before = (*before, Step("output-lost", lines_lost(self.seen.lost_lines)))
+            if self.seen.memory_kills:
+                before = (*before, Step("memory-killed", killed_for_memory(self.seen.memory_kills)))
         elif before:
             changes["stages"] = self.stages
         new = _moved(job, phase, message, reason, **changes)
@@ -408,6 +410,12 @@ def _finish(t: _Turn) -> list[Action]:
         )
         changes = {**_next_attempt(t), "failures": job.failures + 1}
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
+    if failure.cause is Cause.OUT_OF_MEMORY and job.failures < job.spec.retries:
+        what = msg(
+            "{what}; it asks for the same memory again, so it was not tried again: --ram {more}",
+            what=what,
+            more=2 * job.spec.per_worker.ram,
+        )
     if job.failures:
         what = msgs("{what} (after {n} retry)", "{what} (after {n} retries)", n=job.failures, what=what)
     return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value))
