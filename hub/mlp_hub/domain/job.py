@@ -156,6 +156,9 @@ class Hint(StrEnum):
     NETWORK_MISSING = "network-missing"  # the same, and they would have one if this machine could give it
     MEMORY_FILES = "memory-files"  # /dev/shm or /tmp was full, which are memory: MiB of each
     PROCESS_LIMIT = "process-limit"  # it may have no more processes and threads: how many
+    SAME_MEMORY = (
+        "same-memory"  # it was not tried again, with the memory that was too little: MiB that are more
+    )
     DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Hint, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
@@ -171,6 +171,7 @@ def test_a_job_that_ran_out_of_memory_is_not_run_with_the_same_again() -> None:
     assert isinstance(move, Move)
     text = "rank 0 was killed: more memory than its 100 MiB; it asks for the same memory again, so it was not tried again: --ram 200"
     assert str(move.step.message) == text
+    assert move.new.failure == replace(ran_out, hint=Hint.SAME_MEMORY, hint_limit=200)
     move = d.decide(replace(stored, failures=1), seen(A.ABSENT), NOW, GRACE)[-1]
     assert isinstance(move, Move)
     assert (

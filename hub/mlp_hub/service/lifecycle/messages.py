@@ -66,6 +66,10 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:
                 "large files to ~ or /workspace, or ask for more --ram",
                 limit=f"{limit:,}",
             )
+        case Hint.SAME_MEMORY:
+            return msg(
+                "it asks for the same memory again, so it was not tried again: --ram {limit}", limit=limit
+            )
         case Hint.PROCESS_LIMIT:
             return msg(
                 "its processes and threads came to their limit of {limit}; start fewer of them, for example fewer workers of a "

@@ -15,10 +15,21 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import ALIVE, JOB_MACHINE, Cause, Failure, Job, Phase, RankStatus, Target, wait_ends
+from mlp_hub.domain.job import (
+    ALIVE,
+    JOB_MACHINE,
+    Cause,
+    Failure,
+    Hint,
+    Job,
+    Phase,
+    RankStatus,
+    Target,
+    wait_ends,
+)
 from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service.lifecycle.messages import ended, killed_for_memory, lines_lost, ranks_on, took
+from mlp_hub.service.lifecycle.messages import ended, killed_for_memory, lines_lost, ranks_on, remedy, took
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import Message, msg, msgs, to_data
 
@@ -411,14 +422,12 @@ def _finish(t: _Turn) -> list[Action]:
         changes = {**_next_attempt(t), "failures": job.failures + 1}
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
     if failure.cause is Cause.OUT_OF_MEMORY and job.failures < job.spec.retries:
-        what = msg(
-            "{what}; it asks for the same memory again, so it was not tried again: --ram {more}",
-            what=what,
-            more=2 * job.spec.per_worker.ram,
-        )
+        failure = replace(failure, hint=Hint.SAME_MEMORY, hint_limit=2 * job.spec.per_worker.ram)
+        why = remedy(Hint.SAME_MEMORY, job.spec.tenant, failure.hint_limit)
+        what = msg("{what}; {why}", what=what, why=why)
     if job.failures:
         what = msgs("{what} (after {n} retry)", "{what} (after {n} retries)", n=job.failures, what=what)
-    return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value))
+    return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value, failure=failure))
 
 
 def _final(t: _Turn) -> list[Action]:
