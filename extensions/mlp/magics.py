@@ -16,7 +16,7 @@ from mlp.handle import Job, dry_run, send
 from mlp.language import say
 from mlp.outcomes import Outcomes
 from mlp.sweepoptions import starts
-from mlp.verbs import MAGIC, ParsedLine, find, overview, parse, usage
+from mlp.verbs import MAGIC, ParsedLine, find, help_of, parse, script_after_hyphens, usage
 from mlp.words import sentences
 
 
@@ -38,13 +38,15 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         """MLP Hub: submit, watch and steer jobs. `%mlp` alone shows help with examples."""
         said = split(line)
         if not said or said[0] in {"help", "--help", "-h"}:
-            sys.stdout.write(overview(MAGIC) + "\n")
+            sys.stdout.write(help_of(said[1:] if said[:1] == ["help"] else [], MAGIC) + "\n")
             return None
         own = said[: said.index("--")] if "--" in said else said
         if "--help" in own or "-h" in own:
             sys.stdout.write(usage(find(said[0], MAGIC), MAGIC) + "\n")
             return None
         call = parse(said, MAGIC)
+        if cell is None:
+            script_after_hyphens(call)
         if cell is not None and call.verb.name not in {"submit", "sweep"}:
             raise UsageError(
                 say(

@@ -321,7 +321,7 @@ SUBMIT: tuple[Option, ...] = (
     Option("tenant", lambda: say("whose quota it uses"), name, None, "NAME", "-t", "tenants", shown_default=lambda: say("yours")),
     Option("priority", lambda: say("class of priority"), name, "normal", "CLASS", choices=" ".join(PRIORITIES)),
     Option("time_limit", lambda: say("end an attempt after this time"), duration, None, "30m|2h|1d", shown_default=lambda: say("none")),
-    Option("retries", lambda: say("restarts after a failure"), whole(0, 100, lambda: say("retries")), 0, "N"),
+    Option("retries", lambda: say("restarts after a failure, not after one for lack of memory"), whole(0, 100, lambda: say("retries")), 0, "N"),
     Option("checkpoint_every", lambda: say("how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY"), duration, None, "30m|2h", shown_default=lambda: say("none")),
     Option("topology", lambda: say("where ranks go"), word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
            also=lambda: say("required:LABEL (on nodes with one value of that label), preferred:LABEL (so if it can be had)"),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlp import notebooks, settings
+from mlp import notebooks, scripts, settings
 from mlp.errors import ProgramError, UsageError
 from mlp.language import say
 from mlp.options import SUBMIT, default_runtime, most_workers
@@ -53,7 +53,7 @@ def build(
             check_shape(given, args)
         body |= program_file(Path(entry), env)
     else:
-        body["code"] = code
+        body["code"] = _carried("script", code or "")
     if variables:
         body["env"] = {**body.get("env", {}), VARIABLES: variables_json(variables)}
     if "code" in body:
@@ -79,18 +79,18 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
     """Name a file in the user's home, or, from a machine that is not the hub's, carry its text along."""
     if not path.is_file():
         where = {"path": str(path), "here": str(Path.cwd())}
-        raise UsageError(
-            say("{path} is a directory; the current directory is {here}", **where)
-            if path.is_dir()
-            else say("{path} is not there; the current directory is {here}", **where)
-        )
+        if path.is_dir():
+            raise UsageError(say("{path} is a directory; the current directory is {here}", **where))
+        if meant := scripts.meant(path):
+            raise UsageError(say("{path} is not there; did you mean {meant}?", path=str(path), meant=meant))
+        raise UsageError(say("{path} is not there; the current directory is {here}", **where))
     if notebooks.is_notebook(path.name):
         found = _notebook(path)
         if not settings.on_platform(env):
             return {"code": notebooks.carried(path.name, found)}
     elif not settings.on_platform(env):
         try:
-            return {"code": path.read_text(encoding="utf-8")}
+            return {"code": _carried(path.name, path.read_bytes().decode("utf-8"))}
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(say("{path} cannot be read: {why}", path=str(path), why=str(error))) from None
     home = Path(env.get("HOME", "/")).resolve()
@@ -104,6 +104,14 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
             )
         )
     return {"entry": str(full.relative_to(home))}
+
+
+def _carried(name: str, text: str) -> str:
+    """Return what is sent of a program's text: a shell's script within a program that runs it."""
+    by = scripts.interpreter(name, text)
+    if by:
+        return scripts.carried(name, text, by)
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def check_shape(given: Mapping[str, Any], args: Sequence[object]) -> None:

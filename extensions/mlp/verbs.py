@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlp import announceoptions, notifyoptions
+from mlp import announceoptions, elsewhere, notifyoptions
 from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
@@ -294,7 +294,7 @@ def find(word: str, surface: str) -> Verb:
     if word in known:
         return known[word]
     near = difflib.get_close_matches(word, known, 1)
-    hint = (
+    hint = elsewhere.verb_hint(word, surface, known) or (
         say("Did you mean {near}?", near=near[0])
         if near
         else say("There are: {names}.", names=", ".join(known))
@@ -330,6 +330,7 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
                     say("{option} needs a value: {right}", option=flag, right=f"{flag} {option.metavar}")
                 )
             value = left.pop(0)
+            _check_short_name(flag, value, known)
             if left and option.parse in {duration, ram} and _in_two(option, value, left[0]):
                 raise UsageError(
                     say(
@@ -346,6 +347,26 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
     return call
 
 
+def _check_short_name(flag: str, value: str, known: Mapping[str, Option]) -> None:
+    """Refuse `-n 4`, which is a number of ranks elsewhere and a name here."""
+    if flag != "-n" or not value.isdecimal():
+        return
+    raise UsageError(
+        say(
+            "-n {n} would name it {n}: did you mean --workers {n}? A name that is a number is written --name {n}",
+            n=value,
+        )
+        if "--workers" in known
+        else say("-n {n} would name it {n}; a name that is a number is written --name {n}", n=value)
+    )
+
+
+def script_after_hyphens(call: ParsedLine) -> None:
+    """Take the first word after `--` as the script where none stands before it, as in `mlp submit -- -x.py`."""
+    if call.verb.takes == "script" and not call.names and call.rest:
+        call.names.append(call.rest.pop(0))
+
+
 def _in_two(option: Option, number: str, unit: str) -> bool:
     """Tell whether a number and the word after it are one amount, as in `5 minutes`."""
     try:
@@ -359,6 +380,9 @@ def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> O
     # a far hint is worse than none: what people mistype is near, and all begin with hyphens
     near = difflib.get_close_matches(flag, known, 1, cutoff=0.75)
     has = ", ".join(f for f in known if f.startswith("--"))
+    if other := elsewhere.option_hint(flag, known):
+        said = say("{command} has no option {option}.", command=f"{surface} {verb.name}", option=flag)
+        raise UsageError(sentences(said, other))
     if near:
         hint = say("Did you mean {near}?", near=near[0])
     else:
@@ -484,6 +508,11 @@ def _token_call(call: ParsedLine) -> bool:
         "rotate": names == 1 and not of_program,
     }
     return right.get(act, False)
+
+
+def help_of(words: Sequence[str], surface: str) -> str:
+    """Return the help that is asked for by words after `help`: a verb's, else the surface's; raises `UsageError`."""
+    return usage(find(words[0], surface), surface) if words else overview(surface)
 
 
 def overview(surface: str) -> str:

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from io import BufferedReader, BufferedWriter
-from typing import Self
+from typing import NamedTuple, Self
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -34,6 +34,14 @@ class PathKind(StrEnum):
     MISSING = "missing"
     OUTSIDE = "outside"  # a link on the way leaves the directory: nobody looks what is there
     UNKNOWN = "unknown"  # it cannot be looked at: rights, too deep
+
+
+class Peek(NamedTuple):
+    """What lies at a path; of a file its mode and its first bytes, none where it may not be read."""
+
+    kind: PathKind
+    mode: int = 0
+    head: bytes = b""
 
 
 class Folder:
@@ -169,24 +177,28 @@ def look(top: str | os.PathLike[str], path: str, seen_at: str) -> PathKind:
     Links are resolved by hand: one that is relative, or absolute and below `seen_at` (where the tenant has this
     directory), is gone after as long as it stays inside. Of what is outside nothing is learned.
     """
+    return peek(top, path, seen_at, 0).kind
+
+
+def peek(top: str | os.PathLike[str], path: str, seen_at: str, most: int) -> Peek:
+    """Look in the same way, and read at most so many bytes of the beginning of a plain file."""
     try:
         way = [os.open(top, _LOOK | os.O_DIRECTORY)]
     except OSError:
-        return PathKind.MISSING
+        return Peek(PathKind.MISSING)
     try:
-        return _walk(way, path, seen_at.rstrip("/") + "/")
+        return _walk(way, path, seen_at.rstrip("/") + "/", most)
     except (FileNotFoundError, NotADirectoryError):
-        return PathKind.MISSING
+        return Peek(PathKind.MISSING)
     except (OSError, ValueError) as error:
-        return (
-            PathKind.MISSING if isinstance(error, OSError) and error.errno == 36 else PathKind.UNKNOWN
-        )  # 36: name too long
+        long = isinstance(error, OSError) and error.errno == 36  # name too long
+        return Peek(PathKind.MISSING if long else PathKind.UNKNOWN)
     finally:
         for fd in way:
             os.close(fd)
 
 
-def _walk(way: list[int], path: str, seen_at: str) -> PathKind:
+def _walk(way: list[int], path: str, seen_at: str, most: int) -> Peek:
     """Go down `way`, the open directories from the top to where we are."""
     left = _parts(path)
     links = 0
@@ -194,7 +206,7 @@ def _walk(way: list[int], path: str, seen_at: str) -> PathKind:
         part = left.pop()
         if part == "..":
             if len(way) == 1:
-                return PathKind.OUTSIDE
+                return Peek(PathKind.OUTSIDE)
             os.close(way.pop())
             continue
         fd = os.open(part, _LOOK, dir_fd=way[-1])
@@ -202,24 +214,40 @@ def _walk(way: list[int], path: str, seen_at: str) -> PathKind:
         if stat.S_ISDIR(mode):
             way.append(fd)
             if len(way) > DEEPEST:
-                return PathKind.UNKNOWN
+                return Peek(PathKind.UNKNOWN)
             continue
         try:
             target = os.readlink("", dir_fd=fd) if stat.S_ISLNK(mode) else None
+            if target is None:
+                kind = _kind_of(mode, last=not left)
+                return Peek(kind, mode, _head(fd, most) if kind is PathKind.FILE and most else b"")
         finally:
             os.close(fd)
-        if target is None:
-            return _kind_of(mode, last=not left)
         links += 1
         if links > LINKS_MAX:
-            return PathKind.MISSING
+            return Peek(PathKind.MISSING)
         if target.startswith("/"):
             while len(way) > 1:
                 os.close(way.pop())
             # as many steps up as lead out where it does not begin with where the tenant has the directory
             target = target[len(seen_at) :] if f"{target}/".startswith(seen_at) else ".."
         left += _parts(target)
-    return PathKind.DIRECTORY
+    return Peek(PathKind.DIRECTORY)
+
+
+def _head(looked_at: int, most: int) -> bytes:
+    """Read the first bytes of a plain file that is open for looking only; none where it may not be read."""
+    try:
+        # the file itself: whatever takes its name meanwhile is not opened
+        fd = os.open(f"/proc/self/fd/{looked_at}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, most)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _kind_of(mode: int, *, last: bool) -> PathKind:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
-from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS
+from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS, thread_variables
 
 API_PATH = "/services/mlp/api/v1"
 _PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_", "MLP_")
@@ -48,16 +48,29 @@ def build_for_pod(given: Mapping[str, str], user: str, api_url: str, data_url: s
 
 
 def _common(given: Mapping[str, str], user: str, home: str) -> dict[str, str]:
-    return {k: v for k, v in given.items() if k.startswith(_PASSED_ON)} | {
-        "HOME": home,
-        "MLP_DATA": f"/mlp/datasets/{user}",
-        "USER": user,
-        "LOGNAME": user,
-        "SHELL": "/bin/bash",
-        "LANG": "C.UTF-8",
-        "TMPDIR": "/tmp",  # noqa: S108 - the server's own
-        "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
-    }
+    passed_on = {k: v for k, v in given.items() if k.startswith(_PASSED_ON)}
+    return (
+        thread_variables(_cores(given))
+        | passed_on
+        | {
+            "HOME": home,
+            "MLP_DATA": f"/mlp/datasets/{user}",
+            "USER": user,
+            "LOGNAME": user,
+            "SHELL": "/bin/bash",
+            "LANG": "C.UTF-8",
+            "TMPDIR": "/tmp",  # noqa: S108 - the server's own
+            "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
+        }
+    )
+
+
+def _cores(given: Mapping[str, str]) -> float:
+    """Return the cores that the server was given; 0 where JupyterHub tells of no limit."""
+    try:
+        return max(0.0, float(given.get("CPU_LIMIT") or 0))
+    except ValueError:
+        return 0.0
 
 
 def pip_settings(hub: Mapping[str, str]) -> dict[str, str]:

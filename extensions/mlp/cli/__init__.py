@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlp.errors import JobFailed, MLPError, Refused, Unauthorized, Unreachable, UsageError
-from mlp.verbs import COMMAND, VERBS, ParsedLine, find, overview, parse, usage
+from mlp.verbs import COMMAND, VERBS, ParsedLine, find, help_of, parse, usage
 
 DONE, JOB_FAILED, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 STATUS: tuple[tuple[type[MLPError], int], ...] = (
@@ -46,7 +46,7 @@ def _dispatch(words: list[str], own: list[str]) -> int:
     if words[:1] == ["_complete"]:
         _complete(words[1:])
     elif not words or words[0] in {"help", "--help", "-h"}:
-        sys.stdout.write(overview(COMMAND) + "\n")
+        sys.stdout.write(help_of(words[1:] if words[:1] == ["help"] else [], COMMAND) + "\n")
         status = DONE if words else USAGE
     elif words[0] == "--version":
         from importlib.metadata import version  # noqa: PLC0415 - only here

@@ -14,13 +14,14 @@ from mlp.handle import Job, dry_run, send
 from mlp.language import say
 from mlp.logtail import follow_lines
 from mlp.sweepoptions import starts
-from mlp.verbs import ParsedLine
+from mlp.verbs import ParsedLine, script_after_hyphens
 
 ACCESS_KEY, SECRET_KEY = "access_key_id", "secret_access_key"
 
 
 def _body(call: ParsedLine) -> dict[str, Any]:
     """Make the body of a job of a script, or of what comes from standard input."""
+    script_after_hyphens(call)
     if not call.names:
         raise UsageError(say("nothing to run: {command}", command=f"mlp {call.verb.name} SCRIPT"))
     if call.names[0] == "-":

@@ -154,6 +154,12 @@ class Hint(StrEnum):
 
     NO_NETWORK = "no-network"  # it looked for another machine, and its tenant's jobs have no network
     NETWORK_MISSING = "network-missing"  # the same, and they would have one if this machine could give it
+    MEMORY_FILES = "memory-files"  # /dev/shm or /tmp was full, which are memory: MiB of each
+    PROCESS_LIMIT = "process-limit"  # it may have no more processes and threads: how many
+    SAME_MEMORY = (
+        "same-memory"  # it was not tried again, with the memory that was too little: MiB that are more
+    )
+    DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,7 @@ class Failure:
     tail: str = ""
     hint: Hint | None = None
     said: dict[str, Any] | None = None
+    hint_limit: int = 0  # the number that the hint is about
 
     @property
     def told(self) -> Message:

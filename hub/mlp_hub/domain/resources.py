@@ -6,6 +6,7 @@ device, ram in MiB, rom in bytes. The wire's floats are turned into these at its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -121,3 +122,18 @@ def _merge(
     for k, v in b:
         total[k] = total.get(k, 0) + sign * v
     return tuple(sorted((k, v) for k, v in total.items() if v))
+
+
+THREADS = (
+    "OMP_NUM_THREADS",  # OpenMP, and with it OpenBLAS, MKL, NumExpr and PyTorch
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "LOKY_MAX_CPU_COUNT",  # joblib, and with it scikit-learn's `n_jobs=-1`
+    "PYTHON_CPU_COUNT",  # `os.cpu_count()` from Python 3.13 on
+)
+"""Variables by which libraries that would take every core of the machine are told how many threads they may have."""
+
+
+def thread_variables(cores: float) -> dict[str, str]:
+    """Return the variables that keep libraries to these cores, rounded up; none where `cores` is 0, which is no limit."""
+    return dict.fromkeys(THREADS, str(math.ceil(cores))) if cores > 0 else {}

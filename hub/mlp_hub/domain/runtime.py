@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mlp_hub.domain import template
 from mlp_language.message import Message, msg
 
 WORKER, PS = "worker", "ps"
@@ -64,10 +65,11 @@ class Runtime:
     success: tuple[int, ...] = (0,)
     least_workers: int = 1
     # of the platform's own only: a command that must be there and how to get it, the module with which Python programs are run
-    # where it is there (by a `by_MODULE.py` of ours), and how a rank's output says that it ended all others
+    # where it is there (by a `by_MODULE.py` of ours), how a rank's output says that it ended all others, and what its launcher sets
     remedy: str = ""
     module: str | None = None
     abort: str | None = None
+    launched: tuple[str, ...] = ()  # variables that its launcher sets for each rank, whatever the job says
     tenant: str | None = None  # None: everybody's
     state: RuntimeState = RuntimeState.APPROVED
 
@@ -75,6 +77,12 @@ class Runtime:
     def has_ps(self) -> bool:
         """Whether it may have parameter servers."""
         return any(role.name == PS for role in self.roles)
+
+    @property
+    def of_ranks(self) -> frozenset[str]:
+        """Names of variables that each rank gets a value of its own of, whatever the job says."""
+        own = {name for name, text in self.env.items() if not template.is_common(text)}
+        return frozenset({*own, *self.launched, *(() if self.launcher is None else (self.rank_env,))})
 
     @property
     def size(self) -> int:
@@ -131,6 +139,8 @@ BUILT_IN: Mapping[str, Runtime] = {
                 "{start_rank}",
             ),
             needs="torch",
+            rank_env="RANK",
+            launched=("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"),
         ),
         Runtime(
             "plain",

@@ -73,6 +73,9 @@ class Observation:
     ranks: tuple[RankStatus, ...] = ()
     failure: Failure | None = None
     lost_lines: int = 0  # of its output, where the disk was full; known once it is over
+    memory_kills: tuple[
+        int, ...
+    ] = ()  # ranks of which a process was killed for memory while the rank went on
     leaves: bool = True  # whether it may leave a spool of metrics, or anything else to be collected
     waits: Message | None = None  # what a start waits for, where that is known
     ending: AskedToEnd | None = None  # once it is over, where the platform asked it to end

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from mlp_hub.beneath import PathKind, look
-from mlp_hub.domain.resources import MILLI
+from mlp_hub.beneath import PathKind, peek
+from mlp_hub.domain.resources import MILLI, thread_variables
 from mlp_hub.domain.runtime import NOTEBOOK, NOTEBOOK_TEXT
-from mlp_hub.executors import rank_commands
+from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
 from mlp_hub.executors.workspace import WORKSPACE
 from mlp_language.message import msg
@@ -34,17 +34,19 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
         raise CannotStart(
             msg("{path} is not in the home directory; give a path in it, such as train.py", path=given)
         )
-    found = look(home, entry, mount)
-    if found is PathKind.MISSING:
+    found = peek(home, entry, mount, scripts.HEAD)
+    if found.kind is PathKind.MISSING:
         raise CannotStart(msg("there is no file {path} in the home directory", path=given))
-    if found is PathKind.DIRECTORY:
+    if found.kind is PathKind.DIRECTORY:
         raise CannotStart(msg("{path} is a directory; name the program in it", path=given))
+    if wrong := scripts.unfit(entry, found):  # it may be another one than when the job was submitted
+        raise CannotStart(wrong)
     # what lies outside, behind a link, is not looked at: inside the sandbox it is there or not
     path = f"{mount}/{entry}"
-    if entry.endswith(".py"):
+    if entry.endswith(scripts.PYTHON):
         return rank_commands.Command((python, "-u"), path, spec.args)
-    if entry.endswith(".sh"):
-        return rank_commands.Command(("/bin/sh",), path, spec.args)
+    if entry.endswith(scripts.SHELL):
+        return rank_commands.Command(scripts.interpreter(found.head), path, spec.args)
     if entry.endswith(NOTEBOOK):
         by = (python, "-u", "-m", "mlp.notebook_run")
         return rank_commands.Command(by, path, spec.args, asks_all=False)
@@ -54,7 +56,6 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
 def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of the ranks; the user's and the contract's variables come last."""
     home = home_mount(spec.user)
-    threads = str(max(1, -(-spec.per_worker.cpu // MILLI)))
     return {
         "HOME": home,
         "USER": spec.user,
@@ -65,7 +66,7 @@ def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict
         "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
         "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
         "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": threads,
+        **thread_variables(spec.per_worker.cpu / MILLI),
         "MLP_WORKSPACE": WORKSPACE,
         "MLP_RUNTIME": spec.runtime.name,
         **extra,

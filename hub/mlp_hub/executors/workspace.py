@@ -90,10 +90,16 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """A user's script: its path below the home, and what lies there; `UNKNOWN` where it cannot be looked at."""
+    """A user's script: its path below the home, and what lies there; `UNKNOWN` where it cannot be looked at.
+
+    `unfit` says why a file that is there can be no program, and what to do. `alike` is the path of a file that is there where
+    this one is missing, and differs from it in nothing but case or form of Unicode.
+    """
 
     path: str
     kind: PathKind
+    unfit: Message | None = None
+    alike: str = ""
 
 
 @dataclass(frozen=True, slots=True)

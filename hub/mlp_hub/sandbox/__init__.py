@@ -6,6 +6,7 @@ things stand, after a restart of the hub too.
 """
 
 from mlp_hub.beneath import Folder
+from mlp_hub.domain.resources import thread_variables
 from mlp_hub.domain.storage import KERNELS
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
@@ -69,4 +70,5 @@ __all__ = [
     "signal",
     "stop",
     "sweep",
+    "thread_variables",
 ]

@@ -186,6 +186,7 @@ def _inspect(run_dir: str) -> SandboxState:
         tuple(map(rank_state, state.get("ranks", ()))),
         first_line_at=state.get("first_line_at"),
         notes=tuple(state.get("notes", ())),
+        memory=tuple(state.get("memory", ())),
         remark=state.get("remark"),
     )
 
@@ -220,6 +221,8 @@ def _end_of(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
         asked_at=(done.get("ending") or {}).get("asked_at"),
         killed=(done.get("ending") or {}).get("killed", False),
         hint=done.get("hint"),
+        hint_limit=done.get("hint_limit", 0),
+        memory_kills=tuple(done.get("memory_kills", ())),
     )
     ranks = tuple(map(rank_state, done["ranks"]))
     return SandboxState(

@@ -61,6 +61,9 @@ def remove_forgotten(bases: Iterable[str], older_s: float = FORGOTTEN_S) -> int:
             for group in [entry for entry in os.scandir(base) if entry.is_dir(follow_symlinks=False)]:
                 with contextlib.suppress(OSError):  # somebody is in there, or it is gone
                     if group.name != ENDING and time.time() - group.stat().st_mtime > older_s:
+                        with contextlib.suppress(FileNotFoundError):
+                            for rank in [one for one in os.scandir(f"{group.path}/{RANKS}") if one.is_dir()]:
+                                os.rmdir(rank.path)  # noqa: PTH106
                         for part in (RANKS, SHIM):
                             with contextlib.suppress(FileNotFoundError):
                                 os.rmdir(f"{group.path}/{part}")  # noqa: PTH106

@@ -44,6 +44,7 @@ class Limits:
     `cpu` is in thousandths of a core and gives its share when cores are scarce. `cpu_max`, in thousandths too,
     is the most it ever gets; `None` means `cpu` rounded up to whole cores, so that a small share may burst to
     one core; 0 means no ceiling. `ram_mib` counts all processes and the temporary files; 0 means no limit.
+    Of several ranks each may hold `rank_ram_mib` of it, where a control group can count that; 0: they share it all.
     `pids` counts processes and threads. `tmp_mib` is the size of /tmp and of /dev/shm, each. `file_mib` is the most that
     one file may have; 0 means no limit.
     """
@@ -54,6 +55,7 @@ class Limits:
     tmp_mib: int = 512
     file_mib: int = 0
     cpu_max: int | None = None
+    rank_ram_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from mlp_hub.sandbox.shim.cgroups import held
+
 
 class SandboxPhase(StrEnum):
     """Where a sandbox stands."""
@@ -57,7 +59,10 @@ class SandboxExit:
     said: dict[str, Any] | None = None  # the message as data, where it is a sentence of ours
     asked_at: float | None = None  # when all were asked to end, where they were
     killed: bool = False  # because they had not ended within the grace
-    hint: str | None = None  # `no-network`: it has none, and looked for another machine
+    hint: str | None = None  # as `Hint`: what probably stands behind it
+    hint_limit: int = 0  # the number that this is about
+    # ranks of which a process was killed for memory, and which went on all the same
+    memory_kills: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,14 @@ class SandboxState:
     unreadable: str = ""  # the file because of which it counts as lost, and what that holds
     holds: str = ""
     remark: dict[str, Any] | None = None  # a sentence as data, `said`, of how it runs, which holds since `at`
+    memory: tuple[str, ...] = ()  # version and directory of the group that counts the memory of each `{rank}`
+
+    def held(self, rank: int) -> int | None:
+        """Return the bytes that a rank holds now, as its peak is counted; None where no group does."""
+        if not self.memory:
+            return None
+        version, group = self.memory
+        return held(group.replace("{rank}", str(rank)), version)
 
 
 ABSENT = SandboxState(SandboxPhase.ABSENT)

@@ -218,6 +218,11 @@ def ran_of(row: Any) -> float:
     return float(ran + max(row.finished_at - row.started_at, 0.0))
 
 
+def ran_before(row: Any) -> float:
+    """Return how long all attempts before the last one ran, of such a row."""
+    return _past(row).ran
+
+
 def _past(row: Any) -> Past:
     if row.past is not None:
         past: Past = _past_decoder.decode(row.past)

@@ -234,11 +234,12 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a job's row says of how a run goes, or went: `ran` are the seconds of all attempts that are over."""
+    """What a job's row says of how a run goes, or went: `ran` are the seconds of all attempts that are over, `before` of the earlier ones."""
 
     phase: Phase
     ran: float
     ranks: Sequence[RankStatus]
+    before: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import time
 
 import pytest
 
 from executor_lab import ENDED, Lab, eventually, until
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.job import Cause, Hint
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.mounted.logs import read_log, tail_log
@@ -18,6 +19,9 @@ from mlp_hub.sandbox import capabilities
 
 SMALL = Resources(cpu=1000, ram=128)
 needs_cpu_group = pytest.mark.skipif("cpu" not in capabilities().bases, reason="no cpu control group here")
+needs_memory_group = pytest.mark.skipif(
+    "memory" not in capabilities().bases, reason="no memory control group here"
+)
 needs_pids_group = pytest.mark.skipif("pids" not in capabilities().bases, reason="no pids control group here")
 
 
@@ -41,6 +45,44 @@ time.sleep(600)
     assert (seen.failure.cause, seen.failure.rank) == (Cause.OUT_OF_MEMORY, 1)
 
 
+@needs_memory_group
+@pytest.mark.parametrize("runtime", ["plain", "mpi"])
+def test_a_rank_may_not_hold_what_the_others_were_given(lab: Lab, runtime: str) -> None:
+    code = """
+import os, time
+if os.environ["MLP_RANK"] == "1":
+    x = bytearray(200 << 20)
+time.sleep(600)
+"""
+    seen = lab.run(lab.spec(code, workers=3, per_worker=SMALL, runtime=runtime))
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank) == (Cause.OUT_OF_MEMORY, 1)
+    assert seen.failure.message == "rank 1 was killed: more memory than its 128 MiB"
+    assert seen.ranks[1].ram_peak == 128
+
+
+@needs_memory_group
+def test_a_process_that_was_killed_for_memory_under_a_program_that_went_on_is_told(lab: Lab) -> None:
+    code = """
+import os, subprocess, sys
+if os.environ["MLP_RANK"] == "1":
+    subprocess.run([sys.executable, "-c", "x = bytearray(400 << 20)"], check=False)
+"""
+    for workers, ranks in ((2, (1,)), (1, (0,))):
+        seen = lab.run(lab.spec(code.replace('"1"', f'"{workers - 1}"'), workers=workers, per_worker=SMALL))
+        assert (seen.phase, seen.memory_kills) == (AttemptPhase.SUCCEEDED, ranks)
+
+
+def test_a_program_that_is_not_there_says_so_for_each_of_several_ranks(lab: Lab) -> None:
+    tool = lab.home("ann") / "tool"
+    tool.write_text("#!/nowhere/at/all\n")
+    tool.chmod(0o755)
+    seen = lab.run(lab.spec(None, entry="tool", workers=2))
+    assert seen.failure is not None
+    assert seen.failure.cause is Cause.START_FAILED
+    assert "No such file or directory" in seen.failure.message
+
+
 def test_temporary_files_count_as_memory_and_end_at_their_own_limit(lab: Lab) -> None:
     code = """
 for place in ("/tmp/filling", "/dev/shm/filling"):
@@ -54,6 +96,23 @@ for place in ("/tmp/filling", "/dev/shm/filling"):
     spec = lab.spec(code, per_worker=Resources(cpu=1000, ram=256))
     assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
     assert lab.output(spec) == ["No space left on device"] * 2
+
+
+@needs_memory_group
+def test_memory_that_is_full_of_files_is_named_with_its_size(lab: Lab) -> None:
+    code = "with open('/dev/shm/x', 'wb') as f:\n while True: f.write(bytes(1 << 20))"
+    seen = lab.run(lab.spec(code, per_worker=Resources(cpu=1000, ram=256)))
+    assert seen.failure is not None
+    assert (seen.failure.hint, seen.failure.hint_limit) == (Hint.MEMORY_FILES, 128)
+    assert seen.ranks[0].ram_peak is not None
+    assert seen.ranks[0].ram_peak >= 128
+
+
+def test_a_limit_of_descriptors_is_named_with_its_number(lab: Lab) -> None:
+    seen = lab.run(lab.spec("held = []\nwhile True: held.append(open('/dev/null'))"))
+    assert seen.failure is not None
+    assert seen.failure.hint is Hint.DESCRIPTOR_LIMIT
+    assert seen.failure.hint_limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 @needs_pids_group
@@ -80,6 +139,8 @@ except BlockingIOError as e:
         assert seen.failure is not None
         assert seen.failure.exit_code == 7
         assert lab.output(bomb) == ["True Resource temporarily unavailable"]
+        assert seen.failure.hint is Hint.PROCESS_LIMIT
+        assert seen.failure.hint_limit == 448 + 16 * (os.cpu_count() or 1)
         await executor.close()
 
     asyncio.run(go())

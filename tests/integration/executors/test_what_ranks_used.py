@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 import waiting
-from executor_lab import Lab, until
+from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub.domain.job import Cause, RankStatus
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.sandbox import capabilities
 
 ROOMY = Resources(cpu=1000, ram=1024)
@@ -30,6 +31,18 @@ def used(seen: Observation, number: int = 0) -> tuple[float, float, int, int]:
     assert 0 <= rank.cpu_mean <= rank.cpu_peak
     assert 0 <= rank.ram_mean <= rank.ram_peak
     return rank.cpu_mean, rank.cpu_peak, rank.ram_mean, rank.ram_peak
+
+
+async def until_held(executor: LocalExecutor, attempt: str) -> tuple[int, int]:
+    """Return the MiB of two ranks once both are told, and those of the second are the most of them."""
+
+    async def look() -> tuple[int, ...]:
+        ranks = (await executor.observe([attempt]))[attempt].ranks
+        found = tuple(rank.ram for rank in ranks if rank.ram is not None)
+        return found if len(found) == 2 and found[1] >= 150 else ()
+
+    found: tuple[int, int] = await waiting.until(look, what="the memory of both ranks")
+    return found
 
 
 def test_a_rank_that_is_over_says_the_most_memory_it_held(lab: Lab) -> None:
@@ -95,6 +108,34 @@ time.sleep(1.5)
     seen = lab.run(lab.spec(code, per_worker=ROOMY))
     assert seen.phase is AttemptPhase.SUCCEEDED, seen
     assert 150 <= used(seen)[3] < 290
+
+
+@needs_groups
+def test_files_in_memory_are_their_ranks_and_what_it_uses_now_is_counted_as_its_peak(lab: Lab) -> None:
+    code = """
+import os, time
+if os.environ["MLP_RANK"] == "1":
+    with open("/dev/shm/part", "wb") as f:
+        for _ in range(150): f.write(bytes(1 << 20))
+    print("written", flush=True)
+while not os.path.exists("/workspace/ckpt/seen"):
+    time.sleep(0.1)
+"""
+
+    async def go() -> None:
+        executor = lab.executor()
+        spec = lab.spec(code, workers=2, per_worker=Resources(cpu=1000, ram=256))
+        await executor.start(spec)
+        await eventually(lambda: lab.output(spec, 1))
+        held = await until_held(executor, spec.attempt)
+        open(f"{lab.workspace(spec)}/ckpt/seen", "w").close()
+        seen = await until(executor, spec.attempt, ENDED)
+        assert used(seen, 0)[3] < 100
+        assert held[0] < 100
+        assert 150 <= held[1] <= used(seen, 1)[3] < 256
+        await executor.close()
+
+    asyncio.run(go())
 
 
 def test_a_rank_that_ran_out_of_memory_used_all_of_it(lab: Lab) -> None:

@@ -364,3 +364,23 @@ def test_groups_that_nobody_knows_of_are_removed_unless_they_are_young_or_in_use
         os.utime(tmp_path / name, (1, 1))
     assert groups.remove_forgotten([str(tmp_path), str(tmp_path), str(tmp_path / "missing")]) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ending", "used", "young"]
+
+
+def test_libraries_take_as_many_threads_as_were_asked_for() -> None:
+    env = programs.environment(launch(env={"LOKY_MAX_CPU_COUNT": "9"}), "/venv/bin/python", {})
+    names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "PYTHON_CPU_COUNT")
+    assert {env[name] for name in names} == {"2"}  # 1.5 cores
+    assert env["LOKY_MAX_CPU_COUNT"] == "9"
+
+
+def test_an_own_choice_of_devices_is_not_replaced(tmp_path: Path) -> None:
+    around = prepare.Surroundings(sys.executable, Directories(tmp_path, tmp_path))
+
+    def visible(**more: Any) -> set[str | None]:
+        spec = prepare.sandbox_spec(launch(**more), around, [0, 1], [[0], [1]])
+        assert spec.ranks is not None
+        envs = [{**spec.env, **env} for env in spec.ranks.envs or ({},)]
+        return {env.get("CUDA_VISIBLE_DEVICES") for env in envs}
+
+    assert visible() == {"0", "1"}
+    assert visible(env={"CUDA_VISIBLE_DEVICES": ""}) == {""}

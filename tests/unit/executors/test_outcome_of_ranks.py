@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from types import SimpleNamespace
 
 import pytest
@@ -132,17 +133,23 @@ WORDS_OF_NO_NETWORK = [
 ]
 
 
-def failed(text: str, *, network: str = "none", mode: str = "root-userns") -> SimpleNamespace:
+def failed(
+    text: str, *, network: str = "none", mode: str = "root-userns", held: int | None = 0, refused: int = 0
+) -> SimpleNamespace:
     """A sandbox whose one rank ended with these last words."""
     rank = RankProcess(0, "worker")
     rank.streams = (SimpleNamespace(tail=""), SimpleNamespace(tail=text))  # type: ignore[assignment]
-    return SimpleNamespace(ranks=[rank], spec={"network": network}, host={"mode": mode}, mode="single")
+    groups = SimpleNamespace(
+        memory_peak=lambda: None if held is None else held << 20, refused_processes=lambda: refused
+    )
+    spec = {"network": network, "limits": {"tmp_mib": 128, "pids": 477}}
+    return SimpleNamespace(ranks=[rank], spec=spec, host={"mode": mode}, mode="single", groups=groups)
 
 
 @pytest.mark.parametrize("text", WORDS_OF_NO_NETWORK)
 def test_who_looked_for_another_machine_in_vain_is_told_of_the_network(text: str) -> None:
     failure = FirstFailure("program-error", 0, 1)
-    assert hint(failure, failed(text)) == "no-network"  # type: ignore[arg-type]
+    assert hint(failure, failed(text)) == ("no-network", 0)  # type: ignore[arg-type]
 
 
 def test_there_is_no_hint_where_there_is_a_network_or_it_was_something_else() -> None:
@@ -153,3 +160,31 @@ def test_there_is_no_hint_where_there_is_a_network_or_it_was_something_else() ->
     assert hint(failure, failed("ValueError: boom")) is None  # type: ignore[arg-type]
     assert hint(FirstFailure("out-of-memory", 0, None, 9), failed(text)) is None  # type: ignore[arg-type]
     assert hint(None, failed(text)) is None  # type: ignore[arg-type]
+
+
+FULL = "OSError: [Errno 28] No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "found"),
+    [
+        (failed(FULL, held=130), ("memory-files", 128)),
+        (failed(f"{FULL}: '/dev/shm/x'", held=None), ("memory-files", 128)),  # it held all that it may
+        (failed(FULL, held=20), None),  # then it was a disk
+        (failed(f"{FULL}: '/workspace/ckpt/x'", held=130), None),
+        (failed(FULL, held=130, mode="open"), None),
+        (failed("BlockingIOError: [Errno 11] Resource temporarily unavailable", refused=3), ("process-limit", 477)),
+        (failed("RuntimeError: can't start new thread", refused=1), ("process-limit", 477)),
+        (failed("BlockingIOError: [Errno 11] Resource temporarily unavailable"), None),  # a socket
+    ],
+)  # fmt: skip
+def test_a_limit_that_was_met_is_named_with_its_number(
+    sandbox: SimpleNamespace, found: tuple[str, int] | None
+) -> None:
+    assert hint(FirstFailure("program-error", 0, 1), sandbox) == found  # type: ignore[arg-type]
+
+
+def test_too_many_open_files_say_how_many_there_may_be() -> None:
+    text = "OSError: [Errno 24] Too many open files: '/data/1'"
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    assert hint(FirstFailure("program-error", 0, 1), failed(text)) == ("descriptor-limit", most)  # type: ignore[arg-type]

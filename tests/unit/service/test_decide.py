@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Hint, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
@@ -139,7 +139,7 @@ def test_a_running_attempt_is_never_given_up(target: Target) -> None:
     [
         (BAD, 0, T.RUN, ("queued", 1, 1)),
         (BAD, 1, T.RUN, ("failed", 0, 1)),
-        (Failure(Cause.OUT_OF_MEMORY, rank=0), 0, T.RUN, ("queued", 1, 1)),
+        (Failure(Cause.OUT_OF_MEMORY, rank=0), 0, T.RUN, ("failed", 0, 0)),
         (Failure(Cause.NODE_LOST), 0, T.RUN, ("queued", 1, 0)),
         (Failure(Cause.NODE_LOST), 1, T.RUN, ("queued", 1, 1)),
         (Failure(Cause.TIME_LIMIT), 0, T.RUN, ("failed", 0, 0)),
@@ -157,6 +157,41 @@ def test_how_a_failed_attempt_goes_on(
     assert isinstance(move, Move)
     assert (move.new.phase.value, move.new.restarts, move.new.failures) == want
     assert move.new.queued_at == 1.0
+
+
+def test_a_job_that_ran_out_of_memory_is_not_run_with_the_same_again() -> None:
+    ran_out = Failure(Cause.OUT_OF_MEMORY, rank=0)
+    stored = job(
+        P.FINISHING,
+        failure=ran_out,
+        message=msg("rank 0 was killed: more memory than its 100 MiB"),
+        finished_at=9.0,
+    )
+    move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
+    assert isinstance(move, Move)
+    text = "rank 0 was killed: more memory than its 100 MiB; it asks for the same memory again, so it was not tried again: --ram 200"
+    assert str(move.step.message) == text
+    assert move.new.failure == replace(ran_out, hint=Hint.SAME_MEMORY, hint_limit=200)
+    move = d.decide(replace(stored, failures=1), seen(A.ABSENT), NOW, GRACE)[-1]
+    assert isinstance(move, Move)
+    assert (
+        str(move.step.message) == "rank 0 was killed: more memory than its 100 MiB (after 1 retry)"
+    )  # none was left
+
+
+@pytest.mark.parametrize(
+    ("ranks", "text"),
+    [
+        ((1,), "a process of rank 1 was killed for memory; the program went on"),
+        ((0, 2), "processes of ranks 0, 2 were killed for memory; the program went on"),
+    ],
+)
+def test_a_process_that_was_killed_for_memory_is_told_before_the_end(
+    ranks: tuple[int, ...], text: str
+) -> None:
+    actions = d.decide(job(P.RUNNING), seen(A.SUCCEEDED, memory_kills=ranks), NOW, GRACE)
+    before = [(step.kind, str(step.message)) for a in actions if isinstance(a, Move) for step in a.before]
+    assert before == [("memory-killed", text)]
 
 
 def test_a_requeued_job_forgets_its_attempt_and_no_longer_wants_to_be_preempted() -> None:

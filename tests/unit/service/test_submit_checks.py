@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
@@ -178,3 +178,45 @@ def test_a_notebook_is_one_process_with_parameters(
     with pytest.raises(Refused, match=why):
         check(directories, entry="work.ipynb", **fields)
     assert check(directories, entry="work.ipynb", params={"lr": 1}).entry == "work.ipynb"
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("TF_CONFIG", {"runtime": "tf", "workers": 3, "ps": 1}),
+        ("PMI_RANK", {"workers": 2}),
+        ("WORLD_SIZE", {"workers": 2, "runtime": "torch"}),
+        ("RANK", {"workers": 2, "runtime": "torch"}),
+    ],
+)
+def test_a_variable_that_the_runtime_sets_for_each_rank_is_not_silently_replaced(
+    directories: Directories, name: str, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(Refused, match=f"env {name} is set by runtime .* for each rank; leave it out"):
+        check(directories, env={name: "{}"}, **fields)
+    assert check(directories, env={name: "{}"}, workers=2, runtime="plain").env == {name: "{}"}
+
+
+def test_so_is_one_of_a_tenants_own_runtime(directories: Directories) -> None:
+    own = Runtime("mine", "Mine", "", env={"PLACE": "{rank}", "ALL": "{world_size}"}, tenant="red")
+    workspace = MountedWorkspace(directories, Fence())
+
+    def asked(name: str) -> JobSpec:
+        job = JobCreate(name="j", code="x", runtime="mine", env={name: "1"})
+        return asyncio.run(checked_spec(job, "ann", {"red"}, "red", workspace, {"mine": own}))
+
+    with pytest.raises(Refused, match="env PLACE is set by runtime mine for each rank"):
+        asked("PLACE")
+    assert asked("ALL").env == {"ALL": "1"}  # of all ranks alike: the job's own wins
+
+
+def test_a_script_that_cannot_run_is_refused_with_the_remedy(directories: Directories) -> None:
+    home = directories.home("ann")
+    Path(home, "win.sh").write_bytes(b"#!/bin/bash\r\n")
+    Path(home, "tool").write_text("#!/bin/sh\n")
+    with pytest.raises(Refused, match=r"Windows line ends in line 1: run `sed -i 's/\\r\$//' win.sh`"):
+        check(directories, entry="win.sh")
+    with pytest.raises(Refused, match=r"chmod \+x tool"):
+        check(directories, entry="tool")
+    with pytest.raises(Refused, match=r"there is no file Train.py .* did you mean train.py\?"):
+        check(directories, entry="Train.py")

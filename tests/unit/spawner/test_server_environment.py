@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mlp_spawner.environment import Who, build, pip_settings
+from mlp_spawner.environment import Who, build, build_for_pod, pip_settings
 
 WHO = Who(
     user="ann",
@@ -38,6 +38,23 @@ def test_the_environment_holds_what_a_server_needs_and_nothing_of_the_hub():
         "USER": "ann",
         "XDG_RUNTIME_DIR": "/tmp",
     }
+
+
+def test_libraries_take_as_many_threads_as_the_server_has_cores():
+    names = (
+        "OMP_NUM_THREADS",
+        "LOKY_MAX_CPU_COUNT",
+        "TF_NUM_INTRAOP_THREADS",
+        "TF_NUM_INTEROP_THREADS",
+        "PYTHON_CPU_COUNT",
+    )
+    for cores, threads in (("0.2", "1"), ("1.5", "2"), ("4", "4")):
+        for made in (
+            build({"CPU_LIMIT": cores}, WHO),
+            build_for_pod({"CPU_LIMIT": cores}, "ann", "http://hub"),
+        ):
+            assert [made[name] for name in names] == [threads] * 5
+    assert not set(names) & set(build({"CPU_LIMIT": "0"}, WHO))
 
 
 def test_pip_finds_the_hubs_index_but_never_its_password():

@@ -67,6 +67,8 @@ class RankRecord:
     use: RankUse | None = None
     asked_at: float | None = None
     killed: bool = False  # not all of it had ended within the grace
+    hint_limit: int = 0
+    memory_kills: int = 0
 
     def between(self, first: float, last: float) -> RankRecord:
         """Return it with no time outside of these: it is the rank that says when, and what it used is counted by that."""
@@ -138,6 +140,8 @@ def _read(log: Folder, name: str) -> RankRecord | None:
         _number(told.get("container_at")),
         asked_at=_number(told.get("asked_at")),
         killed=told.get("killed") is True,
+        hint_limit=_whole(told.get("hint_limit")) or 0,
+        memory_kills=_whole(told.get("memory_kills")) or 0,
     )
     return _with_use(record, told)
 

@@ -73,6 +73,7 @@ class _Rank:
     signal: int | None = None
     failure: Failure | None = None
     lines: int = 0
+    memory_kills: int = 0
     pods: list[PodView] = field(default_factory=list)
     container_at: float | None = None
     first_line_at: float | None = None
@@ -130,6 +131,7 @@ def judge(scene: Scene) -> AttemptVerdict:
         tuple(rank.status(_shown(rank, phase, failure)) for rank in ranks),
         failure,
         sum(rank.lines for rank in ranks) if over else 0,
+        _went_on(ranks, failure) if over else (),
         waits=waits,
         ending=_ending(ranks, phase, failure),
         remark=told_of[0],
@@ -180,6 +182,13 @@ def _finished(ranks: Sequence[_Rank], end: End | None) -> float | None:
     return max(told) if told else end.at if end is not None else None
 
 
+def _went_on(ranks: Sequence[_Rank], failure: Failure | None) -> tuple[int, ...]:
+    """Return the ranks that lost a process for lack of memory, where that is not why the attempt ended."""
+    if failure is not None and failure.cause is Cause.OUT_OF_MEMORY:
+        return ()
+    return tuple(rank.number for rank in ranks if rank.memory_kills)
+
+
 def _shown(rank: _Rank, phase: AttemptPhase, failure: Failure | None) -> str:
     """Say what a rank is called: stopped is one that ended, or never began, only because of others or because it was asked."""
     if phase in (AttemptPhase.STOPPED, AttemptPhase.SUCCEEDED):
@@ -213,11 +222,12 @@ def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
     rank.exit_code, rank.signal, rank.lines = record.exit_code, record.signal, record.lost_lines
     rank.first_line_at, rank.use = record.first_line_at, record.use or NO_USE
     rank.container_at, rank.asked_at, rank.killed = record.container_at, record.asked_at, record.killed
+    rank.memory_kills = record.memory_kills
     if record.state == "failed":
         cause = record.cause or (Cause.SIGNAL if record.signal else Cause.PROGRAM_ERROR)
-        hint = None
-        if record.hint == Hint.NO_NETWORK:
-            hint = Hint.NETWORK_MISSING if network == "outbound" else Hint.NO_NETWORK
+        hint = Hint(record.hint) if record.hint in set(Hint) else None
+        if hint is Hint.NO_NETWORK and network == "outbound":
+            hint = Hint.NETWORK_MISSING
         rank.failure = Failure(
             cause,
             rank.number,
@@ -227,6 +237,7 @@ def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
             record.tail,
             hint,
             record.said,
+            record.hint_limit,
         )
 
 

@@ -367,7 +367,15 @@ class LocalExecutor(Fenced, MountedLogs):
         elif end is not None:
             hint = self._hint(attempt, run_dir, end)
             failure = Failure(
-                Cause(end.cause), end.rank, end.code, end.signal, end.message, end.tail, hint, end.said
+                Cause(end.cause),
+                end.rank,
+                end.code,
+                end.signal,
+                end.message,
+                end.tail,
+                hint,
+                end.said,
+                end.hint_limit,
             )
         return Observation(
             attempt,
@@ -377,6 +385,7 @@ class LocalExecutor(Fenced, MountedLogs):
             self._ranks(attempt, run_dir, state),
             failure,
             end.lost_lines if end else 0,
+            memory_kills=end.memory_kills if end else (),
             ending=_ending(end),
             remark=None if state.remark is None else from_data(state.remark["said"]),
             remark_at=None if state.remark is None else state.remark["at"],
@@ -400,8 +409,10 @@ class LocalExecutor(Fenced, MountedLogs):
     def _hint(self, attempt: str, run_dir: str, end: SandboxExit) -> Hint | None:
         if end.hint is None:
             return None
+        hint = Hint(end.hint)
         about = self._told(attempt, run_dir) or {}
-        return Hint.NETWORK_MISSING if about.get("network") == "outbound" else Hint(end.hint)
+        missing = hint is Hint.NO_NETWORK and about.get("network") == "outbound"
+        return Hint.NETWORK_MISSING if missing else hint
 
     def _ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
         about = self._told(attempt, run_dir)
@@ -421,7 +432,7 @@ class LocalExecutor(Fenced, MountedLogs):
                 continue
             running = rank.state == "running"
             pid = (rank.pid or state.child_pid) if running and not lost else None
-            usage = self._meter.of(pid) if pid else None
+            usage = self._meter.of(pid, held=partial(state.held, number)) if pid else None
             out.append(
                 RankStatus(
                     number,

@@ -35,6 +35,7 @@ def limits(spec: LaunchSpec) -> Limits:
     return Limits(
         cpu=spec.per_worker.cpu * ranks,
         ram_mib=ram,
+        rank_ram_mib=spec.per_worker.ram if ranks > 1 else 0,
         # a fork bomb stays far below what the machine has, libraries with a thread per core have room
         pids=(448 + 16 * (os.cpu_count() or 1)) * ranks,
         tmp_mib=max(64, ram // 2),
@@ -58,7 +59,9 @@ def sandbox_spec(
     env = environment(spec, around.python, start.env)
     if own:
         env |= _own_variables(own, env, around.python)
-    if gpus and ranks.mode == "single":
+    if "CUDA_VISIBLE_DEVICES" in spec.env:
+        pass  # the job's own choice among the devices that its sandbox has
+    elif gpus and ranks.mode == "single":
         env["CUDA_VISIBLE_DEVICES"] = _visible(gpus, per_rank_gpus[0])
     elif gpus:
         envs = ranks.envs or ({},) * len(ranks.roles)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlp_hub.sandbox.shim import files
@@ -32,8 +33,13 @@ class ProcessMeter:
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
 
-    def of(self, pid: int, *, below: bool = True) -> ProcessUsage | None:
-        """Return what the process, and all below it, use; `None` when it is gone. Looks once a second at most."""
+    def of(
+        self, pid: int, *, below: bool = True, held: Callable[[], int | None] = lambda: None
+    ) -> ProcessUsage | None:
+        """Return what the process, and all below it, use; `None` when it is gone. Looks once a second at most.
+
+        `held` tells the bytes where something counts them better than they can be added up: with files in memory, each page once.
+        """
         now = time.monotonic()
         last = self._readings.get(pid)
         if last is not None and now - last.at < WINDOW:
@@ -52,7 +58,8 @@ class ProcessMeter:
         if last is not None:
             used = sum(seconds - last.cpu_s.get(one, 0.0) for one, seconds in cpu_s.items())
             cpu = round(max(0.0, used) / (now - last.at), 2)
-        usage = ProcessUsage(cpu, ram >> 20)
+        counted = held()
+        usage = ProcessUsage(cpu, (ram if counted is None else counted) >> 20)
         self._readings[pid] = _Reading(now, cpu_s, usage)
         if len(self._readings) > 4096:
             self._readings = {key: look for key, look in [*self._readings.items()] if now - look.at < 60}

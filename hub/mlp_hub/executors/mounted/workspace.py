@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from mlp_hub.beneath import look
 from mlp_hub.domain.model import ModelFormat
+from mlp_hub.executors import scripts
 from mlp_hub.executors.mounted import copying, fetching, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.directories import Directories
@@ -93,7 +93,7 @@ class MountedWorkspace:
         path = entry
         for prefix in ("~/", f"{seen_at}/", f"{home}/"):
             path = path.removeprefix(prefix)
-        return FoundEntry(path, await self._files.run(user, look, home, path, seen_at))
+        return await self._files.run(user, scripts.find, home, path, seen_at)
 
     async def newest_checkpoint(self, of: JobRun) -> float | None:
         """Return when the newest file among the run's checkpoints was written."""

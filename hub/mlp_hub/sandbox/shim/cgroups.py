@@ -35,9 +35,12 @@ def _counter(path: str, name: str) -> int:
 
 RANKS, SHIM = "ranks", "shim"
 """The two parts of each sandbox's group: what the tenant runs, and what the platform does for it."""
+STARTERS = "starters"
+"""Beside the groups of single ranks, where there are some: what starts them."""
 ENDING = "ending"
 """Beside the sandboxes' groups: where a shim goes to remove its own, since who is in a group cannot."""
 _SHIM_MIB = 32
+_STARTERS_MIB, _STARTER_MIB = 64, 16  # of what starts the ranks, and of each rank's own starter
 _LOG_MIB = (logs.KEPT + 2) * logs.SEGMENT >> 20
 
 
@@ -48,10 +51,12 @@ class Groups:
     directory under the name of every controller that it gives), below which each sandbox gets one. Processor time is
     one for all that is in it; memory and processes have limits of their own in its two parts, so that a
     program which takes all that it may take leaves the shim what it needs to write down how that ended.
+    Several ranks of which each has memory of its own have a group each for that, below their part.
     """
 
     def __init__(self, version: str, bases: dict[str, str], name: str) -> None:
         self.version = version
+        self.ranks_apart = 0  # how many ranks have a group of their own
         self._endings = [f"{base}/{ENDING}" for base in dict.fromkeys(bases.values())]
         self.paths = {controller: f"{base}/{name}" for controller, base in bases.items()}
 
@@ -74,6 +79,29 @@ class Groups:
         wanted = settings(self.version, limits, ranks)
         if self.version == "v2":  # each controller must be handed down to the parts
             wanted = [(".", name, "cgroup.subtree_control", f"+{name}") for name in self.paths] + wanted
+        if ranks > 1 and limits.get("rank_ram_mib") and "memory" in self.paths:
+            wanted += self._apart(limits["rank_ram_mib"], ranks)
+        return self._set(wanted)
+
+    def _apart(self, ram_mib: int, ranks: int) -> list[tuple[str, str, str, str]]:
+        """Make a group for the memory of each rank; return what is to be set there."""
+        above = f"{self.paths['memory']}/{RANKS}"
+        if self.version == "v1":  # kernels before 5.11 do not count what is below unless they are told to
+            with contextlib.suppress(OSError):
+                _write(f"{above}/memory.use_hierarchy", "1")
+        try:
+            for name in (STARTERS, *map(str, range(ranks))):
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(f"{above}/{name}", 0o755)
+            if self.version == "v2":
+                _write(f"{above}/cgroup.subtree_control", "+memory")
+        except OSError:
+            return []  # they share one limit then
+        self.ranks_apart = ranks
+        name = "memory.max" if self.version == "v2" else "memory.limit_in_bytes"
+        return [(f"{RANKS}/{rank}", "memory", name, str(ram_mib << 20)) for rank in range(ranks)]
+
+    def _set(self, wanted: list[tuple[str, str, str, str]]) -> list[str]:
         failed = []
         for part, controller, name, value in wanted:
             if controller in self.paths:
@@ -85,7 +113,26 @@ class Groups:
 
     def enter(self, part: str = RANKS) -> None:
         """Put the calling process, which must have one thread, into a part of the groups."""
-        self._move(self._part(part))
+        paths = self._part(part)
+        if part == RANKS and self.ranks_apart:
+            memory = (
+                f"{self.paths['memory']}/{RANKS}"  # in version 2 all processes are at the ends of the tree
+            )
+            paths = [f"{path}/{STARTERS}" if path == memory else path for path in paths]
+        self._move(paths)
+
+    def take(self, rank: int, pid: int) -> None:
+        """Count the memory of a process, and of all that it will start, as this rank's, if ranks have groups of their own."""
+        if rank < self.ranks_apart:
+            with contextlib.suppress(OSError):  # it is gone
+                _write(f"{self.memory_group(rank)}/cgroup.procs", str(pid))
+
+    def memory_group(self, rank: int | None = None) -> str:
+        """Return the directory that counts a rank's memory, or that of all; empty where there is none."""
+        if "memory" not in self.paths:
+            return ""
+        own = f"/{rank}" if rank is not None and rank < self.ranks_apart else ""
+        return f"{self.paths['memory']}/{RANKS}{own}"
 
     def leave(self) -> None:
         """Take the calling process, which must have one thread, out of them."""
@@ -106,16 +153,35 @@ class Groups:
         name = "memory.events" if self.version == "v2" else "memory.oom_control"
         return None if path is None else f"{path}/{RANKS}/{name}"
 
-    def out_of_memory_kills(self) -> int:
-        """How many processes the kernel killed here for lack of memory."""
-        return _counter(self.memory_events, "oom_kill") if self.memory_events else 0
+    def memory_counter(self, ranks: int) -> list[str]:
+        """Return version and directory of what counts each rank's memory; that of `{rank}` in it. Nothing where none does."""
+        if ranks > 1 and not self.ranks_apart:
+            return []
+        group = self.memory_group()
+        return [self.version, f"{group}/{{rank}}" if self.ranks_apart else group] if group else []
 
-    def memory(self) -> int | None:
-        """Bytes that the ranks hold now, files in memory (/tmp, /dev/shm) among them, cached ones not."""
-        if "memory" not in self.paths:
-            return None
-        anonymous, shared, _ = self._memory_stat()
-        return anonymous + shared
+    def out_of_memory_kills(self, rank: int | None = None) -> int:
+        """How many processes the kernel killed for lack of memory: of a rank that has a group of its own, or of all."""
+        if rank is not None and not self.ranks_apart:
+            return 0
+        name = "memory.events" if self.version == "v2" else "memory.oom_control"
+        above = self.memory_group()
+        groups = [self.memory_group(rank)]
+        if (
+            rank is None and self.version == "v1"
+        ):  # which counts in each group what was killed in that one alone
+            groups += [f"{above}/{one}" for one in (STARTERS, *range(self.ranks_apart)) if self.ranks_apart]
+        return sum(_counter(f"{group}/{name}", "oom_kill") for group in groups if above)
+
+    def refused_processes(self) -> int:
+        """How often the kernel refused another process or thread for their limit."""
+        path = self.paths.get("pids")
+        return 0 if path is None else _counter(f"{path}/{RANKS}/pids.events", "max")
+
+    def memory(self, rank: int | None = None) -> int | None:
+        """Bytes that the ranks, or one, hold now, files in memory (/tmp, /dev/shm) among them, cached ones not."""
+        group = self.memory_group(rank)
+        return held(group, self.version) if group else None
 
     def sockets(self) -> int:
         """Bytes of the ranks that are under way in TCP connections, where the kernel counts them beside all other memory.
@@ -129,30 +195,22 @@ class Groups:
             return int(_read(f"{path}/{RANKS}/memory.kmem.tcp.usage_in_bytes"))
         return 0
 
-    def _memory_stat(self) -> tuple[int, int, int]:
-        """Return the bytes of the ranks that are in no file, in files in memory, and in these and cached files."""
-        names = (
-            ("anon", "shmem", "file") if self.version == "v2" else ("total_rss", "total_shmem", "total_cache")
-        )
-        path = f"{self.paths['memory']}/{RANKS}/memory.stat"
-        anonymous, shared, files_ = (_counter(path, name) for name in names)
-        return anonymous, shared, files_
-
-    def memory_peak(self) -> int | None:
-        """Return the most bytes that the ranks ever held, cached files not counted as far as that can be told.
+    def memory_peak(self, rank: int | None = None) -> int | None:
+        """Return the most bytes that the ranks, or one, ever held, cached files not counted as far as that can be told.
 
         The kernel counts the most with them. As long as that is below the limit, none was given up for lack of room: those
         that are there now were there then, at most. At the limit nothing can be told.
         """
         name = "memory.peak" if self.version == "v2" else "memory.max_usage_in_bytes"
         limit = "memory.max" if self.version == "v2" else "memory.limit_in_bytes"
+        group = self.memory_group(rank)
         try:
-            most, bound = (_read(f"{self.paths['memory']}/{RANKS}/{one}").strip() for one in (name, limit))
-        except (KeyError, OSError):
+            most, bound = (_read(f"{group}/{one}").strip() for one in (name, limit))
+        except OSError:
             return None
         if bound != "max" and int(most) >= int(bound):
             return None
-        _, shared, files_ = self._memory_stat()
+        _, shared, files_ = _memory_stat(group, self.version)
         return max(0, int(most) - (files_ - shared))
 
     def cpu_seconds(self, part: str = ".") -> float | None:
@@ -168,7 +226,7 @@ class Groups:
 
     def _kill(self) -> None:
         """Kill all that is in here, but ourselves."""
-        for path in (*self._part(RANKS), *self._part(SHIM), *self.directories):
+        for path in (*self._below(), *self._part(RANKS), *self._part(SHIM), *self.directories):
             if self.version == "v2" and path.endswith(f"/{RANKS}"):
                 with contextlib.suppress(OSError):
                     _write(f"{path}/cgroup.kill", "1")
@@ -180,9 +238,14 @@ class Groups:
                     if pid != os.getpid():
                         os.kill(pid, signal.SIGKILL)
 
+    def _below(self) -> list[str]:
+        """Return the groups of single ranks."""
+        above = self.memory_group()
+        return [f"{above}/{name}" for name in (STARTERS, *range(self.ranks_apart)) if self.ranks_apart]
+
     def remove(self, patience: float = 1.0) -> list[str]:
         """Kill what is left and remove the groups; return the directories that could not be removed."""
-        left = [*self._part(RANKS), *self._part(SHIM), *self.directories]
+        left = [*self._below(), *self._part(RANKS), *self._part(SHIM), *self.directories]
         end = time.monotonic() + patience
         while left:
             still = []
@@ -201,6 +264,25 @@ class Groups:
         return left
 
 
+def held(group: str, version: str) -> int:
+    """Return the bytes that the processes of a memory group hold now, files in memory among them, cached ones not."""
+    anonymous, shared, _ = _memory_stat(group, version)
+    return anonymous + shared
+
+
+def _memory_stat(group: str, version: str) -> tuple[int, int, int]:
+    """Return the bytes of a group that are in no file, in files in memory, and in these and cached files."""
+    names = ("anon", "shmem", "file") if version == "v2" else ("total_rss", "total_shmem", "total_cache")
+    found = dict.fromkeys(names, 0)
+    with contextlib.suppress(OSError):
+        for line in _read(f"{group}/memory.stat").splitlines():
+            key, _, value = line.partition(" ")
+            if key in found:
+                found[key] = int(value)
+    anonymous, shared, files_ = found.values()
+    return anonymous, shared, files_
+
+
 def settings(version: str, limits: dict[str, Any], ranks: int = 1) -> list[tuple[str, str, str, str]]:
     """List (part, controller, file, value) for the limits of a sandbox; see `Limits` for what they mean.
 
@@ -211,6 +293,7 @@ def settings(version: str, limits: dict[str, Any], ranks: int = 1) -> list[tuple
     if ceiling is None:
         ceiling = -(-cpu // 1000) * 1000
     shim = _SHIM_MIB + _LOG_MIB * ranks
+    ram += _starters(limits, ranks)
     out: list[tuple[str, str, str, str]] = []
     if version == "v2":
         out.append((".", "cpu", "cpu.weight", str(min(10000, max(1, cpu // 10)))))
@@ -233,6 +316,12 @@ def settings(version: str, limits: dict[str, Any], ranks: int = 1) -> list[tuple
         if pids:
             out.append((RANKS, "pids", "pids.max", str(pids)))
     return out
+
+
+def _starters(limits: dict[str, Any], ranks: int) -> int:
+    """Return the MiB of what starts the ranks: on top, where what each rank may have is the rank's alone."""
+    apart = ranks > 1 and limits["ram_mib"] and limits.get("rank_ram_mib")
+    return _STARTERS_MIB + _STARTER_MIB * ranks if apart else 0
 
 
 class Watchdog:

@@ -41,28 +41,25 @@ class StartedRanks:
         err_r, err_w = os.pipe()
         program = self.plan["programs"][rank] if self.plan["programs"] else self.plan["program"]
         env = {**os.environ, "MLP_RANK": str(rank), "MLP_WORLD_SIZE": str(len(self.plan["roles"])), **extra}
-        null = os.open("/dev/null", os.O_RDONLY)
-        actions = [
-            (os.POSIX_SPAWN_DUP2, null, 0),
-            (os.POSIX_SPAWN_DUP2, out_w, 1),
-            (os.POSIX_SPAWN_DUP2, err_w, 2),
-        ]
-        try:
-            pid = os.posix_spawnp(
-                program[0], program, env, file_actions=actions, setsigmask=(), setsigdef=_DEFAULTS
-            )
-        except OSError as error:
-            self.tell({"t": "fail", "rank": rank, "message": f"{program[0]}: {error.strerror}"})
-            return False
-        finally:
-            for fd in (null, out_w, err_w):
-                os.close(fd)
+        gate_r, gate_w = os.pipe()
+        pid, trouble = _held(program, env, (gate_r, gate_w), (out_w, err_w))
+        for fd in (gate_r, out_w, err_w):
+            os.close(fd)
         self.ranks[pid] = rank
         fds = array.array("i", [out_r, err_r])
         self.tell({"t": "start", "rank": rank, "pid": pid}, [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
         os.close(out_r)
         os.close(err_r)
-        return True
+        with contextlib.suppress(OSError):
+            self.shim.recv(
+                1
+            )  # the rank is where its memory is counted; a shim that is gone makes nobody wait
+        os.close(gate_w)
+        with os.fdopen(trouble) as file:
+            error = file.read()
+        if error:
+            self.tell({"t": "fail", "rank": rank, "message": f"{program[0]}: {error}"})
+        return not error
 
     def tell(self, message: dict[str, Any], ancillary: list[Any] | None = None) -> None:
         """Send one message to the shim."""
@@ -103,6 +100,35 @@ class StartedRanks:
             if code not in self.plan["success"]:
                 worst = worst or (code if code >= 0 else 128 - code)
         return worst
+
+
+def _held(
+    program: list[str], env: dict[str, str], gate: tuple[int, int], output: tuple[int, int]
+) -> tuple[int, int]:
+    """Fork a process that becomes the program once the gate is closed; return it, and where it says why it could not."""
+    trouble_r, trouble_w = os.pipe()
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, _DEFAULTS
+    )  # ours would pass a signal on, which is not the rank's to do
+    pid = os.fork()
+    if pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _DEFAULTS)
+        os.close(trouble_w)
+        return pid, trouble_r
+    try:
+        for one in _DEFAULTS:
+            signal.signal(one, signal.SIG_DFL)
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        os.dup2(output[0], 1)
+        os.dup2(output[1], 2)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.close(gate[1])
+        os.read(gate[0], 1)
+        os.execvpe(program[0], program, env)
+    except OSError as error:
+        os.write(trouble_w, str(error.strerror).encode())
+    finally:
+        os._exit(127)
 
 
 def main() -> int:

@@ -16,13 +16,15 @@ _PATIENCE = 100.0  # times what a look took until the next one, where there are 
 class Meter:
     """Looks at all ranks now and then.
 
-    A rank that is alone has the numbers of its control group, which miss nothing; of several each has its processes'.
+    A rank that is alone has the numbers of its control group, which miss nothing; of several each has the memory of its own
+    group where it has one, and else, as for its cores, that of its processes.
     What the inside tells of a rank's end is believed within what the whole sandbox used.
     """
 
     def __init__(self, groups: cgroups.Groups, limits: dict[str, Any], *, alone: bool) -> None:
         self._groups, self._alone = groups, alone
         self._limit = limits["ram_mib"] << 20
+        self._of_one = (limits.get("rank_ram_mib") or limits["ram_mib"]) << 20
         self._used: dict[int, Used] = {}
         self.due: float | None = None
 
@@ -44,7 +46,9 @@ class Meter:
                 used.see(now, whole_cpu, whole_ram)
                 continue
             seen = [found for one in files.descendants(pid) if (found := files.usage(one, ended=True))]
-            if seen:
+            if seen and self._groups.ranks_apart:
+                used.see(now, sum(found[0] for found in seen), self._groups.memory(number) or 0)
+            elif seen:
                 ram = sum(found[1] for found in seen)
                 # what processes share is counted for each of them
                 used.see(
@@ -63,6 +67,8 @@ class Meter:
         used = self._used.get(number)
         if used is not None:
             cpu, ram = _amount(cpu_s, self._groups.cpu_seconds(cgroups.RANKS)), _amount(ram_kib, None)
+            if self._groups.ranks_apart:  # its group tells the most of all its processes together
+                ram = None
             bound = self._limit or None
             ram_bytes = None if ram is None else int(ram) << 10
             used.finish(
@@ -75,6 +81,9 @@ class Meter:
         """Take what is known once all is over."""
         for number, used in self._used.items():
             self.ended(number)
+            if self._groups.ranks_apart:
+                out = self._groups.out_of_memory_kills(number)
+                used.finish(used.began, None, self._of_one if out else self._groups.memory_peak(number))
             if self._alone:
                 most = self._limit if oom else self._groups.memory_peak()
                 used.finish(time.monotonic(), self._groups.cpu_seconds(cgroups.RANKS), most)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,12 @@ _LOOKED_OUT = re.compile(
     | failed\ to\ (?:resolve|lookup) | NameResolutionError | socket\.gaierror | getaddrinfo\ (?:failed|EAI_AGAIN|ENOTFOUND)
     | UnknownHostException | no\ such\ host | network\ is\ unreachable | ENETUNREACH"""
 )
+_FULL = re.compile(r"No space left on device|\bENOSPC\b")
+_ON_DISK = re.compile(r"""['"](?:/home|/workspace)/""")
+_NO_PROCESS = re.compile(
+    r"Resource temporarily unavailable|can't start new thread|pthread_create|Cannot fork|\bEAGAIN\b"
+)
+_NO_FILE = re.compile(r"Too many open files|\bEMFILE\b")
 _LAUNCHER = re.compile(
     r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|mpi4py/(?:__main__|run))\.py)", '
 )
@@ -71,8 +78,12 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
     mark_stopped(sandbox)
     oom = bool(sandbox.groups.out_of_memory_kills())
     failure = sandbox.failure
+    killed = _killed_for_memory(sandbox)
     if failure is not None and oom and failure.cause in ("signal", "program-error"):
-        failure.cause = "out-of-memory"
+        if failure.rank is None and killed:
+            failure.rank = killed[0]
+        if not sandbox.groups.ranks_apart or failure.rank in killed:
+            failure.cause = "out-of-memory"
     sandbox.meter.conclude(oom=oom)
     cause = "stopped" if sandbox.stopped else failure.cause if failure else "ok"
     lead = sandbox.ranks[0]
@@ -87,8 +98,10 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
         "said": what if isinstance(what, dict) else failure.data if failure else None,
         "tail": without_launcher(_tail(sandbox, shown.number if shown else None)) if failure else "",
         "oom": oom,
+        "memory_kills": [] if failure and failure.cause == "out-of-memory" else killed,
         "ram_mib": sandbox.spec["limits"]["ram_mib"] or None,
-        "hint": hint(failure, sandbox),
+        "hint": found[0] if (found := hint(failure, sandbox)) else None,
+        "hint_limit": found[1] if found else 0,
         "stopped": sandbox.stopped,
         "ending": sandbox.ending.to_json(),
         "started_at": sandbox.started_at,
@@ -99,6 +112,13 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
         "ranks": [{**rank.to_json(), **sandbox.meter.of(rank.number)} for rank in sandbox.ranks],
         "notes": sandbox.notes,
     }
+
+
+def _killed_for_memory(sandbox: RankSupervisor) -> list[int]:
+    """Return the ranks of which the kernel killed a process for lack of memory, as far as that can be told."""
+    if len(sandbox.ranks) == 1:
+        return [0] if sandbox.groups.out_of_memory_kills() else []
+    return [rank.number for rank in sandbox.ranks if sandbox.groups.out_of_memory_kills(rank.number)]
 
 
 def settle(sandbox: RankSupervisor) -> None:
@@ -154,9 +174,7 @@ def describe(failure: FirstFailure, sandbox: RankSupervisor) -> str | Said:
     who = msg("rank {n}", n=failure.rank) if failure.rank is not None else msg("the launcher of the ranks")
     code = "-" if failure.code is None else failure.code
     if failure.cause == "out-of-memory":
-        ram = sandbox.spec["limits"]["ram_mib"]
-        who = who if failure.rank is not None else msg("a process")
-        return msg("{who} was killed: more memory than the {ram} MiB of this sandbox", who=who, ram=ram)
+        return _out_of_memory(who if failure.rank is not None else msg("a process"), failure.rank, sandbox)
     if failure.cause == "signal":
         return msg("{who} was killed by signal {n}", who=who, n=failure.signal or 0)
     if error := exception_in(_tail(sandbox, failure.rank)):
@@ -166,12 +184,62 @@ def describe(failure: FirstFailure, sandbox: RankSupervisor) -> str | Said:
     return msg("{who} ended with exit status {code}", who=who, code=code)
 
 
-def hint(failure: FirstFailure | None, sandbox: RankSupervisor) -> str | None:
-    """Tell what stands behind a failure: that there is no network, where its last words are of one it looked for."""
-    has = sandbox.spec["network"] == "outbound" or sandbox.host["mode"] == "open"
-    if failure is None or failure.cause != "program-error" or has:
+def _out_of_memory(who: Said, rank: int | None, sandbox: RankSupervisor) -> Said:
+    """Say whose memory it was that ran out, and how much that is."""
+    limits = sandbox.spec["limits"]
+    ram, each = limits["ram_mib"], limits.get("rank_ram_mib") or 0
+    if not each:
+        return msg("{who} was killed: more memory than the {ram} MiB of this sandbox", who=who, ram=ram)
+    if rank is not None and _had_its_own(sandbox, rank):
+        return msg("{who} was killed: more memory than its {ram} MiB", who=who, ram=each)
+    return msg(
+        "{who} was killed: {n} ranks of {each} MiB share {ram} MiB here, and used more together",
+        who=who,
+        n=len(sandbox.ranks),
+        each=each,
+        ram=ram,
+    )
+
+
+def _had_its_own(sandbox: RankSupervisor, rank: int) -> bool:
+    """Whether it was a limit of this rank alone that it came to."""
+    return bool(sandbox.groups.ranks_apart) and sandbox.groups.memory_peak(rank) is None
+
+
+def hint(failure: FirstFailure | None, sandbox: RankSupervisor) -> tuple[str, int] | None:
+    """Tell what stands behind a failure, by the program's last words, and the number that it is about, 0 where there is none.
+
+    That there is no network, where it looked for one; that memory for files, processes or descriptors were all taken.
+    """
+    if failure is None or failure.cause != "program-error":
         return None
-    return "no-network" if looked_out(_tail(sandbox, failure.rank)) else None
+    tail, limits = _tail(sandbox, failure.rank), sandbox.spec["limits"]
+    has = sandbox.spec["network"] == "outbound" or sandbox.host["mode"] == "open"
+    if not has and looked_out(tail):
+        return "no-network", 0
+    held = sandbox.groups.memory_peak()  # None: all of it
+    if full(tail) and sandbox.host["mode"] != "open" and (held is None or held >= limits["tmp_mib"] << 19):
+        return "memory-files", limits["tmp_mib"]
+    if refused_process(tail) and sandbox.groups.refused_processes():
+        return "process-limit", limits["pids"]
+    return descriptors(tail)
+
+
+def full(tail: str) -> bool:
+    """Whether a program's last words are of a full file system, and name none that is a disk."""
+    return any(not _ON_DISK.search(line) for line in tail.splitlines() if _FULL.search(line))
+
+
+def refused_process(tail: str) -> bool:
+    """Whether a program's last words are of a process or thread that it could not start."""
+    return _NO_PROCESS.search(tail) is not None
+
+
+def descriptors(tail: str) -> tuple[str, int] | None:
+    """Tell how many files a process may have open, where a program's last words are of too many."""
+    if not _NO_FILE.search(tail):
+        return None
+    return "descriptor-limit", resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def looked_out(tail: str) -> bool:

@@ -154,7 +154,9 @@ class Reports:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
         if data:
-            self._message(pid, started, data, list(fds))
+            if self._message(pid, started, data, list(fds)):
+                with contextlib.suppress(OSError):
+                    sender.send(b"+")
             return True
         for one in fds:
             os.close(one)
@@ -164,7 +166,8 @@ class Reports:
             self._handle("gone", pid, {"rank": rank}, [])
         return False
 
-    def _message(self, pid: int, started: set[int], data: bytes, fds: list[int]) -> None:
+    def _message(self, pid: int, started: set[int], data: bytes, fds: list[int]) -> bool:
+        """Do what a message says; return whether its sender waits for an answer."""
         message: Any = None
         with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(data)
@@ -176,7 +179,7 @@ class Reports:
             if ours is not None:
                 started.add(message["rank"])
                 self._handle("start", pid, message, ours)
-                return
+                return True
             fds = []
         for fd in fds:
             os.close(fd)
@@ -185,6 +188,7 @@ class Reports:
             self._handle("exit", pid, message, [])
         elif kind in ("fail", "over"):
             self._handle(kind, pid, message, [])
+        return kind == "start"
 
     def close(self) -> None:
         """Close all of it."""

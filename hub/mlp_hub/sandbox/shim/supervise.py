@@ -361,7 +361,7 @@ class RankSupervisor:
             self.rank_ended(rank, None, int(signal.SIGKILL), taken=self.mode == "launcher")
         elif kind == "over" and rank.state != "pending":
             rank.over_at, rank.told_over = rank.over_at or time.monotonic(), True
-        elif kind == "fail" and rank.state == "pending":
+        elif kind == "fail" and rank.living:
             rank.end(127, None, excused=False)
             self._fail(
                 FirstFailure("start-failed", rank.number, 127, message=str(message.get("message"))[:500])
@@ -372,9 +372,7 @@ class RankSupervisor:
     def _begin(self, rank: RankProcess, starter: int, message: dict[str, Any], fds: list[int]) -> None:
         rank.streams = self._rank_streams(rank.number)
         rank.state = "running"
-        above = None if self.host["mode"] == "open" else self.child
-        rank.pid = host_pid(starter, message.get("pid"), above)
-        rank.start = files.start_time(rank.pid) if rank.pid else None
+        self._place(rank, starter, message.get("pid"))
         self.meter.begin(rank)
         self.started_at = self.started_at or time.time()
         for fd, stream in zip(fds, rank.streams, strict=True):
@@ -385,6 +383,14 @@ class RankSupervisor:
             self.ending.ask_late(rank)
         self.changed = True
 
+    def _place(self, rank: RankProcess, starter: int, inner: Any) -> None:
+        """Find a rank's process, and have its memory counted as the rank's."""
+        above = None if self.host["mode"] == "open" else self.child
+        rank.pid = host_pid(starter, inner, above)
+        rank.start = files.start_time(rank.pid) if rank.pid else None
+        if rank.pid:
+            self.groups.take(rank.number, rank.pid)
+
     # -- what follows from it
 
     def rank_ended(
@@ -393,13 +399,9 @@ class RankSupervisor:
         """Record a rank's end and decide what that means for the others; `taken`: its launcher killed it."""
         self.changed = True
         if rank.end(code, signum, excused=(rank.asked and self.failure is None) or self.is_success(code)):
-            cause = (
-                "out-of-memory"
-                if self.groups.out_of_memory_kills()
-                else "signal"
-                if signum
-                else "program-error"
-            )
+            cause = "signal" if signum else "program-error"
+            if self.groups.out_of_memory_kills(rank.number if self.groups.ranks_apart else None):
+                cause = "out-of-memory"
             first = FirstFailure(cause, rank.number, code, signum)
             first.taken = taken
             self._fail(first)
@@ -463,6 +465,7 @@ class RankSupervisor:
                 "started_at": self.started_at,
                 "first_line_at": self.first_line_at,
                 "ranks": [rank.to_json() for rank in self.ranks],
+                "memory": self.groups.memory_counter(len(self.ranks)),
                 "notes": self.notes,
                 "remark": self.remarks.now,
             },

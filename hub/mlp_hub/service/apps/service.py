@@ -89,10 +89,10 @@ class AppService:
             _refuse(msg("command is empty; say what is to run, or leave it out to have the model served"))
         if not asked.model_name and asked.command is None:
             _refuse(msg("nothing to run: give model_name, a model that is ready, or command"))
-        validation.check_env(asked.env, ())
         tenant = await self._board.db.read(lambda tx: _tenant(tx, user, asked.tenant))
         own = {} if asked.runtime in {None, *BUILT_IN} else await self._submissions.runtimes_of(tenant)
         runtime = validation.runtime_for(asked.runtime or "plain", own)
+        validation.check_env(asked.env, (), runtime)
         _check_runtime(runtime)
         served = asked.command is None
         version = await self._board.db.read(

@@ -97,7 +97,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
                 topologies=", ".join(TOPOLOGIES),
             )
         )
-    check_env(asked.env, asked.args)
+    check_env(asked.env, asked.args, runtime)
     check_params(asked.params)
     entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
     if entry is not None and entry.endswith(NOTEBOOK):
@@ -214,6 +214,15 @@ async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
         )
     if found.kind is PathKind.DIRECTORY:
         _refuse(msg("entry {entry} is a directory; name the script in it", entry=entry))
+    if found.alike:
+        _refuse(
+            msg(
+                "there is no file {path} in your home directory; did you mean {alike}? Its name differs in case or in how its "
+                "letters are encoded",
+                path=found.path,
+                alike=found.alike,
+            )
+        )
     if found.kind not in (PathKind.FILE, PathKind.UNKNOWN):
         _refuse(
             msg(
@@ -221,6 +230,8 @@ async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
                 path=found.path,
             )
         )
+    if found.unfit is not None:
+        _refuse(found.unfit)
     return posixpath.normpath(found.path)
 
 
@@ -267,8 +278,8 @@ def _check_notebook(asked: JobCreate, runtime: Runtime, workers: int) -> None:
         _refuse(msg("a notebook takes no arguments; give it params, as in {example}", example="lr=0.1"))
 
 
-def check_env(env: Mapping[str, str], args: Iterable[str]) -> None:
-    """Refuse variables and arguments that no program can have, or that are the platform's."""
+def check_env(env: Mapping[str, str], args: Iterable[str], runtime: Runtime) -> None:
+    """Refuse variables and arguments that no program can have, or that are the platform's or the runtime's."""
     for name, value in env.items():
         if not _ENV_NAME.fullmatch(name):
             _refuse(
@@ -280,6 +291,14 @@ def check_env(env: Mapping[str, str], args: Iterable[str]) -> None:
         if name.startswith("MLP_"):
             _refuse(
                 msg("env {name} is set by the platform; names that begin with MLP_ are reserved", name=name)
+            )
+        if name in runtime.of_ranks:
+            _refuse(
+                msg(
+                    "env {name} is set by runtime {runtime} for each rank; leave it out, or use a runtime that does not set it",
+                    name=name,
+                    runtime=runtime.name,
+                )
             )
         if "\0" in value:
             _refuse(msg("env {name} holds a NUL character, which no variable can", name=name))

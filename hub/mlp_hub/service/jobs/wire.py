@@ -178,7 +178,7 @@ def failure_to(failure: Failure, tenant: str) -> jobs_api.Failure:
         message=Text(failure.told),
         tail=failure.tail,
         hint=None if failure.hint is None else failure.hint.value,
-        remedy=Text(NOTHING if failure.hint is None else remedy(failure.hint, tenant)),
+        remedy=Text(NOTHING if failure.hint is None else remedy(failure.hint, tenant, failure.hint_limit)),
     )
 
 

@@ -47,8 +47,8 @@ def ended(failure: Failure) -> Message:
             return msg("{who} ended: {cause}", who=who, cause=failure.cause.value)
 
 
-def remedy(hint: Hint, tenant: str) -> Message:
-    """Say what stands behind a failure of a job of this tenant, and who can do what about it."""
+def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:
+    """Say what stands behind a failure of a job of this tenant, and who can do what about it; `limit` is the number that it is about."""
     match hint:
         case Hint.NO_NETWORK:
             return msg(
@@ -61,6 +61,38 @@ def remedy(hint: Hint, tenant: str) -> Message:
                 "tells an administrator of the hub what is missing",
                 tenant=tenant,
             )
+        case Hint.MEMORY_FILES:
+            return msg(
+                "files in /dev/shm are memory of the job, and on one machine those in /tmp are too; each holds {limit} MiB: write "
+                "large files to ~ or /workspace, or ask for more --ram",
+                limit=f"{limit:,}",
+            )
+        case Hint.SAME_MEMORY:
+            return msg(
+                "it asks for the same memory again, so it was not tried again: --ram {limit}", limit=limit
+            )
+        case Hint.PROCESS_LIMIT:
+            return msg(
+                "its processes and threads came to their limit of {limit}; start fewer of them, for example fewer workers of a "
+                "pool or a DataLoader",
+                limit=f"{limit:,}",
+            )
+        case Hint.DESCRIPTOR_LIMIT:
+            return msg(
+                "each of its processes may have {limit} files and sockets open; close some, or raise the number in the program "
+                "with resource.setrlimit",
+                limit=f"{limit:,}",
+            )
+
+
+def killed_for_memory(ranks: Sequence[int]) -> Message:
+    """Say of which ranks a process was killed, while the program went on."""
+    return msgs(
+        "a process of rank {ranks} was killed for memory; the program went on",
+        "processes of ranks {ranks} were killed for memory; the program went on",
+        n=len(ranks),
+        ranks=", ".join(map(str, ranks)),
+    )
 
 
 def lines_lost(count: int) -> Message:

@@ -15,10 +15,30 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import ALIVE, JOB_MACHINE, Cause, Failure, Job, Phase, RankStatus, Target, wait_ends
+from mlp_hub.domain.job import (
+    ALIVE,
+    JOB_MACHINE,
+    Cause,
+    Failure,
+    Hint,
+    Job,
+    Phase,
+    RankStatus,
+    Target,
+    wait_ends,
+)
 from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service.lifecycle.messages import REMARKS, came_to_end, ended, lines_lost, ranks_on, took
+from mlp_hub.service.lifecycle.messages import (
+    REMARKS,
+    came_to_end,
+    ended,
+    killed_for_memory,
+    lines_lost,
+    ranks_on,
+    remedy,
+    took,
+)
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import Message, msg, msgs, to_data
 
@@ -91,7 +111,7 @@ T = Target
 _GOES_ON = frozenset({"pending", "running"})
 _GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
 _TO_CANCELLED = frozenset({P.CANCELLING, P.CANCELLED})
-_NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK})
+_NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK, Cause.OUT_OF_MEMORY})
 _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
     T.CANCEL: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
     T.DELETE: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
@@ -176,6 +196,8 @@ class _Turn:
                 at = self.seen.finished_at if self.seen.finished_at is not None else self.now
                 said = came_to_end(self.seen.ending, at, saves=job.spec.replica is None)
                 before = (*before, Step("asked-to-end", said, at=at))
+            if self.seen.memory_kills:
+                before = (*before, Step("memory-killed", killed_for_memory(self.seen.memory_kills)))
         elif before:
             changes["stages"] = self.stages
         new = _moved(job, phase, message, reason, **changes)
@@ -450,9 +472,13 @@ def _finish(t: _Turn) -> list[Action]:
         )
         changes = {**_next_attempt(t), "failures": job.failures + 1}
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
+    if failure.cause is Cause.OUT_OF_MEMORY and job.failures < job.spec.retries:
+        failure = replace(failure, hint=Hint.SAME_MEMORY, hint_limit=2 * job.spec.per_worker.ram)
+        why = remedy(Hint.SAME_MEMORY, job.spec.tenant, failure.hint_limit)
+        what = msg("{what}; {why}", what=what, why=why)
     if job.failures:
         what = msgs("{what} (after {n} retry)", "{what} (after {n} retries)", n=job.failures, what=what)
-    return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value))
+    return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value, failure=failure))
 
 
 def _final(t: _Turn) -> list[Action]:

@@ -134,6 +134,9 @@ def _summed_up(tx: Tx, uids: Sequence[str]) -> Summed:
         metrics = summed(known.metrics, ((p.rank, p.values) for p in points))
         ended = end.phase in FINAL and whole
         cpu, ram = _peaks(end.ranks)
+        if ended and not end.before:
+            # what the only attempt was measured to have used: looks at it now and then do not count beside that
+            known = replace(known, cpu_peak=cpu or known.cpu_peak, ram_peak=ram or known.ram_peak)
         new = replace(
             known,
             seq=points[-1].seq if points else known.seq,

@@ -137,7 +137,7 @@ class Runs(Repo):
         if row is None:
             return None
         ranks = msgspec.json.decode(row.ranks, type=tuple[RankStatus, ...])
-        return RunEnd(Phase(row.phase), codec.ran_of(row), ranks)
+        return RunEnd(Phase(row.phase), codec.ran_of(row), ranks, codec.ran_before(row))
 
     def put_summary(self, uid: str, summary: RunSummary) -> bool:
         """Store what was worked out, unless the job is gone."""

@@ -10,7 +10,14 @@ from typing import Any
 
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.sandbox.shim import files, logs
-from mlp_hub.sandbox.shim.outcome import exception_in, looked_out, without_launcher
+from mlp_hub.sandbox.shim.outcome import (
+    descriptors,
+    exception_in,
+    full,
+    looked_out,
+    refused_process,
+    without_launcher,
+)
 from mlp_hub.sandbox.shim.said import Said, english, msg
 
 LAST_WORD = "/dev/termination-log"
@@ -19,6 +26,8 @@ _ROOM = 16 << 10
 _SIGTERM = 15
 """Given: number of the signal."""
 _OOM_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+
+_PID_COUNTERS = ("/sys/fs/cgroup", "/sys/fs/cgroup/pids")
 
 
 class Report:
@@ -46,6 +55,8 @@ class Report:
             "said": None,
             "tail": "",
             "hint": None,
+            "hint_limit": 0,
+            "memory_kills": 0,
             "lost_lines": 0,
         }
 
@@ -75,7 +86,7 @@ class Report:
         tail: str,
         *,
         asked: bool,
-        killed_for_memory: bool,
+        killed_for_memory: int,
         lost: int,
         used: dict[str, Any] | None = None,
     ) -> int:
@@ -83,8 +94,9 @@ class Report:
         code, signum = (None, -status) if status is not None and status < 0 else (status, None)
         good = code in self.told.plan["success"]
         if not good:
-            self._explain(code, signum, tail, asked=asked, killed_for_memory=killed_for_memory)
+            self._explain(code, signum, tail, asked=asked, killed_for_memory=bool(killed_for_memory))
         stopped = not good and not self.cause
+        hint, limit = self._hint(tail) or (None, 0)
         self.data.update(
             state="finished" if good and not self.cause else "stopped" if stopped else "failed",
             finished_at=time.time(),
@@ -95,7 +107,9 @@ class Report:
             said=None if good or stopped else self.said,
             message="" if good or stopped or self.said is None else english(self.said),
             tail="" if good and not self.cause else without_launcher(tail),
-            hint=self._hint(tail),
+            hint=hint,
+            hint_limit=limit,
+            memory_kills=killed_for_memory,
             lost_lines=lost,
             **(used or {}),
         )
@@ -107,9 +121,16 @@ class Report:
             return 0
         return code or (128 + signum if signum else 1)
 
-    def _hint(self, tail: str) -> str | None:
-        alone = self.told.plan["network"] != "outbound"
-        return "no-network" if alone and self.cause == "program-error" and looked_out(tail) else None
+    def _hint(self, tail: str) -> tuple[str, int] | None:
+        if self.cause != "program-error":
+            return None
+        if self.told.plan["network"] != "outbound" and looked_out(tail):
+            return "no-network", 0
+        if full(tail) and (size := full_memory()):
+            return "memory-files", size
+        if refused_process(tail) and (most := process_limit()):
+            return "process-limit", most
+        return descriptors(tail)
 
     def _explain(
         self, code: int | None, signum: int | None, tail: str, *, asked: bool, killed_for_memory: bool
@@ -142,7 +163,7 @@ class Report:
             line.feed(f"[mlp] {english(said)}\n".encode())
             log.close()
             os.close(folder)
-        return self.ended(127, "", asked=False, killed_for_memory=False, lost=0)
+        return self.ended(127, "", asked=False, killed_for_memory=0, lost=0)
 
 
 def say(text: str) -> None:
@@ -158,6 +179,26 @@ def container_began() -> float | None:
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
         return time.time() - max(0.0, age)
     return None
+
+
+def full_memory() -> int:
+    """Return the size of /dev/shm in MiB where it is full, else 0."""
+    with contextlib.suppress(OSError):
+        found = os.statvfs("/dev/shm")  # noqa: S108 - the pod's own
+        if found.f_bavail * found.f_frsize < 1 << 20:
+            return found.f_blocks * found.f_frsize >> 20
+    return 0
+
+
+def process_limit() -> int:
+    """Return how many processes and threads this pod may have where the kernel has refused one for that, else 0."""
+    for path in _PID_COUNTERS:
+        with contextlib.suppress(OSError, ValueError), open(f"{path}/pids.events") as file:
+            if not re.search(r"^max [1-9]", file.read(), re.MULTILINE):
+                continue
+            with open(f"{path}/pids.max") as most:
+                return int(most.read())
+    return 0
 
 
 def memory_kills() -> int:

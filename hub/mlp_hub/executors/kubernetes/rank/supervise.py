@@ -282,7 +282,7 @@ class SupervisedRank:
             status,
             tail,
             asked=self.asked,
-            killed_for_memory=reports.memory_kills() > self._kills,
+            killed_for_memory=reports.memory_kills() - self._kills,
             lost=self._log.lost,
             used=self._use.ended(),
         )

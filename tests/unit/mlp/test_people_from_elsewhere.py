@@ -1,0 +1,115 @@
+"""What people type who come from Slurm, MPI, a shell or Windows is understood, or says what it is called here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import unicodedata
+
+import pytest
+
+from mlp import cli, program
+from mlp.elsewhere import FLAGS, SENTENCES, VERBS, option_hint
+from mlp.errors import UsageError
+from mlp.verbs import COMMAND, MAGIC, find, options_of, parse, script_after_hyphens, verbs_of
+
+SUBMIT = {flag: o for o in options_of(find("submit", COMMAND), COMMAND) for flag in o.flags}
+
+
+def test_a_number_after_n_is_no_name():
+    with pytest.raises(
+        UsageError, match=r"did you mean --workers 4\? A name that is a number is written --name 4"
+    ):
+        parse(["submit", "ok.py", "-n", "4"], COMMAND)
+    with pytest.raises(UsageError, match="--name 4"):
+        parse(["apps", "deploy", "m", "-n", "4"], COMMAND)
+    assert parse(["submit", "ok.py", "--name", "4"], COMMAND).given["name"] == "4"
+    assert parse(["submit", "ok.py", "-n", "digits"], MAGIC).given["name"] == "digits"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["submit", "a.py", "--time", "10"], "Here it is --time-limit 30m"),
+        (["submit", "a.py", "--mem=4G"], "Here it is --ram 4G"),
+        (["submit", "a.py", "--partition", "gpu"], "There are no partitions"),
+        (["submit", "a.py", "-p", "gpu"], "There are no partitions"),
+        (["submit", "a.py", "--dependency=afterok:1"], "Jobs do not wait for each other"),
+        (["submit", "a.py", "--image", "x"], "--env-name"),
+        (["submit", "a.py", "--ntasks", "4"], "Here it is --workers 4"),
+        (["nodes"], "Here it is mlp quota or mlp offer"),
+        (["ps"], "Here it is mlp jobs"),
+        (["sbatch", "job.sh"], "Here it is mlp submit"),
+        (["submti"], "Did you mean submit?"),
+        (["submit", "a.py", "--worker", "4"], "Did you mean --workers?"),
+    ],
+)  # fmt: skip
+def test_words_from_elsewhere_say_what_they_are_here(words, said):
+    with pytest.raises(UsageError) as refused:
+        parse(words, COMMAND)
+    assert said in str(refused.value)
+
+
+def test_every_hint_is_of_something_that_is_there():
+    for flag, here in FLAGS.items():
+        assert flag not in SUBMIT
+        assert here.partition(" ")[0] in SUBMIT, flag
+        assert option_hint(flag, SUBMIT)
+    assert not set(SENTENCES) & set(SUBMIT)
+    known = {verb.name for verb in verbs_of(COMMAND)}
+    assert not set(VERBS) & known
+    assert {here for several in VERBS.values() for here in several} <= known
+
+
+def test_a_hint_of_an_option_that_the_verb_lacks_is_not_given():
+    with pytest.raises(UsageError, match="has no option --mem"):
+        parse(["logs", "digits", "--mem", "4"], COMMAND)
+
+
+def test_help_of_a_verb_is_that_verbs(capsys):
+    assert cli.main(["help", "submit"]) == 0
+    asked = capsys.readouterr().out
+    assert cli.main(["submit", "--help"]) == 0
+    assert asked == capsys.readouterr().out
+    assert cli.main(["help", "nothing"]) == cli.USAGE
+
+
+def test_a_script_that_begins_with_a_hyphen_stands_after_two():
+    call = parse(["submit", "--", "-x.py", "--epochs", "5"], COMMAND)
+    script_after_hyphens(call)
+    assert (call.names, call.rest) == (["-x.py"], ["--epochs", "5"])
+    call = parse(["submit", "a.py", "--", "-x.py"], COMMAND)
+    script_after_hyphens(call)
+    assert (call.names, call.rest) == (["a.py"], ["-x.py"])
+
+
+def build(path):
+    return program.build({}, entry=path, env={}, clock=lambda: 0)
+
+
+def test_a_shells_script_that_is_sent_along_runs_as_such(tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text('#!/bin/bash\nset -euo pipefail\nwords=(a \'b "c\')\necho ${#words[@]} "$1"\n')
+    code = build(script)["code"]
+    done = subprocess.run([sys.executable, "-c", code, "é"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 é\n", "")
+
+
+def test_a_script_from_windows_is_sent_along_only_where_it_can_run(tmp_path):
+    (tmp_path / "win.sh").write_bytes(b"#!/bin/bash\r\nset -e\r\n")
+    (tmp_path / "bom.sh").write_bytes(b"\xef\xbb\xbf#!/bin/bash\n")
+    (tmp_path / "train.py").write_bytes(b"\xef\xbb\xbfprint(1)\r\nprint(2)\r\n")
+    with pytest.raises(UsageError, match="Windows line ends in line 1"):
+        build(tmp_path / "win.sh")
+    with pytest.raises(UsageError, match="byte order mark"):
+        build(tmp_path / "bom.sh")
+    assert build(tmp_path / "train.py")["code"] == "print(1)\nprint(2)\n"
+
+
+def test_a_name_that_looks_the_same_is_offered(tmp_path):
+    there = tmp_path / unicodedata.normalize("NFD", "träin.py")
+    there.touch()
+    with pytest.raises(UsageError, match=r"did you mean .*\.py\?"):
+        build(tmp_path / unicodedata.normalize("NFC", "träin.py"))
+    with pytest.raises(UsageError, match=r"did you mean .*\.py\?"):
+        build(tmp_path / unicodedata.normalize("NFD", "Träin.py"))
