@@ -11,7 +11,7 @@ import pytest
 from mlp.serving import loaders
 from mlp_hub.executors.mounted import model_formats
 from mlp_hub.executors.mounted.model_formats import KNOWN_FORMATS, recognise
-from model_files import FORMATS, NO_MODELS, PICKLED, WEIGHTS, safetensors
+from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, safetensors
 
 EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
 """An ending of each format."""
@@ -39,6 +39,11 @@ def test_each_format_is_told_and_whether_loading_it_runs_code(name: str, tmp_pat
     found = recognise(put(tmp_path, FORMATS[name]))
     assert (found.name, found.pickled) == (name, name in PICKLED)
     assert found.main in FORMATS[name]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_is_unpickled_to_tell_what_it_is(name: str, tmp_path: Path) -> None:
+    assert recognise(put(tmp_path, HOSTILE[name])).name == name
 
 
 def test_of_several_formats_the_one_that_is_told_is_the_one_that_is_served() -> None:

@@ -40,7 +40,7 @@ from mlp_hub.executors.workspace import (
     SpoolLot,
     StoredPlace,
 )
-from mlp_hub.sandbox import ensure_stored
+from mlp_hub.shelves import ensure_stored
 
 P = ParamSpec("P")
 T = TypeVar("T")
