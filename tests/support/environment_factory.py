@@ -18,6 +18,7 @@ from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 from mlp_language.message import msg
+from wheels import build_wheel
 
 PLACE = StoredPlace("environment", "red", "tools-abc", "red")
 """Where it lies."""
@@ -73,7 +74,10 @@ class Factory:
         return self.directories.stored(self.place)
 
     def wheel(self, name: str, files: Mapping[str, str]) -> None:
-        """Put a wheel beside the others."""
+        """Put a wheel beside the others: uv's, where it is one module, else with whatever files, as hostile ones have."""
+        if list(files) == [f"{name}.py"]:
+            build_wheel(self.wheels, name, files[f"{name}.py"])
+            return
         about = f"{name}-1.0.dist-info"
         every = {
             **files,

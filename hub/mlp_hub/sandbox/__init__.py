@@ -21,15 +21,13 @@ from mlp_hub.sandbox.homes import (
     MODELS,
     SHELVES,
     ensure_home,
-    ensure_stored,
-    open_arriving,
     open_environments,
-    open_shelf,
     place_links,
     seen_at,
 )
 from mlp_hub.sandbox.spec import Bind, Limits, Link, RankPlan, SandboxSpec
 from mlp_hub.sandbox.state import RankState, SandboxExit, SandboxPhase, SandboxState
+from mlp_hub.shelves import ensure_stored, open_arriving, open_shelf
 
 __all__ = [
     "DATASETS",

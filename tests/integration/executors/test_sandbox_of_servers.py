@@ -8,7 +8,6 @@ import signal
 import socket
 import stat
 import time
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from executor_lab import PYTHON, ROOT, Lab
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import Limits, SandboxPhase, SandboxSpec, SandboxState
+from wheels import build_wheel
 
 SERVER = """
 import os, signal, socket, sys
@@ -173,16 +173,7 @@ def test_kill_is_at_once(lab: Lab) -> None:
 
 def test_packages_installed_by_the_user_are_there_in_the_next_sandbox(lab: Lab) -> None:
     home = lab.home("ann")
-    wheel = home / "tinymod-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("tinymod.py", "ANSWER = 42\n")
-        archive.writestr(
-            "tinymod-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinymod\nVersion: 1.0\n"
-        )
-        archive.writestr(
-            "tinymod-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("tinymod-1.0.dist-info/RECORD", "")
+    wheel = build_wheel(home, "tinymod", "ANSWER = 42\n")
     if ROOT:
         uid = lab.uid("ann") or 0
         os.chown(wheel, uid, uid)

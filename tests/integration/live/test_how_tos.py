@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from live_hub import BIN, LiveHub
 from told import do_as_told
+from wheels import build_wheel
 
-WHEEL = "tinystats-1.0-py3-none-any.whl"
-FILES = {
-    "tinystats.py": "def mean(values):\n    return sum(values) / len(values)\n",
-    "tinystats-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tinystats\nVersion: 1.0\n",
-    "tinystats-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    "tinystats-1.0.dist-info/RECORD": "",
-}
+MEAN = "def mean(values):\n    return sum(values) / len(values)\n"
 
 
 @pytest.fixture
@@ -34,11 +28,8 @@ def test_every_block_of_data_and_packages_does_what_it_says(
     hub.wait_phase("ann", "makes-the-home", "finished")
     wheels = hub.home / "homes" / "ann" / "wheels"
     wheels.mkdir()
-    with zipfile.ZipFile(wheels / WHEEL, "w") as wheel:
-        for name, text in FILES.items():
-            wheel.writestr(name, text)
+    build_wheel(wheels, "tinystats", MEAN)
     wheels.chmod(0o755)
-    (wheels / WHEEL).chmod(0o644)
     do_as_told("how-to/data.md", tmp_path, shell_env)
     results = hub.home / "homes" / "ann" / "results" / "squares-1"
     assert sorted(file.read_text() for file in results.iterdir()) == ["10\n", "20\n"]

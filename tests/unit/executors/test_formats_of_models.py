@@ -16,7 +16,7 @@ from mlp_hub.beneath import Folder
 from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.mounted import model_formats
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS, PREFERRED
-from model_files import FORMATS, NO_MODELS, PICKLED, WEIGHTS, safetensors
+from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, safetensors
 
 EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
 """An ending of each format."""
@@ -54,6 +54,11 @@ def test_each_format_is_told_and_whether_loading_it_runs_code(name: str, tmp_pat
     found = recognise(put(tmp_path, FORMATS[name]))
     assert (found.name, found.pickled) == (name, name in PICKLED)
     assert found.main in FORMATS[name]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_is_unpickled_to_tell_what_it_is(name: str, tmp_path: Path) -> None:
+    assert recognise(put(tmp_path, HOSTILE[name])).name == name
 
 
 def test_of_several_formats_the_one_that_is_told_is_the_one_that_is_served() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import struct
 
+import numpy as np
 import pytest
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.compat.proto.types_pb2 import DT_FLOAT
 
-from event_files import event, field, record, scalar, simple, varint
+from event_files import event, field, image, record, scalar, simple, tensor
 from mlp.eventfile import MOST_RECORD, MOST_VALUES, Damaged, EventFile, masked_crc
-
-FLOAT, DOUBLE, INT64, STRING = 1, 2, 9, 7
 
 
 @pytest.fixture
@@ -27,11 +28,6 @@ def read(path, content, most=1000):
         file.close()
 
 
-def tensor(tag, kind, body, plugin="scalars"):
-    said = field(9, field(1, field(1, plugin.encode()))) if plugin else b""
-    return field(1, tag.encode()) + field(8, b"\x08" + varint(kind) + body) + said
-
-
 def test_checksums_are_those_of_tfrecord():
     # of the Castagnoli polynomial, RFC 3720 B.4: 32 bytes of zeros have 0x8A9136AA
     assert masked_crc(bytes(32)) == (((0x8A9136AA >> 15) | (0x8A9136AA << 17)) + 0xA282EAD8) & 0xFFFFFFFF
@@ -40,12 +36,12 @@ def test_checksums_are_those_of_tfrecord():
 def test_scalars_of_all_kinds_are_read(path):
     values = [
         simple("loss", 0.5),
-        tensor("content", FLOAT, field(4, struct.pack("<f", 0.25))),
-        tensor("double", DOUBLE, field(6, struct.pack("<d", 0.1))),
-        tensor("whole", INT64, field(10, varint(-3))),
-        tensor("no plugin", FLOAT, field(5, struct.pack("<f", 2.0)), plugin=""),
-        tensor("zero", FLOAT, b""),
-        tensor("one of one", FLOAT, field(2, field(2, b"\x08\x01")) + field(5, struct.pack("<f", 3.0))),
+        tensor("content", 0.25, np.float32),
+        tensor("double", 0.1, np.float64),
+        tensor("whole", -3, np.int64),
+        tensor("no plugin", TensorProto(dtype=DT_FLOAT, float_val=[2.0]), plugin=""),
+        tensor("zero", TensorProto(dtype=DT_FLOAT)),
+        tensor("one of one", [3.0], np.float32),
     ]
     assert read(path, record(event(7, *values))) == [
         (
@@ -65,12 +61,12 @@ def test_scalars_of_all_kinds_are_read(path):
 
 def test_what_is_no_scalar_is_left_out(path):
     values = [
-        tensor("histogram", DOUBLE, field(2, field(2, b"\x08\x1e")) + field(4, bytes(240)), "histograms"),
-        tensor("single of a histogram", DOUBLE, field(4, bytes(8)), "histograms"),
-        tensor("text", STRING, field(8, b"words"), "text"),
-        tensor("two", FLOAT, field(2, field(2, b"\x08\x02")) + field(4, bytes(8))),
-        tensor("too long", FLOAT, field(4, bytes(12))),
-        field(1, b"image") + field(4, b"png"),
+        tensor("histogram", np.zeros((10, 3)), np.float64, "histograms"),
+        tensor("single of a histogram", 0.0, np.float64, "histograms"),
+        tensor("text", b"words", plugin="text"),
+        tensor("two", [0.0, 0.0], np.float32),
+        tensor("too long", TensorProto(dtype=DT_FLOAT, tensor_content=bytes(12))),
+        image("image", b"png"),
         simple("", 1.0),
     ]
     assert read(path, record(event(1, *values[:4], *values[5:])) + scalar("loss", 1.0, 2)) == [
@@ -101,7 +97,7 @@ def test_a_look_is_bounded_and_the_next_goes_on(path):
 
 
 def test_a_large_record_is_passed_over_unread(path):
-    large = record(event(1, field(1, b"image") + field(4, bytes(MOST_RECORD))))
+    large = record(event(1, image("image", bytes(MOST_RECORD))))
     assert read(path, large + scalar("loss", 1.0, 2)) == [(2, {"loss": 1.0})]
 
 

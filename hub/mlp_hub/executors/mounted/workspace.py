@@ -42,7 +42,7 @@ from mlp_hub.executors.workspace import (
     StoredPlace,
 )
 from mlp_hub.pools import FairPool
-from mlp_hub.sandbox.homes import ensure_stored
+from mlp_hub.shelves import ensure_stored
 
 P = ParamSpec("P")
 T = TypeVar("T")

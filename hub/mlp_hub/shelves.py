@@ -1,0 +1,45 @@
+"""Directories of what is stored for users: a shelf for all of a kind that one has, and on it those of each thing.
+
+The service makes them, what serves files does, and what mounts them; who may look into which says `sandbox/homes.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mlp_hub.beneath import Folder
+from mlp_hub.domain.storage import ARRIVING
+
+
+def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
+    """Open the directory of all of a kind (`datasets`, `models`) that is stored for a user, made where it is missing.
+
+    Where the hub is root, its owner `uid` may look into it; None leaves that as it is.
+    """
+    root.mkdir(0o711, parents=True, exist_ok=True)
+    with Folder.at(root) as top, top.inside(kind, make=0o711) as shelves:
+        shelf = shelves.inside(user, make=0o700)
+    if uid is not None and os.geteuid() == 0:
+        shelf.give(0, uid, 0o750)
+    return shelf
+
+
+def open_arriving(shelf: Folder, name: str) -> Folder:
+    """Open the directory of what is on its way into something that is stored on a shelf, made where it is missing.
+
+    It is the platform's alone. What lies there is charged with the rest, and goes with it.
+    """
+    with shelf.inside(ARRIVING, make=0o700) as all_:
+        return all_.inside(name, make=0o700)
+
+
+def ensure_stored(root: Path, kind: str, user: str, name: str, uid: int | None = None) -> None:
+    """Make the directory of something that is stored where it is missing, and let who was given a mount of it in.
+
+    Where the hub is root, it becomes that of its owner `uid`; None leaves that as it is. Raises OSError where something else has its place.
+    """
+    with open_shelf(root, kind, user, uid) as shelf, shelf.inside(name, make=0o755) as stored:
+        if uid is not None and os.geteuid() == 0:
+            stored.give(uid, uid)
+        os.fchmod(stored.fd, 0o755)
