@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from mlp_hub.sandbox.shim import files
-from mlp_hub.sandbox.shim.asking import DRAIN_S, Asked, chain
+from mlp_hub.sandbox.shim.asking import DRAIN_S, AskedProcesses, chain
 from waiting import wait_for
 
 SAVES = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); print('ready', flush=True); time.sleep(600); time.sleep(600)"
@@ -34,7 +34,7 @@ def shell() -> Iterator[subprocess.Popen[bytes]]:
 
 def test_who_reads_the_output_of_one_that_saves_is_asked_after_it(shell: subprocess.Popen[bytes]) -> None:
     _, saves, *readers = files.descendants(shell.pid)
-    asked = Asked()
+    asked = AskedProcesses()
     asked.ask([shell.pid], below=False)
     assert set(asked.pids) == {shell.pid, saves}
     wait_for(lambda: shell.poll() is not None)
@@ -50,7 +50,7 @@ def test_who_reads_the_output_of_one_that_saves_is_asked_after_it(shell: subproc
 
 def test_who_is_spared_is_not_asked_and_nobody_is_asked_twice(shell: subprocess.Popen[bytes]) -> None:
     _, saves, *_ = files.descendants(shell.pid)
-    asked = Asked()
+    asked = AskedProcesses()
     asked.ask([shell.pid], {shell.pid}, below=False)
     assert set(asked.pids) == {saves}
     asked.pids.clear()
