@@ -16,7 +16,7 @@ _ROUNDS = 3
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Asked:
+class AskedProcesses:
     """Processes that were asked to end, and those that are to be asked later: who only reads the output of one that may save.
 
     In `train | tee log` the latter would end at once, and the former at the next line that it writes.

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from mlp_hub.sandbox.shim import files
-from mlp_hub.sandbox.shim.asking import Asked, chain
+from mlp_hub.sandbox.shim.asking import AskedProcesses, chain
 from mlp_hub.sandbox.shim.inside import ASKED, OVER
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Ending:
         self.due: float | None = None
         self._held: int | None = None
         self._launcher: int | None = None  # the sandbox's command, once it has started a rank
-        self._asked = Asked()
+        self._asked = AskedProcesses()
         self._spared: set[int] = set()
         self._told = False
         # servers and notebooks see to their kernels, which a SIGTERM would kill: these are asked once they have ended

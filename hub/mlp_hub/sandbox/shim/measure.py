@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from mlp_hub.sandbox.shim import cgroups, files
@@ -92,6 +93,22 @@ class Meter:
         """Return what a rank used; empty for one that never ran."""
         used = self._used.get(number)
         return used.to_json() if used else {}
+
+
+def roots(ranks: Sequence[RankProcess], command: int | None) -> dict[int, int]:
+    """Return, by rank that runs, the process above all of its processes; of one that is alone the command."""
+    alone = command if len(ranks) == 1 else None
+    return {rank.number: pid for rank in ranks if rank.state == "running" and (pid := alone or rank.pid)}
+
+
+def hungriest(ranks: Sequence[RankProcess]) -> int | None:
+    """Return the rank that uses most memory."""
+    used = {
+        rank.number: sum(seen[1] for pid in files.descendants(rank.pid) if (seen := files.usage(pid)))
+        for rank in ranks
+        if rank.pid
+    }
+    return max(used, key=used.__getitem__, default=None)
 
 
 def _amount(told: Any, most: float | None) -> float | None:

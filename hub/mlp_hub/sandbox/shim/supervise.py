@@ -16,7 +16,7 @@ from typing import Any
 
 from mlp_hub.sandbox.shim import cgroups, files, logs
 from mlp_hub.sandbox.shim.ending import Ending
-from mlp_hub.sandbox.shim.measure import Meter
+from mlp_hub.sandbox.shim.measure import Meter, hungriest, roots
 from mlp_hub.sandbox.shim.network import Outbound, wanted
 from mlp_hub.sandbox.shim.outcome import FirstFailure, conclude
 from mlp_hub.sandbox.shim.ranks import RankProcess, Reports, host_pid, small_int
@@ -193,12 +193,12 @@ class RankSupervisor:
             self._watch_at = now + self._watchdog.PERIOD
             self._watch()
         if self.meter.due and now >= self.meter.due:
-            self.meter.look(self._roots())
+            self.meter.look(roots(self.ranks, self.child))
             self.changed = self.remarks.look(now, self.meter.cpu_s) or self.changed
             if self.first_line_at and not self._first_told and time.time() > (self.started_at or 0) + 1:
                 self.changed = True  # whoever ends sooner tells it with that
             if 0 < self.spec["limits"]["ram_mib"] << 20 < self.groups.sockets():
-                self._fail(FirstFailure("out-of-memory", self._hungriest()))
+                self._fail(FirstFailure("out-of-memory", hungriest(self.ranks)))
                 self.kill()
 
     def _catch_up(self, now: float) -> None:
@@ -216,7 +216,7 @@ class RankSupervisor:
         verdict = self._watchdog.verdict(self.child)
         limits = self.spec["limits"]
         if verdict == "memory":
-            self._fail(FirstFailure("out-of-memory", self._hungriest()))
+            self._fail(FirstFailure("out-of-memory", hungriest(self.ranks)))
         elif verdict == "pids":
             self._fail(
                 FirstFailure(
@@ -225,22 +225,6 @@ class RankSupervisor:
             )
         if verdict:
             self.kill()
-
-    def _roots(self) -> dict[int, int]:
-        """Return, by rank that runs, the process above all of its processes."""
-        alone = self.child if len(self.ranks) == 1 else None
-        return {
-            rank.number: pid for rank in self.ranks if rank.state == "running" and (pid := alone or rank.pid)
-        }
-
-    def _hungriest(self) -> int | None:
-        """Return the rank that uses most memory."""
-        used = {
-            rank.number: sum(seen[1] for pid in files.descendants(rank.pid) if (seen := files.usage(pid)))
-            for rank in self.ranks
-            if rank.pid
-        }
-        return max(used, key=used.__getitem__, default=None)
 
     def _keep_limit(self, limit: float | None) -> None:
         """Let the program run so long from its start."""

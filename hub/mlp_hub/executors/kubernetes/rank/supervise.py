@@ -18,7 +18,7 @@ from mlp_hub.executors.kubernetes.rank.pump import ended, waker
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse
 from mlp_hub.sandbox.shim import files, logs
-from mlp_hub.sandbox.shim.asking import Asked
+from mlp_hub.sandbox.shim.asking import AskedProcesses
 from mlp_hub.sandbox.shim.said import msg
 
 _READ = 64 << 10
@@ -40,7 +40,7 @@ class SupervisedRank:
         self.told, self.plan = told, told.plan
         self.report = reports.Report(told)
         self.asked = False
-        self._asked = Asked()
+        self._asked = AskedProcesses()
         self._look_at: float | None = None
         self._asks_all = bool(self.plan.get("asks_all", True))
         self._kill_at: float | None = None
