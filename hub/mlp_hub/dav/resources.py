@@ -166,7 +166,8 @@ class _Entry:
         except OSError as error:
             raise disk_error(error) from error
         finally:
-            self.provider.service.give(self.tree.access.uid, 0, 0, sum(gone))
+            # an entry is gone at least, of which only a look tells what it took
+            self.provider.service.give(self.tree.access.uid, 0, 0, sum(gone) or 1)
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 
 COMMON = frozenset({"format", "overflow", "emojis", "image", "cto", "rto", "verify"})
 """Contract: keys that each service takes."""
+_WEBHOOKS = frozenset({"key", "token", "thread", "threadkey", "thread_id", "api-version", "sp", "sv", "sig"})
 _MATTERMOST = frozenset({"to", "channel", "channels", "mode", "team", "botname", "icon_url"})
 _NTFY = frozenset(
     {"priority", "click", "delay", "email", "actions", "tags", "avatar_url", "to", "token", "auth", "mode"}
 )
 _ROCKET = frozenset({"mode", "avatar", "to", "webhook"})
 KEYS: Mapping[str, frozenset[str]] = {
+    # as services give webhooks out
+    "https": _WEBHOOKS,
+    "http": _WEBHOOKS,
     "discord": frozenset(
         {"avatar", "avatar_url", "botname", "fields", "flags", "footer", "footer_logo", "href", "ping", "thread", "tts", "url"}
     ),

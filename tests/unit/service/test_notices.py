@@ -138,3 +138,26 @@ def test_keys_that_people_use_are_taken() -> None:
         "mmost://h/t?",
     ):
         assert unknown_key(address) is None
+
+
+@pytest.mark.filterwarnings("ignore")  # of what the library imports
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("https://chat.googleapis.com/v1/spaces/AAAA/messages?key=AIza-key&token=to-ken", "Google Chat"),
+        (
+            "https://prod-15.uksouth.logic.azure.com:443/workflows/"
+            + "a1b2c3d4" * 4
+            + "/triggers/manual/paths/invoke"
+            "?api-version=2016-06-01&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=abcdefghijklmnopqrstuvwxyz0123456789",
+            "Power Automate",
+        ),
+        ("https://discord.com/api/webhooks/" + "1" * 18 + "/" + "a" * 68, "Discord"),
+    ],
+)
+def test_a_webhook_that_a_service_gave_out_is_known_by_itself(address: str, name: str) -> None:
+    found = services.made(address)
+    assert found is not None
+    assert name in str(found.service_name)
+    more = "&" if "?" in address else "?"
+    assert services.made(f"{address}{more}template=/etc/hostname") is None, "then it is a webhook like others"

@@ -87,7 +87,7 @@ class ModelLooks:
         within = helpers.Confinement(_uid_of(top), MEMORY, CPU_S)
         process = await asyncio.create_subprocess_exec(
             *helpers.command("mlp_hub.executors.mounted.look", within, what, str(top)),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,  # DEVNULL is a file, which is opened on the loop
             pass_fds=(top,),
             stdout=asyncio.subprocess.PIPE,
             env=helpers.environment(),

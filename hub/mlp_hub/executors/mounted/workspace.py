@@ -173,7 +173,8 @@ class MountedWorkspace:
     async def models(self, of: JobRun) -> Sequence[tuple[str, ModelFormat]]:
         """Look for models among a run's files, in a process of its own. Raises `Refused` where that takes too much."""
         try:
-            return await self._looks.models_in(of.user, lambda: self.directories.using(of))
+            # as what writes: it takes long, and would keep files that are to be moved from ever being left alone
+            return await self._looks.models_in(of.user, lambda: self.directories.using(of, write=True))
         except OSError:
             return ()
 
