@@ -33,8 +33,7 @@ from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Phase
 from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
-from mlp_hub.executors.base import LogChunk
-from mlp_hub.sandbox.shim.screen import BREAK, STATE
+from mlp_hub.executors.base import BREAK, STATE, LogChunk
 from mlp_language.message import msg
 
 FOLLOW_EVERY_S = 0.3
