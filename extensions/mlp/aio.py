@@ -21,7 +21,7 @@ from mlp import handle, tables
 from mlp.aiosweeps import AsyncSweep, get_sweep, sweep, sweeps
 from mlp.client import Client, Json
 from mlp.handle import Job
-from mlp.waiting import Wait
+from mlp.waiting import OutlastingWait
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -218,7 +218,7 @@ class AsyncJob:
 
     async def wait(self, timeout: float | None = None) -> AsyncJob:  # noqa: ASYNC109 - as of a `Job`
         """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
-        wait = Wait(self.job._client, timeout)  # noqa: SLF001 - one module family
+        wait = OutlastingWait(self.job._client, timeout)  # noqa: SLF001 - one module family
         while not (await asyncio.to_thread(wait.asked, self.job.refresh) and self.final):
             if wait.over:
                 raise self.job.late(timeout or 0.0)

@@ -9,7 +9,7 @@ from mlp import sweeping
 from mlp.client import Client
 from mlp.language import say
 from mlp.sweeping import Json, Sweep
-from mlp.waiting import Wait
+from mlp.waiting import OutlastingWait
 
 
 class AsyncSweep:
@@ -60,7 +60,7 @@ class AsyncSweep:
 
     async def wait(self, timeout: float | None = None) -> AsyncSweep:  # noqa: ASYNC109 - as a job's
         """Return when it has ended; raises TimeoutError when that takes longer."""
-        wait = Wait(self.sweep._client, timeout)  # noqa: SLF001 - one module family
+        wait = OutlastingWait(self.sweep._client, timeout)  # noqa: SLF001 - one module family
         while not (await asyncio.to_thread(wait.asked, self.sweep.refresh) and self.sweep.ended):
             if wait.over:
                 raise TimeoutError(say("{name} has not ended; it goes on.", name=self.sweep.title))

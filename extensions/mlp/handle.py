@@ -20,7 +20,7 @@ from mlp.history import FINAL, History
 from mlp.language import say, says
 from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
 from mlp.verboptions import STATE
-from mlp.waiting import Wait
+from mlp.waiting import OutlastingWait
 
 Json = dict[str, Any]
 
@@ -87,7 +87,7 @@ class Job:
 
     def wait(self, timeout: float | None = None) -> Job:
         """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
-        wait = Wait(self._client, timeout)
+        wait = OutlastingWait(self._client, timeout)
         while not (wait.asked(self.refresh) and self.final):
             if wait.over:
                 raise self.late(timeout or 0.0)
@@ -117,7 +117,7 @@ class Job:
     def _outcome(self) -> History:
         """Return all that was seen of it, however long the hub is away meanwhile."""
         found: list[History] = []
-        wait = Wait(self._client)
+        wait = OutlastingWait(self._client)
         while not wait.asked(lambda: found.append(self.history())):
             time.sleep(wait.pause())
         return found[-1]

@@ -14,7 +14,7 @@ from mlp.display import FIRST_REFRESH, LONGEST_REFRESH, mode, write
 from mlp.errors import MLPError, Refused, Unauthorized
 from mlp.language import say
 from mlp.sweeping import Sweep
-from mlp.waiting import Wait
+from mlp.waiting import OutlastingWait
 
 Json = dict[str, Any]
 SWEEP_VIEW = "application/vnd.mlp-hub.sweep+json"
@@ -45,7 +45,7 @@ def watch_text(
     """Follow a sweep as lines of text until it ends, then sum up. Ctrl-C ends the watching, not the sweep."""
     out = out or sys.stdout
     last = ""
-    wait = Wait(sweep._client)  # noqa: SLF001 - one module family
+    wait = OutlastingWait(sweep._client)  # noqa: SLF001 - one module family
     try:
         while True:
             if not wait.asked(sweep.refresh):

@@ -18,7 +18,7 @@ from mlp.handle import Job, describe, parse
 from mlp.language import say, says
 from mlp.sweepoptions import EXTEND, SWEEP, own_fields
 from mlp.tables import Sentences, Table
-from mlp.waiting import Wait
+from mlp.waiting import OutlastingWait
 
 Json = dict[str, Any]
 ENDED = frozenset({"finished", "failed", "cancelled", "deleting"})
@@ -90,7 +90,7 @@ class Sweep:
 
     def wait(self, timeout: float | None = None) -> Sweep:
         """Return when it has ended, however long the hub is away; raises TimeoutError when it takes longer than `timeout` seconds."""
-        wait = Wait(self._client, timeout)
+        wait = OutlastingWait(self._client, timeout)
         while not (wait.asked(self.refresh) and self.ended):
             if wait.over:
                 raise TimeoutError(say("{name} has not ended; it goes on.", name=self.title))

@@ -14,7 +14,7 @@ SOON, LATE = 0.2, 2.0
 """Seconds between two questions, in the beginning and later."""
 
 
-class Wait:
+class OutlastingWait:
     """One wait: until `timeout` seconds are over, for ever without one. Outages are told once each, on standard error."""
 
     def __init__(

@@ -7,11 +7,6 @@ from msgspec import UNSET, UnsetType
 from mlp_api.jobs import Event, Job, JobAttempt, Why
 from mlp_api.types import Response
 
-STATE = "\r\x1b[J"
-"""Given: at the beginning of a log line's text: the text replaces all that the line had until then."""
-BREAK = "\x1b[E"
-"""Given: between the rows of a log line that changes as one."""
-
 
 class Point(Response):
     """A stored report of one rank, as its process made it; null stands for what is no finite number."""

@@ -202,6 +202,12 @@ class DiskUse:
     unlinked: int = 0
 
 
+STATE = "\r\x1b[J"
+"""Contract: before a text that takes the place of all that its line had until then; `sandbox/shim/screen.py` makes it."""
+BREAK = "\x1b[E"
+"""Contract: between the rows of a line that goes on."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """One line of a rank's output. `time` is RFC 3339; `stream` is stdout or stderr.

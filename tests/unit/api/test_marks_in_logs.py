@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mlp import terminal
-from mlp_api import stream
+from mlp_hub.executors import base
 from mlp_hub.sandbox.shim import screen
 
 
 def test_writers_the_wire_and_readers_have_the_same_marks() -> None:
-    assert screen.STATE == stream.STATE == terminal.STATE
-    assert screen.BREAK == stream.BREAK == terminal.BREAK
+    assert screen.STATE == base.STATE == terminal.STATE
+    assert screen.BREAK == base.BREAK == terminal.BREAK

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mlp import terminal
 from mlp.history import History
+from mlp_hub.executors import base
 from mlp_hub.executors.mounted import logs as reader
 from mlp_hub.sandbox.shim import logs, screen
 
@@ -172,6 +173,10 @@ def test_lines_of_both_kinds_follow_one_another(place: tuple[Path, int]) -> None
     assert stream._screen is None
     lines = reader.tail_log(str(workspace), 0, 10_000).lines
     assert [terminal.plain(x.text) for x in lines] == expected
+
+
+def test_writer_service_and_notebooks_mean_the_same() -> None:
+    assert (screen.STATE, screen.BREAK) == (base.STATE, base.BREAK) == (terminal.STATE, terminal.BREAK)
 
 
 def test_windows_line_ends_and_colours_are_no_steering() -> None:

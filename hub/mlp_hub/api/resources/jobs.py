@@ -23,7 +23,6 @@ from mlp_api.jobs import (
     Resubmit,
     Why,
 )
-from mlp_api.stream import BREAK, STATE
 from mlp_api.types import Name
 from mlp_api.whatif import Decision
 from mlp_hub.api.call import Call, Reply
@@ -34,7 +33,7 @@ from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL, Phase
 from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
-from mlp_hub.executors.base import LogChunk
+from mlp_hub.executors.base import BREAK, STATE, LogChunk
 from mlp_language.message import msg
 
 FOLLOW_EVERY_S = 0.3

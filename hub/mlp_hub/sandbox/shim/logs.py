@@ -54,12 +54,15 @@ class RankLog:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(name, flags, 0o644, dir_fd=self._directory)
 
-    def write(self, data: bytes) -> None:
-        """Append whole records; those that cannot be written (disk full) are counted and dropped."""
+    def write(self, data: bytes, lines: int) -> None:
+        """Append whole records, in which so many lines end; those that cannot be written (disk full) are counted and dropped."""
         if self._bucket is not None:
             self._bucket.take(len(data))
         head = self._head() if self._broken else b""
         done = self._append(head + data)
+        if self._lines is not None:
+            # counted only where that is not known: a part of a line is a record of its own
+            self._lines += lines if done == len(data) else ended((head + data)[:done])
         if done >= len(head):
             self._broken, self._untold = False, 0
         if rest := data[max(0, done - len(head)) :]:
@@ -74,7 +77,7 @@ class RankLog:
     def tell(self) -> bool:
         """Say in the log what was lost before; `False` when that cannot be written now."""
         if self._untold:
-            self.write(b"")
+            self.write(b"", 0)
         return not self._untold
 
     def _head(self) -> bytes:
@@ -99,8 +102,6 @@ class RankLog:
         self._size += whole
         if whole:
             self._remember(data[:whole])
-            if self._lines is not None:  # a part of a line is a record of its own
-                self._lines += data.count(b"\n", 0, whole) - bool(self._partial)
         if whole < done:
             self._torn = True
             with contextlib.suppress(OSError):
@@ -219,7 +220,7 @@ class Stream:
             return
         prefix = b"%s %s F " % (_now(), self._name)
         assert self._log is not None  # noqa: S101 - feed() returned otherwise
-        self._log.write(prefix + (b"\n" + prefix).join(lines) + b"\n")
+        self._log.write(prefix + (b"\n" + prefix).join(lines) + b"\n", len(lines))
 
     def _part(self, cut: int) -> None:
         """Write so much of a line whose end has not come."""
@@ -229,7 +230,7 @@ class Stream:
 
     def _emit(self, mark: bytes, text: bytes) -> None:
         assert self._log is not None  # noqa: S101 - callers checked
-        self._log.write(_record(self._name, mark, _valid(text)))
+        self._log.write(_record(self._name, mark, _valid(text)), mark == b"F")
 
     def _steered(self, data: bytes) -> None:
         """Take what goes by the screen; write the lines that have left it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import select
@@ -51,6 +52,7 @@ class Children:
         self._on_ask = on_ask
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         self._pipes: dict[int, tuple[int, int]] = {}  # whose output it is, and where it goes on
+        self._texts: dict[int, codecs.IncrementalDecoder] = {}  # a read may end within a character
         self._poll = select.poll()
         self._wake = waker(self._ask)
         self._poll.register(self._wake, select.POLLIN)
@@ -77,6 +79,7 @@ class Children:
             if end is not None:
                 os.set_blocking(end.fileno(), False)
                 self._pipes[end.fileno()] = process.pid, to
+                self._texts[end.fileno()] = codecs.getincrementaldecoder("utf-8")("replace")
                 self._poll.register(end.fileno(), select.POLLIN)
         return process
 
@@ -104,6 +107,6 @@ class Children:
                 self._poll.unregister(fd)
                 del self._pipes[fd]
         if data:
-            self.tail = (self.tail + data.decode(errors="replace"))[-_MOST:]
+            self.tail = (self.tail + self._texts[fd].decode(data))[-_MOST:]
             with contextlib.suppress(OSError):
                 os.write(self._pipes[fd][1], data)
