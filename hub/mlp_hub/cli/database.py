@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import json
 import sqlite3
@@ -90,6 +91,7 @@ def _versions(package: str, migrations: str) -> Path:
     return Path(spec.origin).parent / migrations / "versions"
 
 
+@functools.cache
 def _chain(folder: Path) -> tuple[frozenset[str], str]:
     """Return the revisions, and the one that no other comes after.
 
