@@ -29,7 +29,7 @@ install:  ## install what is needed into .venv, without starting anything
 	$(BOOTSTRAP) install
 
 up: install  ## install what is needed, start the hub, print where it is
-	@$(BIN)/mlp-hub up
+	@$(BIN)/mlp-hub up $(ARGS)
 
 down:  ## stop the hub; jobs and notebook servers go on (JOBS=stop: jobs are suspended, servers end)
 	$(INSTALLED)

@@ -159,8 +159,9 @@ class StatePaths:
 
     @property
     def recorded_uid(self) -> int | None:
-        """The first of the users' system uids as kept in the state directory; None before the first `up`."""
+        """The first of the users' system uids as kept in the state directory; None before the first `up`, or where that cannot be read."""
         try:
-            return int(self.uid_file.read_text())
+            text = self.uid_file.read_text()
+            return int(text) if text.endswith("\n") else None  # half a number is another one
         except (OSError, ValueError):
             return None

@@ -103,6 +103,7 @@ class ServiceProcess:
         self.listeners = listeners_of(settings, replica)
         self.servers: list[HTTPServer] = []
         self.platform.on_lead.append(self._lead)
+        self.platform.on_read.append(self._publish)
         self.platform.on_lost.append(self._lead_no_more)
 
     async def start(self) -> None:

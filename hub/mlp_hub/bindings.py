@@ -41,6 +41,8 @@ class Bindings:
     kubeconfig: str = ""
     numbers: int = 0
     """The highest number of a user, as of the last `up`."""
+    first_uid: int = 0
+    """What numbers are added to for system uids, as of the last `up`."""
 
 
 def read(settings: Settings) -> Bindings:
@@ -51,7 +53,8 @@ def read(settings: Settings) -> Bindings:
             str(name): Bound(str(of["id"]), str(of["url"])) for name, of in found["databases"].items()
         }
         words = {name: str(found[name]) for name in ("executor", "cluster", "cluster_host", "kubeconfig")}
-        return Bindings(databases, numbers=int(found["numbers"]), **words)
+        numbers = {name: int(found[name]) for name in ("numbers", "first_uid")}
+        return Bindings(databases, **words, **numbers)  # type: ignore[arg-type] # each as it is named
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return Bindings()
 

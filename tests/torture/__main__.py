@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from torture import powercut
 from torture.findings import Findings, Violation
 from torture.leftovers import Baseline, end_all
 from torture.notebook import Notebook
@@ -19,6 +20,7 @@ from torture.toll import Toll
 KEPT = Path(__file__).resolve().parents[2] / "build" / "torture"
 LEG_S = 600.0  # a hub lives so long; the next one has the other database
 ROUND_S = 35.0  # of faults; quiet and checks take about half as long again
+POWER_CUT_FROM = 10.0  # minutes; power cuts take some four, before the rounds
 DATABASES = ("sqlite", "postgresql")
 
 
@@ -34,6 +36,8 @@ def main() -> int:
     kept = KEPT / f"seed-{args.seed}"
     shutil.rmtree(kept, ignore_errors=True)
     findings, toll, counts = Findings(args.seed, kept), Toll(), Counts()
+    if args.minutes >= POWER_CUT_FROM and powercut.run():
+        findings.add(Violation("lost-by-a-power-cut", "see above; again: python -m torture.powercut"))
     until = time.monotonic() + args.minutes * 60
     number, leg = args.round, 0
     while time.monotonic() < until:

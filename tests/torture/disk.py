@@ -20,7 +20,7 @@ class Disk:
         self.root.chmod(0o711)
         self.mount = self.root / "m"
         self.mount.mkdir(mode=0o711)
-        self._image = self.root / "image"
+        self.image = self.root / "image"
         self.kind = "ext4" if self._loop() else "tmpfs" if self._tmpfs() else ""
 
     @property
@@ -68,16 +68,16 @@ class Disk:
         return why
 
     def _loop(self) -> bool:
-        with self._image.open("wb") as file:
+        with self.image.open("wb") as file:
             file.truncate(SIZE)
-        made = _run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", str(self._image))
+        made = _run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=1,nodiscard", str(self.image))
         good = made.returncode == 0 and (
-            _run("mount", "-o", "loop", str(self._image), str(self.mount)).returncode == 0
+            _run("mount", "-o", "loop", str(self.image), str(self.mount)).returncode == 0
         )
         if good:
             self.mount.chmod(0o711)
         else:
-            self._image.unlink()
+            self.image.unlink()
         return good
 
     def _tmpfs(self) -> bool:

@@ -65,8 +65,11 @@ class Front(Router):
         if self._behind_proxy:
             _strip(request, self._service.config.base)
         path = _below_base(request.path)
-        if not self._service.platform.leads and path not in ALWAYS:
-            return Rejected(request, LeaseLost(), keep=False)  # the next one may find who leads
+        platform = self._service.platform
+        if not platform.leads and path not in ALWAYS:
+            full = platform.reads_because
+            if full is None or request.method not in ("GET", "HEAD"):
+                return Rejected(request, full or LeaseLost(), keep=False)  # the next one may find who leads
         if path is not None:
             return self._api(request, path)
         return self._application.find_handler(request)

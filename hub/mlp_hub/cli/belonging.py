@@ -80,7 +80,8 @@ def _check_database(settings: Settings, name: str, known: Bindings) -> None:
         same = row is None and bound.url == url  # an older copy of it was put back
         if not same and (row is None or row.get("id") != bound.id):
             raise _stranger(settings, name, tables.what, url, known)
-    elif row is not None and row.get("home") != identity.own(settings):
+    elif url and row is not None and row.get("home") != identity.own(settings):
+        # a file in the directory came with it, as in a copy
         raise _anothers(settings, name, tables.what, url, row)
 
 
@@ -319,7 +320,7 @@ def keep_numbers(settings: Settings) -> None:
         noted = database.row(settings, "platform", "setting", "value", f"key = '{NUMBERS_GIVEN}'")
         if noted is None or int(noted[0]) < highest:
             database.put(settings, "platform", NUMBERS_GIVEN, highest)
-    bindings.write(settings, replace(known, numbers=highest))
+    bindings.write(settings, replace(known, numbers=highest, first_uid=settings.uid_base))
 
 
 def leave_jobs_of_before(settings: Settings) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import json
 import sqlite3
@@ -90,6 +91,7 @@ def _versions(package: str, migrations: str) -> Path:
     return Path(spec.origin).parent / migrations / "versions"
 
 
+@functools.cache
 def _chain(folder: Path) -> tuple[frozenset[str], str]:
     """Return the revisions, and the one that no other comes after.
 
@@ -180,12 +182,12 @@ def name_of(name: str) -> str:
     return "The platform's database" if name == "platform" else "JupyterHub's database"
 
 
-class DatabaseAway(CommandFailed):
+class DatabaseSilent(CommandFailed):
     """A database that does not answer, or whose file is damaged."""
 
 
-def _unanswered(what: str, error: Exception) -> DatabaseAway:
-    return DatabaseAway(
+def _unanswered(what: str, error: Exception) -> DatabaseSilent:
+    return DatabaseSilent(
         say("{what} does not answer: {error}.", what=what, error=str(error)),
         say(
             "Nothing was stopped or changed. See that its server runs or its file is whole, and the setting of "

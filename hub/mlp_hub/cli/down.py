@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from mlp_hub.cli import identity, processes, state_dir
-from mlp_hub.cli.database import DatabaseAway
+from mlp_hub.cli.database import DatabaseSilent
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
 from mlp_hub.cli.isolation import close_all
@@ -89,7 +89,7 @@ def _check_what_runs(settings: Settings) -> None:
         )
     try:
         belonging.check_database(settings)
-    except DatabaseAway:
+    except DatabaseSilent:
         return  # the rest says what cannot be written down, and stops all else
 
 

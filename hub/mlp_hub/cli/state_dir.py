@@ -105,7 +105,7 @@ def _is_text(text: str) -> bool:
     return len(text) >= _SHORTEST and text.isascii() and text.isprintable()
 
 
-class Secret(NamedTuple):
+class KeptSecret(NamedTuple):
     """A secret of the platform: how it is made, what is one, and what somebody notices where it had to be made anew."""
 
     name: str
@@ -115,21 +115,21 @@ class Secret(NamedTuple):
 
 
 _SECRETS = (
-    Secret("cookie_secret", lost=lambda: say("people log in again")),
-    Secret("crypt_key", is_one=_is_key, lost=lambda: say("who logs in with a provider logs in again")),
-    Secret(
+    KeptSecret("cookie_secret", lost=lambda: say("people log in again")),
+    KeptSecret("crypt_key", is_one=_is_key, lost=lambda: say("who logs in with a provider logs in again")),
+    KeptSecret(
         "secrets_key",
         lost=lambda: say(
             "secrets that people keep here open no more; put the key back from a backup, or set them again"
         ),
     ),
-    Secret("proxy_token"),
-    Secret("service_token"),
-    Secret("spawner_token"),
-    Secret("data_token"),
-    Secret("gateway_token"),
-    Secret("operator_token"),
-    Secret(
+    KeptSecret("proxy_token"),
+    KeptSecret("service_token"),
+    KeptSecret("spawner_token"),
+    KeptSecret("data_token"),
+    KeptSecret("gateway_token"),
+    KeptSecret("operator_token"),
+    KeptSecret(
         "admin-password",
         _password,
         str.isprintable,
@@ -144,7 +144,7 @@ def unusable(settings: Settings) -> list[tuple[Path, str]]:
     return [(path, what) for path, secret in found if (what := _wrong(path, secret)) is not None]
 
 
-def _wrong(path: Path, secret: Secret) -> str | None:
+def _wrong(path: Path, secret: KeptSecret) -> str | None:
     """Say what a secret's file holds if that is none; None where it is one, or not there."""
     try:
         content = path.read_bytes()
@@ -158,7 +158,7 @@ def _wrong(path: Path, secret: Secret) -> str | None:
     return None if good else durable.what_it_holds(content)
 
 
-def _secret(settings: Settings, secret: Secret) -> list[str]:
+def _secret(settings: Settings, secret: KeptSecret) -> list[str]:
     """Write a secret unless it is there; one that cannot be one is kept aside and made anew."""
     path = settings.secret_file(secret.name)
     if not path.exists():

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from mlp_hub.cli import database, identity, processes, procs
+from mlp_hub.cli.checks import FAIL
+from mlp_hub.cli.checks_machine import disk
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.cli.http import request
 from mlp_hub.domain.job import PHASES, Phase
@@ -41,6 +43,8 @@ def collect(settings: Settings) -> dict[str, Any]:
             "last_death": next((d for d in reversed(deaths) if d["component"] == name), None),
         }
     problems = _problems(settings) if components["service"]["pid"] else []
+    if not any(problem["component"] == "disk" for problem in problems):
+        problems += _disk(settings)
     return {
         "home": str(settings.home),
         "copy_of": source,
@@ -80,6 +84,16 @@ def _problems(settings: Settings) -> list[dict[str, str]]:
         return list(found["problems"])
     message = f"the service does not answer as it should: {answer.message}"
     return [{"component": "service", "reason": "Silent", "message": message}]
+
+
+def _disk(settings: Settings) -> list[dict[str, str]]:
+    """Return that the disk is full, which a service that cannot start for it does not say."""
+    if not settings.home.exists():
+        return []
+    found = disk(settings)
+    if found.status != FAIL:
+        return []
+    return [{"component": "disk", "reason": "DiskFull", "message": f"{found.found}. {found.remedy}"}]
 
 
 def status(settings: Settings, *, as_json: bool) -> int:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlp_hub import durable
+from mlp_hub import bindings, durable
 from mlp_hub.helpers import UIDS as RANGE
 from mlp_hub.settings import FIRST_UID, Settings
 from mlp_language.render import say
@@ -112,9 +112,9 @@ def _free(taken: dict[str, int]) -> int:
 
 
 def _recovered(settings: Settings, noted: int | None) -> int:
-    """Return the first uid of a hub whose own note of it cannot be read: as the machine's list has it, else by who owns the homes."""
-    if noted is not None:
-        return noted
+    """Return the first uid of a hub whose own note of it cannot be read: as it is written elsewhere, else by who owns the homes."""
+    if first := bindings.read(settings).first_uid or noted:
+        return first
     owners = [uid for uid in map(_owner, settings.homes_dir.iterdir()) if uid >= FIRST_UID]
     return FIRST_UID + (min(owners) - FIRST_UID) // RANGE * RANGE if owners else FIRST_UID
 
@@ -175,8 +175,10 @@ def _read(text: str) -> dict[str, int]:
 
 def _is_there(home: str, first: int) -> bool:
     try:
-        return int(Path(home, "first-uid").read_text()) == first
+        text = Path(home, "first-uid").read_text()
+        # where it is torn, this list is what it is written anew from
+        return not text.endswith("\n") or int(text) == first
     except OSError:
         return False
-    except ValueError:  # torn: this list is what it is written anew from
+    except ValueError:
         return True

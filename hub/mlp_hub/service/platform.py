@@ -355,6 +355,9 @@ class Platform:
         self._sweeper: asyncio.Task[None] | None = None
         self._clock_watch = WallClockWatch(clock, self._clock_moved, steady or clock)
         self._leads = False  # all is taken up, and the lease was not lost since
+        self.reads_because: StoreUnavailable | None = None
+        """Why this platform, which does not lead, answers what only reads: nothing can be written, as on a full disk."""
+        self.on_read: list[Callable[[], Awaitable[None]]] = []
         self._following: asyncio.Task[None] | None = None
         self.on_lead: list[Callable[[], Awaitable[None]]] = []
         self.on_lost: list[Callable[[], None]] = []
@@ -393,19 +396,43 @@ class Platform:
                 await self._lead()
             except Unavailable as error:
                 if first and isinstance(error, StoreUnavailable) and self.lease.waits_for is None:
-                    raise
-                log.warning("this service cannot take over yet: %s", error)
+                    if not await self._read_only(error):
+                        raise
+                else:
+                    log.warning("this service cannot take over yet: %s", error)
             except Exception:
                 if first:
                     raise
                 log.exception("this service could not take over; it tries again")
             if self._leads:
+                self.reads_because = None
                 log.info("took up all there is in %.1f s", time.monotonic() - began)
                 return
-            await self._act_no_more()
+            if self.reads_because is None:
+                await self._act_no_more()
             await asyncio.sleep(self.policy.lease_s / 10)
 
+    async def _read_only(self, error: StoreUnavailable) -> bool:
+        """Answer what only reads, where nothing can be written and nobody else can be on this database; False where it cannot be read."""
+        if not self.db.alone:
+            return False
+        await self._act_no_more()
+        try:
+            await self.board.load()
+            for hook in self.on_read if self.reads_because is None else ():
+                await hook()
+        except (Unavailable, OSError):
+            return False
+        if self.reads_because is None:
+            log.error(
+                "nothing can be written, so this service answers what only reads, and tries again: %s", error
+            )
+        self.reads_because = error
+        return True
+
     async def _lead(self) -> None:
+        if self.reads_because is not None:
+            self.board.stop()
         self._forget_tenants()  # another may have changed tenants until now, and languages
         self.users.forget_languages()
         await self.tenants.start()

@@ -55,6 +55,10 @@ def test_the_supervisor_outlives_a_full_disk_and_all_comes_back_by_itself(tmp_pa
         assert "the database takes no writes" in hub.run("status", check=False).stdout
         refused = hub.call("POST", "/users/admin/jobs", body={"name": "a", "code": "1"})
         assert not refused.is_success
+        hub.kill("service")  # which comes back, with no byte left, and says why it takes nothing
+        wait_for(no_room_at_all, message="for a service that was killed to answer")
+        assert alive(hub, "service")
+        assert "disk full" in hub.run("status", check=False).stdout
         for name in ("proxy", "service", "hub"):
             os.kill(hub.pid(name), signal.SIGKILL)
         log = hub.home / "log" / "supervisor.log"

@@ -103,3 +103,24 @@ def test_a_torn_list_is_made_anew_and_one_that_cannot_be_written_is_told(machine
     uids.REGISTRY.parent.write_text("in the way")
     (told,) = uids.claim(hub(machine / "two"))
     assert "cannot be written" in told
+
+
+@pytest.mark.parametrize("text", ["", "40", "\0\0\0\0\0\0\0", "4000", "[1]"])
+def test_a_note_that_was_torn_is_written_anew_as_the_files_and_the_list_have_it(
+    machine: Path, text: str
+) -> None:
+    uids.claim(hub(machine / "first"))
+    one = hub(machine / "one")
+    uids.claim(one)
+    one.uid_file.write_text(text)
+    uids.claim(hub(machine / "new"))  # does not take what seems to be nobody's
+    (told,) = uids.claim(one)
+    assert str(one.uid_file) in told
+    assert one.uid_base == 400_000
+    (one.homes_dir / "ann").mkdir()
+    os.chown(one.homes_dir / "ann", 400_003, -1)
+    one.uid_file.write_text(text)
+    uids.REGISTRY.unlink()
+    uids.claim(one)
+    assert one.uid_base == 400_000
+    assert uids.claim(one) == []

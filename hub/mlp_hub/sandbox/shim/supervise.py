@@ -16,6 +16,7 @@ from typing import Any
 
 from mlp_hub.sandbox.shim import cgroups, files, logs
 from mlp_hub.sandbox.shim.ending import Ending
+from mlp_hub.sandbox.shim.keep import Keeper
 from mlp_hub.sandbox.shim.measure import Meter, hungriest, roots
 from mlp_hub.sandbox.shim.network import Outbound, wanted
 from mlp_hub.sandbox.shim.outcome import FirstFailure, conclude
@@ -109,6 +110,7 @@ class RankSupervisor:
         self._watchdog = cgroups.Watchdog(limits, memory="memory" not in has, pids="pids" not in has)
         self._watch_at = time.monotonic()
         self._began_at = time.monotonic()
+        self._began_wall = time.time() - 1
         self._keep_limit(self.spec["time_limit"])
         self._on_wake()  # a stop may have come before us
         self._loop()
@@ -473,6 +475,9 @@ class RankSupervisor:
         for log in self._rank_logs:
             log.close()
         os.close(self.log_dir)
+        # the ranks wrote what is to be found once it is told that they ended: logs, results, small checkpoints
+        with contextlib.suppress(OSError):
+            Keeper(self._began_wall).keep(os.path.dirname(self.spec["log_dir"]))
         return conclude(self)
 
     def _drain(self, fd: int, end: float) -> None:
