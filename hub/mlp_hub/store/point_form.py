@@ -25,6 +25,8 @@ _old = msgspec.msgpack.Decoder(list[tuple[float, dict[str, float | int]]]).decod
 _runs = msgspec.msgpack.Decoder(list[tuple[list[int], list[float], list[float | int]]]).decode
 _names = msgspec.msgpack.Decoder(list[str]).decode
 Shape = tuple[list[int], list[str] | None]
+Run = tuple[list[int], list[float], list[float | int]]
+"""Points that have the same names, by their numbers; the times; the values of all, one point after the other."""
 
 
 class MetricNames:
@@ -68,7 +70,7 @@ class MetricNames:
 
 def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, bytes]]:
     """Yield rows of these points: how many are in each, and the bytes. Adds their names."""
-    runs: list[tuple[list[int], list[float], list[float | int]]] = []
+    runs: list[Run] = []
     known: tuple[str, ...] | None = None
     count = weight = width = 0
     for p in points:
@@ -77,7 +79,8 @@ def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, 
             known = keys
             ids, kept = names.shape(keys)
             width = len(ids) + 1
-            runs.append(run := (ids, [], []))
+            run: Run = (ids, [], [])
+            runs.append(run)
             time, add = run[1].append, run[2].extend
         time(p.t)
         add(values.values() if kept is None else [values[name] for name in kept])
@@ -90,7 +93,7 @@ def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, 
         yield count, _bytes(runs)
 
 
-def _bytes(runs: list[tuple[list[int], list[float], list[float | int]]]) -> bytes:
+def _bytes(runs: list[Run]) -> bytes:
     try:
         return bytes((_FORM,)) + _encode(runs)
     except OverflowError:  # an integer beyond 64 bits: near enough as a float
