@@ -6,6 +6,7 @@ The first byte says which form it is. Older rows have none: a list of points wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -70,6 +71,24 @@ class MetricNames:
 
 def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, bytes]]:
     """Yield rows of these points: how many are in each, and the bytes. Adds their names."""
+    for at in range(0, len(points), ROW_POINTS):
+        part = points[at : at + ROW_POINTS]
+        values = [p.v for p in part]
+        shapes = set(map(tuple, values))
+        if len(shapes) > 1 or (len(values[0]) + 1) * len(part) > ROW_VALUES:
+            yield from _mixed(part, names)
+            continue
+        # nearly all that is reported: the same names in all of them
+        ids, kept = names.shape(shapes.pop())
+        if kept is not None:
+            values = [{name: each[name] for name in kept} for each in values]
+        yield (
+            len(part),
+            _bytes([(ids, [p.t for p in part], [*chain.from_iterable(v.values() for v in values)])]),
+        )
+
+
+def _mixed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, bytes]]:
     runs: list[Run] = []
     known: tuple[str, ...] | None = None
     count = weight = width = 0
