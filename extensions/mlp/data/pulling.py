@@ -65,8 +65,7 @@ class Pull:
         place = self._place
         own = place.path.rpartition("/")[2] or place.name
         if place.path:
-            parent, _, name = place.path.rpartition("/")
-            itself = next((e for e in self._remote.entries(parent) if e.name == name), None)
+            itself = self._remote.find(place.path)
             if itself is None:
                 raise Refused(
                     "NotFound", say("there is no {path} in dataset {name}", path=place.path, name=place.name)

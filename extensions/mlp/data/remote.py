@@ -111,13 +111,26 @@ class Remote:
         found: dict[str, DataEntry] = {}
         after = ""
         while True:
-            page, following = self.patiently(lambda after=after: self._page(path, after))  # type: ignore[misc]
+            _, page, following = self.patiently(lambda after=after: self._page(path, after))  # type: ignore[misc]
             for entry in page:
                 if entry.name not in found or not entry.directory:  # of one that is both the file is seen
                     found[entry.name] = entry
             if not following or following == after:
                 return sorted(found.values(), key=lambda entry: entry.name)
             after = following
+
+    def find(self, path: str) -> DataEntry | None:
+        """Return what is at a path, without listing what is beside it; None for nothing. Raises `Refused`."""
+        own = path.rpartition("/")[2]
+        try:
+            directory, page, _ = self.patiently(lambda: self._page(path, "", 1))
+        except Refused as refused:
+            if refused.reason == "NotFound":
+                return None
+            raise
+        if directory:
+            return DataEntry(own, True)
+        return next((entry for entry in page if entry.name == own), None)
 
     def make_directory(self, path: str) -> None:
         """Make a directory where there is none."""
@@ -220,10 +233,10 @@ class Remote:
 
     # ----------------------------------------------------------- internals
 
-    def _page(self, path: str, after: str) -> tuple[list[DataEntry], str]:
-        """Return some of a directory, and what to ask for the next ones with; nothing where those are all."""
+    def _page(self, path: str, after: str, limit: int = 10_000) -> tuple[bool, list[DataEntry], str]:
+        """Return whether it is a directory, some of what is in it, and what to ask for the next ones with: nothing where those are all."""
         with self._connected() as connection:
-            self._begin(connection, "GET", path, {}, f"?entries&after={quote(after)}")
+            self._begin(connection, "GET", path, {}, f"?entries&limit={limit}&after={quote(after)}")
             answer = _whole(connection.getresponse(), PAGE_MAX)
         if answer.status != 200:
             self._checked(answer)
@@ -232,7 +245,7 @@ class Remote:
         listed, following = said.get("entries"), said.get("next") or ""
         if not isinstance(listed, list) or not isinstance(following, str):
             raise Cut(say("the answer is not a list of files"))
-        return [self._entry(one, path) for one in listed], following
+        return said.get("directory") is True, [self._entry(one, path) for one in listed], following
 
     def _entry(self, told: Any, path: str) -> DataEntry:
         try:

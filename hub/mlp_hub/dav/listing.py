@@ -7,6 +7,7 @@ may have any number of files. Directories come first, then files, both by name.
 from __future__ import annotations
 
 import json
+import os
 import stat
 from typing import Any
 from urllib.parse import parse_qs
@@ -49,27 +50,25 @@ def _page_of(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
     if found is None:
         raise DAVError(404, msg("there is nothing here"))
     if not stat.S_ISDIR(found.st_mode):
-        return json.dumps({"entries": [_entry(tree, parts)], "next": None}).encode()
+        itself = _entry(parts[-1], found, tree.attribute(parts, DIGEST_ATTRIBUTE))
+        return json.dumps({"directory": False, "entries": [itself], "next": None}).encode()
     query = _query(environ)
     after = query.get("after", [""])[0]
     limit = min(max(int(query.get("limit", [str(MOST)])[0]), 1), MOST)
     if len(after) > CURSOR_MAX:
         raise ValueError("after is longer than any")
     names, following = tree.page(parts, after, limit)
-    entries = [entry for name in names if (entry := _entry(tree, (*parts, name))) is not None]
-    return json.dumps({"entries": entries, "next": following or None}).encode()
+    entries = [_entry(*each) for each in tree.looked_at(parts, names, DIGEST_ATTRIBUTE)]
+    return json.dumps({"directory": True, "entries": entries, "next": following or None}).encode()
 
 
-def _entry(tree: Tree, parts: Parts) -> dict[str, Any] | None:
-    found = tree.stat(parts)
-    if found is None:
-        return None  # it was removed meanwhile
+def _entry(name: str, found: os.stat_result, digest: bytes | None) -> dict[str, Any]:
     directory = stat.S_ISDIR(found.st_mode)
     return {
-        "name": parts[-1],
+        "name": name,
         "directory": directory,
         "size": 0 if directory else found.st_size,
         "tag": "" if directory else f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"',
-        "digest": None if directory else digest_of(tree.attribute(parts, DIGEST_ATTRIBUTE), found),
+        "digest": None if directory else digest_of(digest, found),
         "modified": format_date_time(found.st_mtime),
     }

@@ -166,6 +166,15 @@ class SourceTree(Tree):
         self._known |= {(*parts, name): one for name, one in found.items()}
         return sorted(found), after
 
+    def looked_at(
+        self, parts: Parts, names: Sequence[str], attribute: str
+    ) -> Iterator[tuple[str, stat_result, bytes | None]]:
+        """Yield what these of a directory are."""
+        del attribute
+        for name in names:
+            if (found := self.stat((*parts, name))) is not None:
+                yield name, found, None
+
     @staticmethod
     def _take(top: str, page: list[tuple[str, FoundObject]], found: dict[str, FoundObject]) -> None:
         for path, one in page:

@@ -229,6 +229,24 @@ class Tree:
         more = len(found) > limit
         return [key[1:] for key in found[:limit]], found[limit - 1] if more else ""
 
+    def looked_at(
+        self, parts: Parts, names: Sequence[str], attribute: str
+    ) -> Iterator[tuple[str, os.stat_result, bytes | None]]:
+        """Yield what these of a directory are, with an extended attribute of files; the directory is opened once."""
+        with self.folder(parts) as folder:
+            for name in names:
+                value = None
+                try:
+                    found = folder.stat(name)
+                except OSError:
+                    continue  # it was removed meanwhile
+                if stat.S_ISREG(found.st_mode):
+                    with contextlib.suppress(OSError), folder.read(name) as file:
+                        value = os.getxattr(file.fileno(), attribute)
+                elif not stat.S_ISDIR(found.st_mode):
+                    continue
+                yield name, found, value
+
     def read(self, parts: Parts) -> BinaryIO:
         """Open a plain file to read."""
         with self.folder(parts[:-1]) as folder:

@@ -6,6 +6,7 @@ The first byte says which form it is. Older rows have none: a list of points wit
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -25,6 +26,8 @@ _old = msgspec.msgpack.Decoder(list[tuple[float, dict[str, float | int]]]).decod
 _runs = msgspec.msgpack.Decoder(list[tuple[list[int], list[float], list[float | int]]]).decode
 _names = msgspec.msgpack.Decoder(list[str]).decode
 Shape = tuple[list[int], list[str] | None]
+Run = tuple[list[int], list[float], list[float | int]]
+"""Points that have the same names, by their numbers; the times; the values of all, one point after the other."""
 
 
 class MetricNames:
@@ -68,7 +71,25 @@ class MetricNames:
 
 def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, bytes]]:
     """Yield rows of these points: how many are in each, and the bytes. Adds their names."""
-    runs: list[tuple[list[int], list[float], list[float | int]]] = []
+    for at in range(0, len(points), ROW_POINTS):
+        part = points[at : at + ROW_POINTS]
+        values = [p.v for p in part]
+        shapes = set(map(tuple, values))
+        if len(shapes) > 1 or (len(values[0]) + 1) * len(part) > ROW_VALUES:
+            yield from _mixed(part, names)
+            continue
+        # nearly all that is reported: the same names in all of them
+        ids, kept = names.shape(shapes.pop())
+        if kept is not None:
+            values = [{name: each[name] for name in kept} for each in values]
+        yield (
+            len(part),
+            _bytes([(ids, [p.t for p in part], [*chain.from_iterable(v.values() for v in values)])]),
+        )
+
+
+def _mixed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, bytes]]:
+    runs: list[Run] = []
     known: tuple[str, ...] | None = None
     count = weight = width = 0
     for p in points:
@@ -77,7 +98,7 @@ def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, 
             known = keys
             ids, kept = names.shape(keys)
             width = len(ids) + 1
-            run: tuple[list[int], list[float], list[float | int]] = (ids, [], [])
+            run: Run = (ids, [], [])
             runs.append(run)
             time, add = run[1].append, run[2].extend
         time(p.t)
@@ -91,7 +112,7 @@ def packed(points: Sequence[Sample], names: MetricNames) -> Iterator[tuple[int, 
         yield count, _bytes(runs)
 
 
-def _bytes(runs: list[tuple[list[int], list[float], list[float | int]]]) -> bytes:
+def _bytes(runs: list[Run]) -> bytes:
     try:
         return bytes((_FORM,)) + _encode(runs)
     except OverflowError:  # an integer beyond 64 bits: near enough as a float

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api import types as api
+from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.departure import DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant import DEFAULT_TENANT
@@ -83,6 +84,29 @@ def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> Non
         await until(lambda: asyncio.to_thread(lambda: not run.exists()), what="the job's files to go")
         await exact(rig, "ann")
         assert 3 * MIB <= await rom(rig) < 4 * MIB, "the home alone"
+
+    charged(tmp_path, story)
+
+
+def test_what_is_stored_of_a_jobs_points_is_charged_until_they_are_deleted(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("digits", sim=LONG)
+        job = await rig.until("digits", "running")
+        wide = {f"m{k}": 0.5 for k in range(100)}
+        points = [MetricPoint(n=n, t=1.0, v=wide) for n in range(1, 3001)]
+        batch = MetricBatch(source="0.0.a", points=points)
+        await rig.platform.metrics.append(SYSTEM, "ann", "digits", batch)
+        stored = rig.db.read_now(lambda tx: tx.metrics.sizes([job.uid]))[job.uid]
+        assert stored > 2 * MIB
+        rig.end(job)
+        await rig.until("digits", "finished")
+
+        async def look(more: int) -> bool:
+            return await rom(rig) == await asyncio.to_thread(on_disk, rig, "ann") + more
+
+        await until(lambda: look(stored), what="the points to be charged")
+        await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
+        await until(lambda: look(0), what="what they took to be given back")
 
     charged(tmp_path, story)
 

@@ -253,7 +253,7 @@ def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Path) ->
         found = rig.db.read_now(lambda tx: tx.metrics.last_seq(uid))
         assert found == 11 + 20_000, "the batch with which it has them is the last"
         told = {e.kind: str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "j")}
-        assert told["metrics-names"].startswith("1,000 names of metrics are known of this job")
+        assert told["metrics-names"].startswith("1000 names of metrics are known of this job")
         assert told["metrics-full"].startswith("1 MiB of metric points are stored")
 
     play(tmp_path, story, policy=replace(FAST, metric_bytes_max=2**20))

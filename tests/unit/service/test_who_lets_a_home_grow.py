@@ -40,6 +40,8 @@ class Machine:
         self.wrote: Counter[str] = Counter()  # by attempt, or by user
         self.jobs: list[Any] = []
         self.servers: dict[str, list[str]] = {}
+        self.points: dict[str, int] = {}  # bytes of metric points, by job
+        self.free = 2**49
         self.ended: list[str] = []
         self.noted: list[tuple[Any, ...]] = []
         self.endless = False
@@ -63,8 +65,14 @@ class Machine:
         self.jobs.append(job)
         return job
 
-    async def read(self, _: object) -> dict[str, list[str]]:
-        return dict(self.servers)
+    async def read(self, work: Callable[[Any], Any]) -> Any:
+        held = [
+            SimpleNamespace(user=u, id=f"{u}/{name}") for u, names in self.servers.items() for name in names
+        ]
+        ledger = SimpleNamespace(held=lambda *_, **__: held)
+        return work(
+            SimpleNamespace(ledger=ledger, metrics=SimpleNamespace(sizes=lambda _: dict(self.points)))
+        )
 
     async def write(self, work: Callable[[Any], object]) -> None:
         work(SimpleNamespace(audit=SimpleNamespace(add=lambda *args, **kw: self.noted.append((*args, kw)))))
@@ -74,7 +82,7 @@ class Machine:
         return {whose: DiskUse(size, size) for whose, size in wrote.items()}
 
     async def spaces(self) -> dict[str, Space]:
-        return {"all": Space(2**50, 2**49)}
+        return {"all": Space(2**50, self.free)}
 
     async def sizes(self, wait_s: Mapping[Place, float], *, hurry: bool) -> Sizes:
         if self.endless:
@@ -303,3 +311,30 @@ def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_with_te
         assert why.args == {"used": Quantity(2048, "MiB"), "bound": Quantity(1024, "MiB")}
 
     play(story, DiskPolicy(job=GIB))
+
+
+def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_disk_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story(m: Machine) -> None:
+        m.job("reports")
+        m.job("writes")
+        m.free = 500 * MIB
+        for n in range(3):
+            m.points["reports"] = 300 * n * MIB
+            m.size["writes"] = m.wrote["writes"] = 100 * n
+            await m.look()
+        assert m.ended == ["reports.1"]
+
+    play(story, DiskPolicy(floor=1024 * MIB))
+
+
+def test_points_count_in_what_a_job_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(m: Machine) -> None:
+        m.job("reports")
+        m.size["reports"] = 60
+        m.points["reports"] = 50 * MIB
+        await m.look()
+        assert m.ended == ["reports.1"]
+
+    play(story, DiskPolicy(job=100 * MIB))

@@ -62,7 +62,7 @@ class PointStore:
                 size=Quantity(self._bytes_max // MIB, "MiB"),
             )
             changes.add_event(tx, uid, self._clock(), Step("metrics-full", text))
-        if done.left_out and not tx.events.of_kinds([uid], [TOO_MANY_NAMES]):
+        if done.left_out and not any(tx.events.of_kinds([uid], [TOO_MANY_NAMES])):
             text = msg(
                 "{n} names of metrics are known of this job, which is the limit; values under further names are dropped",
                 n=MOST_NAMES,
