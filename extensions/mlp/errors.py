@@ -65,7 +65,8 @@ class Refused(MLPError):  # noqa: N818 - the word of the contract
 
     def __new__(cls, reason: str, msg: str) -> Self:
         """Make the kind of it that its reason names, where there is one."""
-        return super().__new__(_KINDS.get(reason, cls) if cls is Refused else cls, reason, msg)
+        kind: type[Self] = _KINDS.get(reason, cls) if cls is Refused else cls
+        return super().__new__(kind, reason, msg)
 
     def __init__(self, reason: str, msg: str) -> None:
         super().__init__(msg)

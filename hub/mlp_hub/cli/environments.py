@@ -92,7 +92,9 @@ def prune(link: Path) -> None:
 
 def _used(environments: list[Path]) -> set[Path]:
     """Return the environments that a process names as its program, or as that of its interpreter."""
-    wanted = {path: (os.fsencode(path) + b"/", None) for path in environments}
+    wanted: dict[Path, tuple[bytes, float | None]] = {
+        path: (os.fsencode(path) + b"/", None) for path in environments
+    }
     wanted |= {path: _first(path) for path in environments if path.name.endswith(_FIRST)}
     found: set[Path] = set()
     for process in Path("/proc").glob("[1-9]*"):
