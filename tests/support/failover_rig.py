@@ -67,9 +67,8 @@ class FreezingLine:
                 other.sendall(data)
         while pid is not None and pid == self.frozen:  # nobody hears of an end either
             time.sleep(0.05)
-        for each in (one, other):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+        with one, contextlib.suppress(OSError):
+            other.shutdown(socket.SHUT_RDWR)
 
 
 def _owner(port: int) -> int | None:

@@ -93,7 +93,7 @@ class _AccountRefusal(msgspec.Struct):
     reason: str = ""
 
 
-class _Lot(msgspec.Struct):
+class _MadeTogether(msgspec.Struct):
     refused: dict[str, _AccountRefusal]
 
 
@@ -303,7 +303,7 @@ class HubClient:
         """Make accounts that are let in, of names with passwords that were made up; return why some are not made."""
         body = {"people": list(people.items())}
         answer = await self._ask("POST", "/mlp/accounts:lot", json=body, within_s=STOP_TIMEOUT_S)
-        found: _Lot = self._read(answer, _Lot)
+        found: _MadeTogether = self._read(answer, _MadeTogether)
         return {name: _refusal(why) for name, why in found.refused.items()}
 
     async def find_accounts(self, names: Sequence[str]) -> dict[str, HubAccount]:

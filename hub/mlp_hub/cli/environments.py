@@ -7,12 +7,17 @@ and a sandbox keeps the directory that it mounted. An environment goes when noth
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 
 _NAME = re.compile(r"-[0-9a-f]{8}")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_FIRST = "-00000000"  # of one that had the link's place itself: who runs from it names it by the link
+_MOVED = ".mlp-moved"  # says when it lost that place
 _SCRIPT_BYTES = 1 << 20  # a larger file below bin/ is no script that names its interpreter
 
 
@@ -62,9 +67,11 @@ def swap(link: Path, new: Path) -> None:
     made.unlink(missing_ok=True)
     made.symlink_to(new.name)
     if link.exists() and not link.is_symlink():
-        kept = link.with_name(f"{link.name}-00000000")
+        kept = link.with_name(f"{link.name}{_FIRST}")
         shutil.rmtree(kept, ignore_errors=True)
         link.rename(kept)
+        ticks = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)  # as of processes
+        (kept / _MOVED).write_text(f"{_boot()} {ticks / _TICKS}")
     made.replace(link)
 
 
@@ -85,7 +92,10 @@ def prune(link: Path) -> None:
 
 def _used(environments: list[Path]) -> set[Path]:
     """Return the environments that a process names as its program, or as that of its interpreter."""
-    wanted = {path: os.fsencode(path) + b"/" for path in environments}
+    wanted: dict[Path, tuple[bytes, float | None]] = {
+        path: (os.fsencode(path) + b"/", None) for path in environments
+    }
+    wanted |= {path: _first(path) for path in environments if path.name.endswith(_FIRST)}
     found: set[Path] = set()
     for process in Path("/proc").glob("[1-9]*"):
         if int(process.name) == os.getpid():
@@ -94,5 +104,33 @@ def _used(environments: list[Path]) -> set[Path]:
             line = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:  # it has ended
             continue
-        found |= {path for path, name in wanted.items() if any(part.startswith(name) for part in line[:3])}
+        found |= {
+            path
+            for path, (name, before) in wanted.items()
+            if any(part.startswith(name) for part in line[:3])
+            and (before is None or _began(process) < before)
+        }
     return found
+
+
+def _first(path: Path) -> tuple[bytes, float | None]:
+    """Return by what name who runs from it knows it, and before when that was begun; in seconds since the boot."""
+    link = path.with_name(path.name.removesuffix(_FIRST))
+    try:
+        boot, moved = (path / _MOVED).read_text().split()
+    except (OSError, ValueError):
+        return os.fsencode(link) + b"/", None
+    return os.fsencode(link) + b"/", float(moved) if boot == _boot() else 0.0
+
+
+def _began(process: Path) -> float:
+    """Return when a process began, in seconds since the boot."""
+    try:
+        after_name = (process / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return math.inf
+    return int(after_name[19]) / _TICKS
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -116,7 +116,7 @@ def _patient(give_up_s: float | None) -> Any:
     """
     import psycopg  # noqa: PLC0415 - only where PostgreSQL is used
 
-    class Connection(psycopg.Connection[Any]):
+    class PatientConnection(psycopg.Connection[Any]):
         def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
             limit = give_up_s if timeout is None else timeout
             try:
@@ -126,4 +126,4 @@ def _patient(give_up_s: float | None) -> Any:
                     self.pgconn.finish()
                 raise psycopg.OperationalError(f"PostgreSQL has not answered for {limit:g} s") from error
 
-    return Connection
+    return PatientConnection

@@ -16,7 +16,7 @@ from mlp_hub.store.bounds import READER, WRITER, Bounds, bind, bounded
 from mlp_hub.store.errors import StoreInUse
 from mlp_language.message import msg
 
-BUSY_MS = 15_000
+BUSY_MS = 15_000  # that a transaction of SQLite waits for another process' to end, before it is refused
 LIFE_LOCKS = 0x4D4C5048  # PostgreSQL advisory locks of this class: one a lease, shared by all connections of its holder that wrote
 WRITE_LOCK = 0x4D4C5048_0002  # PostgreSQL advisory lock: held by each writing transaction
 SCHEMA_LOCK = 0x4D4C5048_0003  # PostgreSQL advisory lock: held by a migration

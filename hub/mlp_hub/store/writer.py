@@ -16,9 +16,10 @@ from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.store.engine import BUSY_MS
 from mlp_hub.store.errors import StatementFailed, StoreUnavailable
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
 
@@ -234,20 +235,25 @@ def _as_unavailable(error: BaseException) -> BaseException:
     if isinstance(error, Unavailable):
         return error
     if isinstance(error, SQLAlchemyError):
-        cause = getattr(error, "orig", None) or error
-        failure: BaseException = StoreUnavailable(
-            msg("the database does not answer as it should: {cause}", cause=str(cause))
-        )
+        failure: BaseException = StoreUnavailable(_said(error))
     else:
         failure = StoreUnavailable(msg("the store failed: {error}", error=repr(error)))
     failure.__cause__ = error
     return failure
 
 
+def _said(error: SQLAlchemyError) -> Message:
+    cause = str(getattr(error, "orig", None) or error)
+    if cause == "database is locked":  # SQLite's word for who waited for so long as it may
+        return msg(
+            "another process has kept the database for {n} s; end that command if it hangs",
+            n=BUSY_MS // 1000,
+        )
+    return msg("the database does not answer as it should: {cause}", cause=cause)
+
+
 def _failed(error: DBAPIError) -> StatementFailed:
-    failure = StatementFailed(
-        msg("the database does not answer as it should: {cause}", cause=str(error.orig or error))
-    )
+    failure = StatementFailed(_said(error))
     failure.__cause__ = error
     return failure
 

@@ -116,6 +116,21 @@ def test_who_waits_is_told_and_who_comes_later_is_not_even_sent_there(
     assert log.count(f"{part.path} answers again") == 1
 
 
+def test_whoever_takes_over_the_name_of_one_that_hangs_is_asked_at_once(
+    running: RunningProxy, part: Part, tmp_path: Path
+) -> None:
+    assert running.get("/part").status == 200
+    part.answers.clear()
+    assert in_background(lambda: running.get("/part").status)() == 503  # it is known to hang
+    other = Part(tmp_path / "other.sock")
+    try:
+        other.path.rename(part.path)
+        assert [running.get("/part").status for _ in range(5)] == [200] * 5
+        assert other.asked.count("/part") == 5
+    finally:
+        other.close()
+
+
 def test_a_request_that_takes_long_is_left_alone_while_its_part_answers_others(
     running: RunningProxy, part: Part
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,29 @@ def test_one_that_a_process_was_started_from_stays_until_that_has_ended(link: Pa
         watcher.kill()
     environments.prune(link)
     assert [path.name for path in link.parent.glob(".venv-*")] == [second.name]
+
+
+def test_the_first_one_which_all_know_by_the_link_stays_for_those_that_began_before(link: Path) -> None:
+    def watcher() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-IS", str(link / "lib" / "watch.py")]
+        began = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert began.stdout is not None
+        assert began.stdout.readline() == b"on\n"
+        return began
+
+    (link / "lib" / "watch.py").write_text("import sys; print('on', flush=True); sys.stdin.read()")
+    kept = link.with_name(".venv-00000000")
+    with watcher() as old:
+        time.sleep(2 / os.sysconf("SC_CLK_TCK"))  # a start is known by ticks
+        environments.swap(link, made_beside(link, "0000000a", "first"))
+        with watcher() as new:
+            environments.prune(link)
+            assert (kept / "lib" / "by_hand.py").exists()
+            old.kill()
+            old.wait()
+            environments.prune(link)
+            assert not kept.exists()
+            new.kill()
 
 
 def test_what_is_called_alike_is_left_alone(link: Path) -> None:

@@ -3,7 +3,9 @@
 // A process that hangs still takes connections, so that its requests would wait for ever. One that has been silent for
 // some seconds is asked a question of our own: a long answer is no fault, no answer to anything is. Then all that wait
 // for it are told so, and later ones at once, until it answers again. Users' servers are not judged: they may be slow.
+// Where another process takes over a socket's name, nothing that was known of the one before holds any more.
 
+import fs from "node:fs";
 import http from "node:http";
 
 const SILENT_MS = 5_000; // while something waits, until it is asked
@@ -11,7 +13,7 @@ const PROBE_MS = 5_000; // until it must have answered
 const LOOK_MS = 1_000;
 
 export class Backends {
-  // where it listens: { options, waiting, asked, probing, hung }; `asked` is when what it has not answered yet began
+  // where it listens: { target, waiting, asked, probing, hung, inode }; `asked` is when what it has not answered yet began
   #known = new Map();
   #log;
   #answers;
@@ -25,14 +27,17 @@ export class Backends {
 
   /** Tell whether a target (the options of a request, or a URL) is known to hang. */
   hangs(target) {
-    return this.#known.get(placeOf(target))?.hung ?? false;
+    const it = this.#known.get(placeOf(target));
+    if (it?.hung && takenOver(it)) this.#begin(it);
+    return it?.hung ?? false;
   }
 
   /** Wait for a target: `giveUp` is called if it hangs. Returns what to call when it answers and when nobody waits. */
   wait(target, giveUp) {
     const place = placeOf(target);
     let it = this.#known.get(place);
-    if (!it) this.#known.set(place, (it = { target, waiting: new Set() }));
+    if (it && takenOver(it)) this.#begin(it);
+    if (!it) this.#known.set(place, (it = { target, waiting: new Set(), inode: inodeOf(target) }));
     it.waiting.add(giveUp);
     it.asked ??= performance.now();
     return {
@@ -45,10 +50,25 @@ export class Backends {
 
   #look(now) {
     for (const [place, it] of this.#known) {
+      if (takenOver(it)) this.#begin(it);
       if (it.probing) continue;
       if (it.hung || now - it.asked >= SILENT_MS) this.#probe(place, it);
       else if (!it.waiting.size && it.asked === undefined) this.#known.delete(place);
     }
+  }
+
+  /** Forget all of the process that had the name before. Who waits for that one waits a little longer: it may be ending in peace. */
+  #begin(it) {
+    it.inode = inodeOf(it.target);
+    const probe = it.probing;
+    it.probing = it.asked = undefined;
+    it.hung = false;
+    probe?.destroy();
+    this.#answers(it.target);
+    const waiting = [...it.waiting];
+    setTimeout(() => {
+      for (const giveUp of waiting) if (it.waiting.delete(giveUp)) giveUp();
+    }, SILENT_MS).unref();
   }
 
   #probe(place, it) {
@@ -78,6 +98,15 @@ export class Backends {
     probe.once("error", (error) => done(error.code === "EAGAIN", error.code === "EAGAIN" ? "takes no connections" : "is not there"));
     probe.once("close", () => clearTimeout(late));
   }
+}
+
+/** Return which file a socket's name leads to; undefined for a port, and while there is none. */
+const inodeOf = ({ socketPath }) => socketPath && fs.statSync(socketPath, { throwIfNoEntry: false })?.ino;
+
+/** Tell whether another process has the socket's name by now. */
+function takenOver(it) {
+  const inode = inodeOf(it.target);
+  return inode !== undefined && inode !== it.inode;
 }
 
 /** Return where a target listens. */
