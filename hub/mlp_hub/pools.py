@@ -31,7 +31,7 @@ async def run_in(kind: WorkKind, work: Callable[P, T], *args: P.args, **kwargs: 
     return await asyncio.get_running_loop().run_in_executor(_threads[kind], partial(work, *args, **kwargs))
 
 
-class Turns:
+class FairTurns:
     """Turns of which `most` are taken at a time, and `of_one` for each of those who take them: one after the other has theirs."""
 
     def __init__(self, most: int, of_one: int) -> None:
@@ -63,7 +63,7 @@ class FairPool:
 
     def __init__(self, name: str, threads: int, of_one: int) -> None:
         self._threads = ThreadPoolExecutor(threads, name)
-        self._turns = Turns(threads, of_one)
+        self._turns = FairTurns(threads, of_one)
 
     async def run(self, who: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do it in a thread, when the turn of `who` comes."""

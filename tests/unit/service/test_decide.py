@@ -160,23 +160,22 @@ def test_how_a_failed_attempt_goes_on(
 
 
 def test_a_job_that_ran_out_of_memory_is_not_run_with_the_same_again() -> None:
-    ran_out = Failure(Cause.OUT_OF_MEMORY, rank=0)
+    text = "rank 0 was killed: more memory than its 100 MiB"
+    ran_out = Failure(Cause.OUT_OF_MEMORY, rank=0, message=text)
     stored = job(
         P.FINISHING,
         failure=ran_out,
-        message=msg("rank 0 was killed: more memory than its 100 MiB"),
+        message=msg(text),
         finished_at=9.0,
     )
     move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
     assert isinstance(move, Move)
-    text = "rank 0 was killed: more memory than its 100 MiB; it asks for the same memory again, so it was not tried again: --ram 200"
-    assert str(move.step.message) == text
+    why = "; it asks for the same memory again, so it was not tried again: --ram 200"
+    assert str(move.step.message) == text + why
     assert move.new.failure == replace(ran_out, hint=Hint.SAME_MEMORY, hint_limit=200)
     move = d.decide(replace(stored, failures=1), seen(A.ABSENT), NOW, GRACE)[-1]
     assert isinstance(move, Move)
-    assert (
-        str(move.step.message) == "rank 0 was killed: more memory than its 100 MiB (after 1 retry)"
-    )  # none was left
+    assert str(move.step.message) == f"{text} (after 1 retry)"  # none was left
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ ENDED = RankStatus(0, "worker", "n1", "finished", cpu_peak=0.9, ram_peak=106)
 
 def peaks(known: RunSummary, end: RunEnd) -> tuple[float | None, int | None]:
     runs = SimpleNamespace(end=lambda _: end, summary=lambda _: known)
-    tx: Any = SimpleNamespace(runs=runs, metrics=SimpleNamespace(since=lambda *_: []))
+    tx: Any = SimpleNamespace(runs=runs, metrics=SimpleNamespace(page=lambda *_: ([], True)))
     ((_, new, _),) = _summed_up(tx, ["a"])
     return new.cpu_peak, new.ram_peak
 

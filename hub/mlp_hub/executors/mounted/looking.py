@@ -19,7 +19,7 @@ from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS
-from mlp_hub.pools import FairPool, Turns
+from mlp_hub.pools import FairPool, FairTurns
 from mlp_language.message import msg
 
 TOGETHER = 2
@@ -36,7 +36,7 @@ ANSWER = 256 << 10
 _Text = Annotated[str, msgspec.Meta(max_length=2000)]
 
 
-class _Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _FoundModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A model as the process tells it, at its path."""
 
     at: Annotated[str, msgspec.Meta(max_length=5000)]
@@ -48,7 +48,7 @@ class _Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     below: Annotated[list[_Text], msgspec.Meta(max_length=20)] = []
 
 
-_decoder = msgspec.json.Decoder(Annotated[list[_Found], msgspec.Meta(max_length=100)])
+_decoder = msgspec.json.Decoder(Annotated[list[_FoundModel], msgspec.Meta(max_length=100)])
 
 
 class ModelLooks:
@@ -56,7 +56,7 @@ class ModelLooks:
 
     def __init__(self, pool: FairPool) -> None:
         self._pool = pool
-        self._turns = Turns(TOGETHER, 1)
+        self._turns = FairTurns(TOGETHER, 1)
 
     async def recognise(self, user: str, where: Callable[[], AbstractContextManager[Path]]) -> ModelFormat:
         """Tell what the files below a directory are. Raises `Refused` where that takes too much."""
@@ -130,7 +130,7 @@ NOBODY = 65_534
 """Given: a user that owns nothing, for files that everybody may read."""
 
 
-def _format(one: _Found) -> ModelFormat:
+def _format(one: _FoundModel) -> ModelFormat:
     if one.name and one.name not in KNOWN_FORMATS:
         raise _too_much()
     return ModelFormat(one.name, one.main, one.pickled, one.facts, tuple(one.seen), tuple(one.below))

@@ -198,7 +198,7 @@ class MountedWorkspace:
             with self._fence.acting(epoch), roots.using(of.tenant, write=True) as root:
                 ensure_stored(root, *self.directories.below(of), owner)
 
-        await asyncio.to_thread(make)
+        await self._files.run(of.user, make)
 
     async def evict(self, of: StoredPlace, owner: int | None, *, epoch: int) -> None:
         """Remove what was fetched of a source."""
