@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { searchOf } from "../src/core/allruns";
 import { announcementFieldOf, left, put, readAnnouncement, readAway } from "../src/core/announcements";
-import { decoded, lots, MOST_BYTES, passwords } from "../src/core/people";
+import { LOT, decoded, lots, MOST_BYTES, passwords } from "../src/core/people";
 import type { Announcement, ImportedPerson } from "../src/core/wire";
 
 const NOW = Date.parse("2031-03-01T08:00:00Z");
@@ -35,10 +35,10 @@ test("a file of people is read as UTF-8 or UTF-16 and as nothing else", () => {
 });
 
 test("those for whom something is done go in lots, and those made have their passwords in a file", () => {
-  const people = [...Array.from({ length: 21 }, (_, i) => person(`p${i}`)), person("=cmd", { state: "refused" }), person("ann", { state: "joins", admin: true })];
+  const people = [...Array.from({ length: LOT + 1 }, (_, i) => person(`p${i}`)), person("=cmd", { state: "refused" }), person("ann", { state: "joins", admin: true })];
   const sent = lots(people);
   assert.equal(sent.length, 2);
-  assert.equal(sent[1], "name,team,admin\np20,red,no\nann,red,yes");
+  assert.equal(sent[1], `name,team,admin\np${LOT},red,no\nann,red,yes`);
   assert.equal(passwords([person("zoe", { state: "made", password: "abc" }), person("bob")]), "name,password\r\nzoe,abc");
 });
 
