@@ -237,7 +237,7 @@ def test_who_is_not_in_default_is_told_that_and_of_other_tenants_nothing(rig: Ap
         assert (answer.status, answer.json["reason"]) == (403, "NotFound")
         assert "you are not a member of default" in answer.json["msg"]
     hidden = rig.ask("POST", "/users/ann/jobs", {**job, "tenant": "blue"}, token=rig.ann)
-    assert hidden.json["msg"] == "there is no team blue"
+    assert hidden.json["msg"] == "you are not in a team blue; yours: red"
 
 
 def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:

@@ -40,6 +40,7 @@ from mlp_api.users import (
     TokenCreate,
     TokenEnded,
     TokenMade,
+    UserClosed,
 )
 from mlp_hub.api import scopes
 from mlp_hub.api.resources.app_gate import tenant_usage, usage
@@ -351,6 +352,7 @@ def test_the_tokens_of_the_platforms_parts_reach_their_own_routes_and_nothing_el
 
 
 VALID: dict[Any, dict[str, Any]] = {
+    UserClosed: {},
     EnvironmentCreate: {"name": "theirs", "requirements": "iniconfig"},
     SecretSet: {"keys": {"a": "b"}},
     NotificationsSet: {"browser": ["failed"]},

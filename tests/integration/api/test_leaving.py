@@ -58,6 +58,8 @@ def test_what_would_become_of_it_is_said_before_with_numbers(rig: ApiRig, una: s
     assert (found["running"], found["waiting"], found["tokens"], found["servers"]) == (1, 1, 1, 0)
     assert (found["state"], found["tenants"], found["departure"]) == ("Actived", ["default"], None)
     answer = rig.ask("PUT", f"/users/{una}?jobs=stop", {"whatever": [1]}, token=f"{una}-token")
+    assert (answer.status, answer.json["reason"]) == (403, "Invalid"), "it reads like a change of something"
+    answer = rig.ask("PUT", f"/users/{una}?jobs=stop", {}, token=f"{una}-token")
     assert (answer.status, answer.json["state"]) == (200, "NotActive")
     after = until_left(rig, una)
     assert (after["departure"]["jobs"], after["departure"]["files"]) == ("stop", "keep")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -264,14 +264,14 @@ def test_a_file_of_people_is_shown_first_then_made_and_made_once(rig: ApiRig) ->
 
 def test_who_is_made_has_nothing_of_a_namesake_wherever_the_making_is_killed(rig: ApiRig) -> None:
     rig.run(rig.platform.tenants.set_member("blue", "rex"))
-    made = rig.client.make_account
+    made = rig.client.make_accounts
 
-    async def dies(name: str, password: str) -> None:
-        await made(name, password)
-        raise Refused(Reason.WRONG_STATE, msg("killed"))
+    async def dies(people: Mapping[str, str]) -> dict[str, Refused]:
+        await made(people)
+        return dict.fromkeys(people, Refused(Reason.WRONG_STATE, msg("killed")))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rig.client, "make_account", dies)
+        patch.setattr(rig.client, "make_accounts", dies)
         assert states(people(rig, "rex,,yes", dry_run=False)) == [("rex", "refused")]
     assert rig.hub.accounts["rex"]["authorized"]
     assert not rig.hub.accounts["rex"].get("admin"), "of which no audit log would have told"

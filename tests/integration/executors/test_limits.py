@@ -233,7 +233,7 @@ os.write(1, b"progress 20%")
         "a" * 50000,
         "bad \ufffd\ufffd utf-8",
         "é" * 20000,
-        "progress 10%\rprogress 20%",
+        "\r\x1b[Jprogress 20%",
     ]
 
 

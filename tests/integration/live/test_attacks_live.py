@@ -376,7 +376,7 @@ def test_a_failures_words_steer_no_terminal_and_turn_no_writing(hub: LiveHub) ->
     code = "raise ValueError('\\x1b]0;pwned\\x07\\x1b[2J\\u202egnp.exe\\r[I 2026 hub] logged in: admin')"
     hub.submit("bob", "steering", code, **SMALL)
     job = hub.wait_phase("bob", "steering", "failed")
-    assert "gnp.exe" in job["failure"]["message"] + job["failure"]["tail"]
+    assert "logged in: admin" in job["failure"]["message"] + job["failure"]["tail"]
     events = hub.ok("GET", "/users/bob/jobs/steering/events", "bob")
     said = [job["message"], job["failure"]["message"], *(event["message"] for event in events)]
     assert all(text.isprintable() for text in said), said

@@ -209,7 +209,7 @@ def test_while_keycloak_is_away_those_who_are_inside_stay(tmp_path: Path) -> Non
             browser = log_in(hub, "eva")
             wait_for(lambda: set(tenants(hub, "eva")) == {"red"})
             process.stop()
-            wait_for(lambda: "the provider does not answer" in (hub.home / "log" / "hub.log").read_text())
+            wait_for(lambda: "the provider cannot be asked" in (hub.home / "log" / "hub.log").read_text())
             wait_for(lambda: "ProviderUnavailable" in reasons(hub))
             assert browser.get("/hub/home").url.path == "/hub/home"
             assert submit(hub, "eva", "one").status_code == 201

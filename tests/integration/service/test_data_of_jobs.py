@@ -130,7 +130,7 @@ def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_o
     async def story(rig: Rig) -> None:
         await dataset(rig)
         files = rig.directories.stored(StoredPlace("dataset", "ann", "pets"))
-        files.mkdir(parents=True)
+        files.mkdir(parents=True, exist_ok=True)
         (files / "a.csv").write_text("1,2\n")
         await rig.submit("full", cpu=4.0, sim=LONG)
         await rig.until("full", "running")

@@ -40,7 +40,7 @@ def test_what_a_team_used_in_a_week_is_drawn_below_its_quota(pages: Pages, front
     page = pages.panel(TEAM)
     card = page.get_by_role("region", name="Use in the last 7 days")
     expect(card.get_by_role("img")).to_have_accessible_name(
-        re.compile(r"^\d+(\.\d)? core-hours, at most 3.5 cores")
+        re.compile(r"^\d+(\.\d+)? core-hours of jobs, at most 8 cores")
     )
     assert card.locator("rect").count() == 7 * 24 - 9, "hours in which nothing was seen are left out"
     card.get_by_label("What is shown").select_option("ram")

@@ -239,9 +239,13 @@ class Groups:
                         os.kill(pid, signal.SIGKILL)
 
     def _below(self) -> list[str]:
-        """Return the groups of single ranks."""
+        """Return the groups of single ranks that are there; whoever sweeps after a killed shim did not make them."""
         above = self.memory_group()
-        return [f"{above}/{name}" for name in (STARTERS, *range(self.ranks_apart)) if self.ranks_apart]
+        if not above:
+            return []
+        with contextlib.suppress(OSError):  # there are none any more
+            return [entry.path for entry in os.scandir(above) if entry.is_dir(follow_symlinks=False)]
+        return []
 
     def remove(self, patience: float = 1.0) -> list[str]:
         """Kill what is left and remove the groups; return the directories that could not be removed."""
