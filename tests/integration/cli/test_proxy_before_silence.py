@@ -155,7 +155,6 @@ def test_who_comes_after_another_process_took_the_place_of_a_silent_one_reaches_
     part.path.unlink()
     other = Part(part.path)
     try:
-        wait_for(lambda: "/" in other.asked)  # where it was wondered about
         later: list[Callable[[], int]] = []
 
         def reached() -> bool:

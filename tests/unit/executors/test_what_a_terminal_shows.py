@@ -179,6 +179,13 @@ def test_writer_service_and_notebooks_mean_the_same() -> None:
     assert (screen.STATE, screen.BREAK) == (base.STATE, base.BREAK) == (terminal.STATE, terminal.BREAK)
 
 
+def test_of_a_long_line_beside_a_bar_nothing_is_lost() -> None:
+    terminal_of = screen.Screen()
+    long = "é" * (screen.LONGEST + 3)
+    left = terminal_of.write(f"50%\r100%\n{long}\n".encode())
+    assert [*left, *terminal_of.shown()] == ["100%", long[: screen.LONGEST], "ééé"]
+
+
 def test_windows_line_ends_and_colours_are_no_steering() -> None:
     assert not screen.steers(b"", b"one\r\ntwo\r\n\x1b[1;32mgreen\x1b[0m\n")
     assert screen.steers(b"\x1b", b"[A")

@@ -20,7 +20,9 @@ that come out right, for rows that are told twice a second."""
 REACH_MOST = 64
 """Safety: the same of a program that moves up further than that."""
 COLUMNS = 4096
-"""Safety: of a row: bounds memory, whatever a program moves to."""
+"""Safety: columns that a program may move to: bounds memory."""
+LONGEST = 1 << 16
+"""Safety: columns of a row that is written without moving: bounds memory; what follows is a row of its own, so that nothing is lost."""
 CALM = 64
 """Tuning: rows without any steering after which a stream is taken for a plain one again."""
 _HELD = 256
@@ -105,7 +107,15 @@ class Screen:
     def _put(self, run: str) -> None:
         if not run.isascii() and not _NARROW.fullmatch(run):
             run = "".join(c + _FILLER if unicodedata.east_asian_width(c) in {"W", "F"} else c for c in run)
-        run = run[: max(0, COLUMNS - self._x)]
+        while run:
+            if self._x >= LONGEST:
+                self._down(1)
+                self._x = 0
+            part = run[: LONGEST - self._x]
+            self._place(part)
+            run = run[len(part) :]
+
+    def _place(self, run: str) -> None:
         row, x = self._rows[self._y], self._x
         end = x + len(run)
         if x > len(row):
