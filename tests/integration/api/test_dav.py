@@ -17,6 +17,7 @@ import pytest
 
 from api_rig import Answer, ApiRig
 from dav_rig import DavRig, serving
+from mlp_hub.executors.mounted.sizes import ENTRY
 from mlp_hub.isolation import tenant_roots
 from waiting import wait_for
 
@@ -508,7 +509,7 @@ def test_what_came_of_a_part_that_is_cut_stays(rig: ApiRig, dav: DavRig, data: s
         connection.putheader(name, value)
     connection.endheaders()
     connection.send(body[:MIB])
-    settled(rig, team, 2 * MIB)
+    settled(rig, team, 2 * MIB + ENTRY)
     connection.close()
 
     def came() -> int:
