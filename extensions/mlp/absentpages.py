@@ -47,6 +47,16 @@ class _Lost:
     size: int = 0
 
 
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a text that a kernel sent at once, after a line's end where there is one: of a huge text the newest is kept too."""
+    at = 0
+    while len(text) - at > MOST_PIECE:
+        end = text.rfind("\n", at, at + MOST_PIECE) + 1 or at + MOST_PIECE
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
 class Buffer:
     """Messages of one kernel for a page that is away, as Jupyter's manager of kernels fills and replays them."""
 
@@ -77,7 +87,8 @@ class Buffer:
             parent = self._parent  # one object for all messages of a cell
         self._parent = parent
         if kind == "stream" and isinstance(content.get("text"), str):
-            self._add_text(channel, parent, str(content.get("name")), content["text"])
+            for piece in _pieces(content["text"]):
+                self._add_text(channel, parent, str(content.get("name")), piece)
         else:
             size = sum(map(len, parts)) + MESSAGE_BYTES
             self._add(_Kept(self._number, channel, parts, size, parent), output=kind in _OUTPUT)

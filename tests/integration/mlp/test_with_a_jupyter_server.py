@@ -83,7 +83,7 @@ def test_what_a_cell_prints_while_its_page_is_away_is_bounded_and_the_page_is_to
     numbers = [int(number) for number in re.findall(r"^(\d+) x{1000}$", shown, re.MULTILINE)]
     assert 50 < dropped < 60
     assert numbers == list(range(60_000 - len(numbers), 60_000)), "the newest, without a gap"
-    assert numbers, "whole messages, however large the kernel made them"
+    assert len(numbers) > 3_000
     assert shown.endswith("last\n")
     assert len(shown) < MOST_BYTES
     assert server.peak - before < 40 * MIB
