@@ -87,7 +87,11 @@ class Buffer:
             parent = self._parent  # one object for all messages of a cell
         self._parent = parent
         if kind == "stream" and isinstance(content.get("text"), str):
-            for piece in _pieces(content["text"]):
+            text = content["text"]
+            if (over := len(text) - self._most) > 0:
+                self._note_lost(parent, over)
+                text = text[over:]
+            for piece in _pieces(text):
                 self._add_text(channel, parent, str(content.get("name")), piece)
         else:
             size = sum(map(len, parts)) + MESSAGE_BYTES
@@ -131,13 +135,14 @@ class Buffer:
     def _drop(self, among: deque[_Kept]) -> None:
         gone = among.popleft()
         self._size -= gone.size
-        if among is self._other:
-            return
-        cell = str(gone.parent.get("msg_id"))
+        if among is not self._other:
+            self._note_lost(gone.parent, sum(map(len, gone.texts)) or sum(map(len, gone.parts)))
+
+    def _note_lost(self, parent: dict[str, Any], size: int) -> None:
+        cell = str(parent.get("msg_id"))
         if cell not in self._lost and len(self._lost) >= MOST_CELLS:
             cell = next(reversed(self._lost))
-        size = sum(len(text) for text in gone.texts) or sum(map(len, gone.parts))
-        self._lost.setdefault(cell, _Lost(gone.parent)).size += size
+        self._lost.setdefault(cell, _Lost(parent)).size += size
 
     def __iter__(self) -> Iterator[tuple[str, list[Any]]]:
         """Return what is replayed: what was dropped, in words, in the cell that lost it, and then all that was kept."""
