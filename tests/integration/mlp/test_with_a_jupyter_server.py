@@ -72,7 +72,7 @@ def test_what_a_cell_prints_while_its_page_is_away_is_bounded_and_the_page_is_to
     kernel = kernel_of(server, "page-a")
     assert kernel.run("1") == "1"
     before = server.peak
-    asked = run_while_away(server, kernel, tmp_path, lines=60_000)
+    asked = run_while_away(server, kernel, tmp_path, lines=120_000)
     kernel.open()
     shown = kernel.rest(asked)
     note, *_ = shown.strip().partition("\n")
@@ -81,12 +81,12 @@ def test_what_a_cell_prints_while_its_page_is_away_is_bounded_and_the_page_is_to
     )
     dropped = float(note.removeprefix("[").split()[0])
     numbers = [int(number) for number in re.findall(r"^(\d+) x{1000}$", shown, re.MULTILINE)]
-    assert 10 < dropped < 60, "a kernel that is faster than its server loses some by itself"
-    assert numbers == list(range(60_000 - len(numbers), 60_000)), "the newest, without a gap"
+    assert 20 < dropped < 120, "a kernel that is faster than its server loses some by itself"
+    assert numbers == list(range(120_000 - len(numbers), 120_000)), "the newest, without a gap"
     assert len(numbers) > 3_000
     assert shown.endswith("last\n")
     assert len(shown) < MOST_BYTES
-    assert server.peak - before < 56 * MIB, "less than what was printed"
+    assert server.peak - before < 110 * MIB, "less than what was printed"
     assert kernel.run("'on'") == "'on'"
     kernel.close()
 
