@@ -126,8 +126,7 @@ def _merge(
 
 THREADS = (
     "OMP_NUM_THREADS",  # OpenMP, and with it OpenBLAS, MKL, NumExpr and PyTorch
-    "TF_NUM_INTRAOP_THREADS",
-    "TF_NUM_INTEROP_THREADS",
+    "TF_NUM_INTRAOP_THREADS",  # not inter-op: operators block there, and a worker of a parameter server hangs with one such thread
     "LOKY_MAX_CPU_COUNT",  # joblib, and with it scikit-learn's `n_jobs=-1`
     "PYTHON_CPU_COUNT",  # `os.cpu_count()` from Python 3.13 on
 )

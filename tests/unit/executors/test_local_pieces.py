@@ -368,7 +368,7 @@ def test_groups_that_nobody_knows_of_are_removed_unless_they_are_young_or_in_use
 
 def test_libraries_take_as_many_threads_as_were_asked_for() -> None:
     env = programs.environment(launch(env={"LOKY_MAX_CPU_COUNT": "9"}), "/venv/bin/python", {})
-    names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "PYTHON_CPU_COUNT")
+    names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "PYTHON_CPU_COUNT")
     assert {env[name] for name in names} == {"2"}  # 1.5 cores
     assert env["LOKY_MAX_CPU_COUNT"] == "9"
 
