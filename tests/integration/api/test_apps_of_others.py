@@ -24,7 +24,12 @@ def app(rig: ApiRig) -> None:
     rig.hub.user("carl", "carl-token", held=(scopes.ACCESS, *scopes.USER_SCOPES))
     member = rig.ask("PUT", "/tenants/red/members/carl", {"role": "member"}, token=rig.root_user)
     assert member.status == 200, member.body
-    made = {"name": "line", "model_name": "", "command": f"serve --token {HIDDEN}", "env": {"KEY": HIDDEN, "SIM_DURATION": "86400"}}
+    made = {
+        "name": "line",
+        "model_name": "",
+        "command": f"serve --token {HIDDEN}",
+        "env": {"KEY": HIDDEN, "SIM_DURATION": "86400"},
+    }
     found = rig.ask("GET", "/users/ann/apps/line", token=rig.ann)
     if found.status != 200:
         assert rig.ask("POST", "/users/ann/apps", made, token=rig.ann).status == 201

@@ -109,9 +109,9 @@ def test_a_strangers_way_in_stores_nothing(rig: GatewayRig, monkeypatch: pytest.
     written: list[object] = []
     write = rig.rig.db.write
 
-    async def watched(work: Any) -> Any:
+    async def watched(work: Any, **how: Any) -> Any:
         written.append(work)
-        return await write(work)
+        return await write(work, **how)
 
     monkeypatch.setattr(rig.rig.db, "write", watched)
     for n in range(20):

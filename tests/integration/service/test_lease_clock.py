@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store.database import Database
@@ -78,6 +82,32 @@ def test_a_clock_that_was_put_forward_ends_no_lease(tmp_path: Path) -> None:
         assert (await db.read(second._look))[1]
         assert not first.is_sure
         await first.give_up()
+
+    with database(tmp_path) as db:
+        asyncio.run(story(db))
+
+
+def test_a_renewal_that_fails_in_an_unforeseen_way_is_followed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(db: Database) -> None:
+        lease = Leadership(db, time.time, length_s=0.2, poll_s=0.01, alone=False)
+        write, fails = db.write, [RuntimeError("who knows"), TypeError("or this")]
+
+        async def unlucky(work: Any, **how: Any) -> Any:
+            if fails:
+                raise fails.pop()
+            return await write(work, **how)
+
+        await lease.take()
+        monkeypatch.setattr(db, "write", unlucky)
+        begun = time.time()
+
+        async def renewed_since() -> bool:
+            return not fails and lease.is_sure and lease._held_until > begun + 0.2
+
+        await until(renewed_since)
+        await lease.give_up()
 
     with database(tmp_path) as db:
         asyncio.run(story(db))

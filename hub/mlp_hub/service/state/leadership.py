@@ -277,3 +277,6 @@ class Leadership:
                 return
             except Unavailable as error:
                 log.warning("the lease could not be renewed: %s", error)
+            except Exception:
+                # without this task the service would refuse all that is asked of it, and no other could tell why
+                log.exception("the lease could not be renewed")

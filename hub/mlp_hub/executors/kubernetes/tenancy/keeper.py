@@ -175,6 +175,11 @@ class TenantKeeper:
                         log.warning("what tenants have in the cluster is not as it should be yet: %s", error)
                     self._said = str(error)
                     self._look_after(self._fights.next_wait(None))
+                except Exception:  # this task puts all back: it must outlive whatever one look meets
+                    log.exception(
+                        "what tenants have in the cluster could not be looked at; it is tried again"
+                    )
+                    self._look_after(self._fights.next_wait(None))
                 else:
                     self._said = ""
 
