@@ -294,11 +294,6 @@ class HubClient:
         self._done(answer, name)
         return str(self._read(answer, HubAccount).name)
 
-    async def make_account(self, name: str, password: str) -> None:
-        """Make an account that is let in. Raises Refused where the name is taken or cannot be one."""
-        body = {"name": name, "password": password, "authorized": True}
-        self._done(await self._ask("POST", "/mlp/accounts", json=body), name)
-
     async def make_accounts(self, people: Mapping[str, str]) -> dict[str, Refused]:
         """Make accounts that are let in, of names with passwords that were made up; return why some are not made."""
         body = {"people": list(people.items())}
