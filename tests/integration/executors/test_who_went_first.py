@@ -29,9 +29,13 @@ def test_the_rank_that_aborts_is_named_whatever_it_says(lab: Lab, status: int, c
 
 
 @needs_mpi
-def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab) -> None:
-    code = "if world.rank == 1:\n  threading.Thread(target=time.sleep, args=(3600,)).start()\n  raise RuntimeError('bad batch')\nworld.Barrier()\n"
-    seen = lab.run(lab.spec(BEGINS + code, runtime="mpi", workers=3))
+@pytest.mark.parametrize("begins", [BEGINS, "import os, threading, time\n"], ids=["MPI", "before-MPI"])
+def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab, begins: str) -> None:
+    raises = (
+        "  threading.Thread(target=time.sleep, args=(3600,)).start()\n  raise RuntimeError('bad batch')\n"
+    )
+    code = f"if os.environ['MLP_RANK'] == '1':\n{raises}from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n"
+    seen = lab.run(lab.spec(begins + code, runtime="mpi", workers=3))
     assert seen.failure is not None
     assert (seen.failure.cause, seen.failure.rank, seen.failure.exit_code) == (Cause.PROGRAM_ERROR, 1, 1)
     assert seen.failure.message == "rank 1: RuntimeError: bad batch (exit status 1)"

@@ -34,17 +34,20 @@ def tell_over() -> None:
 
 
 def abort_soon(status: int) -> None:
-    """Abort all ranks in a while, if the interpreter has not come to its end, where mpi4py does."""
-    mpi = getattr(sys.modules.get("mpi4py"), "MPI", None)
-    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
-        return
+    """End all ranks in a while, if the interpreter has not come to its end by then.
+
+    A rank that has not come to MPI_Init cannot abort the others; its exit status makes mpirun do so.
+    """
 
     def abort() -> None:
         time.sleep(SOON_S)
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        mpi.COMM_WORLD.Abort(status)
+        mpi = getattr(sys.modules.get("mpi4py"), "MPI", None)
+        if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
+            mpi.COMM_WORLD.Abort(status)
+        os._exit(status)
 
     threading.Thread(target=abort, daemon=True).start()
 
