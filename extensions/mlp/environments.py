@@ -30,10 +30,9 @@ def requirements_in(path: Path) -> str:
     """Read a file of requirements; raises `UsageError` where it is none."""
     try:
         data = path.read_bytes()
-        text = data.decode()
     except FileNotFoundError:
         raise UsageError(say("there is no file {path}", path=path)) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise UsageError(say("{path} cannot be read: {why}", path=path, why=str(error))) from None
     if len(data) > MOST_BYTES:
         raise UsageError(
@@ -43,7 +42,10 @@ def requirements_in(path: Path) -> str:
                 most=f"{MOST_BYTES:,}",
             )
         )
-    return text
+    try:  # `pip freeze > requirements.txt` in PowerShell writes UTF-16, editors of Windows a mark before UTF-8
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(say("{path} is not text in UTF-8; save it as that", path=path)) from None
 
 
 def state(found: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 
 from mlp.language import say
@@ -66,13 +67,26 @@ class TellingClient(NotebookClient):
         super().__init__(document, **options)
         self._kept = CopiedOutputs()
         self._listen = listen
+        self.ended_with: int | None = None  # the kernel's exit status, or minus the signal that ended it
 
     async def async_start_new_kernel(self, **options: Any) -> None:
         """Start the kernel, one of IPython with %mlp, as in the hub's notebook servers."""
         self._listen()
         if getattr(self.km, "ipykernel", False):
-            self.extra_arguments = [*self.extra_arguments, "--InteractiveShellApp.extra_extensions=mlp"]
+            self.extra_arguments = [
+                *self.extra_arguments,
+                "--InteractiveShellApp.extra_extensions=mlp",
+                "--InteractiveShellApp.extra_extensions=mlp.crashes",
+            ]
         await super().async_start_new_kernel(**options)
+
+    async def _async_check_alive(self) -> None:
+        try:
+            await super()._async_check_alive()
+        except DeadKernelError:
+            provisioner = getattr(self.km, "provisioner", None)
+            self.ended_with = getattr(getattr(provisioner, "process", None), "returncode", None)
+            raise
 
     def clear_output(self, outs: Any, msg: Any, cell_index: int) -> None:
         """Forget what a cell clears."""

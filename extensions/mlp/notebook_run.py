@@ -30,6 +30,7 @@ SAVE_EVERY_S = 5.0
 """Tuning: seconds between two times that the copy is written; more often costs disk, less often what a killed job leaves."""
 LONGEST_PATH = 80
 """Given: characters; a UNIX socket's path has 107 at most, of which the sockets' own names take some."""
+_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE}
 _ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -103,6 +104,10 @@ def _tell(line: str) -> None:
     sys.stderr.flush()
 
 
+class _Exited(Exception):  # noqa: N818 - what became of it
+    """A cell called `exit()` or `quit()`, which in a kernel raise nothing."""
+
+
 class NotebookRun:
     """A notebook on its way: which cell runs, what became of it, and its copy."""
 
@@ -146,6 +151,8 @@ class NotebookRun:
             return _unusable(_no_kernel(str(error.name)))
         except _Stopped:
             return self._stopped()
+        except _Exited:
+            return self._kept(0)
         except RuntimeError as error:
             if isinstance(error, DeadKernelError):
                 raise
@@ -182,6 +189,9 @@ class NotebookRun:
         reporting.report(progress=round(100 * self.cell / max(self.cells, 1), 2))
         if time.monotonic() - self._saved >= SAVE_EVERY_S:
             self._save()
+        asked = execute_reply["content"].get("payload") or ()
+        if any(one.get("source") == "ask_exit" for one in asked if isinstance(one, dict)):
+            raise _Exited
 
     def failed(self, error: Any) -> int:
         """Say which cell ended it and why, in the log's last lines; return the exit status."""
@@ -191,16 +201,15 @@ class NotebookRun:
         if name == "SystemExit" and error.evalue in {"", "0", "None"}:
             return self._kept(0)
         if not name:
-            _tell(
-                say(
-                    "the kernel ended in cell {n} of {all}: it was killed, perhaps for its memory, or the cell ended it",
-                    n=self.cell,
-                    all=self.cells,
-                )
-            )
+            why = _how_it_ended(self._client.ended_with)
+            _tell(say("the kernel ended in cell {n} of {all}: {why}", n=self.cell, all=self.cells, why=why))
             return self._kept(FAILED)
         _tell(_ANSI.sub("", self._traceback).strip())
         value = _ANSI.sub("", f"{error.evalue}").strip()[:LONGEST]
+        if name == "StdinNotImplementedError":  # its own words are of front ends
+            value = say(
+                "nobody answers in a job; give what it asks for with --param, and take it from mlp.params"
+            )
         what = f"{name}: {value}" if value else name
         _tell(say("cell {n} of {all} failed: {what}", n=self.cell, all=self.cells, what=what))
         return self._kept(FAILED)
@@ -240,6 +249,23 @@ class NotebookRun:
             self._why, self._unsaved = error.strerror or str(error), True
             with contextlib.suppress(OSError):
                 fresh.unlink()
+
+
+def _how_it_ended(status: int | None) -> str:
+    """Say what ended a kernel, by its exit status or minus the signal's number."""
+    if status is None:
+        return say("it was killed, perhaps for its memory, or the cell ended it")
+    if status >= 0:
+        return say("the cell ended it with exit status {status}", status=status)
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = str(-status)
+    if -status == signal.SIGKILL:
+        return say("it was killed ({signal}), perhaps for its memory", signal=name)
+    if -status in _CRASHES:
+        return say("it crashed ({signal}) in compiled code that the cell called", signal=name)
+    return say("it was ended by {signal}", signal=name)
 
 
 def _transport(document: Any, runtime: str) -> dict[str, Any]:

@@ -82,7 +82,13 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
         if path.is_dir():
             raise UsageError(say("{path} is a directory; the current directory is {here}", **where))
         if meant := scripts.meant(path):
-            raise UsageError(say("{path} is not there; did you mean {meant}?", path=str(path), meant=meant))
+            raise UsageError(
+                say(
+                    "{path} is not there; did you mean {meant}? Its name differs in case or in how its letters are encoded",
+                    path=str(path),
+                    meant=meant,
+                )
+            )
         raise UsageError(say("{path} is not there; the current directory is {here}", **where))
     if notebooks.is_notebook(path.name):
         found = _notebook(path)

@@ -1,9 +1,6 @@
 """Environments of tenants: packages that jobs and notebooks have beside the platform's own, made once from a lock with hashes.
 
 Where jobs run in containers, an environment is an image, which has all packages itself: nothing is made, and nothing of it is stored here.
-
-A requirement is a package by its name, at most with extras, versions and a marker. Whatever else installers take in such a file (options,
-addresses, paths, repositories) would have the hub fetch from where its administrator did not say, or run code to build it: refused.
 """
 
 from __future__ import annotations
@@ -13,22 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.image import digest_in
 from mlp_hub.domain.machine import Machine
 from mlp_language.message import NOTHING, Message, msg
 
-MOST_TEXT = 64 << 10
-"""Safety: bytes of the requirements of one environment."""
-MOST_LINES = 500
-"""Safety: packages that requirements name: a resolver looks at each of their versions."""
 MOST_LOCK = 1 << 20
 """Safety: bytes of a lock, with a hash of each file of each package; whoever lists those of a team reads them all."""
-_SHOWN = 80
-"""Safety: characters of a bad line that are repeated in the answer."""
 _KEY = 12
 """Given: characters of what tells files of one name apart."""
 _KERNEL = "mlp-env-"
@@ -142,38 +131,6 @@ def name_in(directory: str) -> str:
     return directory.rpartition("-")[0] or directory
 
 
-def checked_requirements(text: str) -> str:
-    """Return requirements one a line, without comments; raise `Refused` naming the line that is none."""
-    if len(text.encode()) > MOST_TEXT:
-        raise Refused(
-            Reason.INVALID,
-            msg(
-                "the requirements have {size} bytes, and {most} are the most; name packages, not each file of them",
-                size=f"{len(text.encode()):,}",
-                most=f"{MOST_TEXT:,}",
-            ),
-        )
-    kept: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        plain = _uncommented(line)
-        if plain:
-            kept.append(_checked(plain, number))
-    if not kept:
-        raise Refused(
-            Reason.INVALID, msg("the requirements name no package; write one a line, as in pandas>=2.2")
-        )
-    if len(kept) > MOST_LINES:
-        raise Refused(
-            Reason.INVALID,
-            msg(
-                "the requirements have {n} lines, and {most} are the most; leave out what others bring along",
-                n=len(kept),
-                most=MOST_LINES,
-            ),
-        )
-    return "\n".join(kept) + "\n"
-
-
 def packages_of(lock: str) -> Mapping[str, str]:
     """Return the packages of a lock with their versions, by name."""
     found = {}
@@ -183,39 +140,3 @@ def packages_of(lock: str) -> Mapping[str, str]:
             version = rest.split(";")[0].split("\\")[0].strip()
             found[str(canonicalize_name(name.split("[")[0].strip()))] = version
     return found
-
-
-def _uncommented(line: str) -> str:
-    """Return a line without its comment, which begins it or comes after a space."""
-    text = line.strip()
-    return "" if text.startswith("#") else text.split(" #")[0].strip()
-
-
-def _checked(line: str, number: int) -> str:
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[:_SHOWN])
-    if line.startswith("-"):
-        raise _refused(
-            number,
-            shown,
-            msg("it is an option, and what comes from where is the hub's to say; leave it out"),
-        )
-    try:
-        found = Requirement(line)
-    except InvalidRequirement:
-        raise _refused(
-            number, shown, msg("name a package, with versions where they matter, as in pandas>=2.2")
-        ) from None
-    if found.url is not None:
-        raise _refused(
-            number,
-            shown,
-            msg("it is an address, and packages come from the hub's index alone; name the package"),
-        )
-    return str(found)
-
-
-def _refused(number: int, line: str, why: Message) -> Refused:
-    return Refused(
-        Reason.INVALID,
-        msg("line {number} of the requirements is {line}: {why}", number=number, line=line, why=why),
-    )

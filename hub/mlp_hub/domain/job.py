@@ -160,6 +160,8 @@ class Hint(StrEnum):
         "same-memory"  # it was not tried again, with the memory that was too little: MiB that are more
     )
     DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
+    NOBODY_ANSWERS = "nobody-answers"  # it asked for input, and a job has nobody who gives it
+    STARTS_AT_HOME = "starts-at-home"  # it missed a file by a relative path, and a job starts in the home
 
 
 @dataclass(frozen=True, slots=True)

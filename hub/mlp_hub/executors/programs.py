@@ -66,6 +66,7 @@ def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict
         "TMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
         "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
         "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",  # a crash in compiled code leaves Python's stack in the log, not nothing
         **thread_variables(spec.per_worker.cpu / MILLI),
         "MLP_WORKSPACE": WORKSPACE,
         "MLP_RUNTIME": spec.runtime.name,

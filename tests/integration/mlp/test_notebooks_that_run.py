@@ -142,7 +142,17 @@ def test_one_that_was_saved_with_an_environments_kernel_runs_in_the_jobs(run: Ca
 @pytest.mark.parametrize(
     ("text", "status", "said"),
     [
-        (notebook("import os; os._exit(3)"), 1, "the kernel ended in cell 1 of 1"),
+        (
+            notebook("import os; os._exit(3)"),
+            1,
+            "the kernel ended in cell 1 of 1: the cell ended it with exit status 3",
+        ),
+        (
+            notebook("import ctypes; ctypes.string_at(0)"),
+            1,
+            "the kernel ended in cell 1 of 1: it crashed (SIGSEGV) in compiled code",
+        ),
+        (notebook("input('how many? ')"), 1, "nobody answers in a job; give what it asks for with --param"),
         (notebook("raise SystemExit"), 0, "To exit: use"),
         (
             notebook("1", kernel="nowhere"),
@@ -159,6 +169,14 @@ def test_one_that_was_saved_with_an_environments_kernel_runs_in_the_jobs(run: Ca
 def test_each_other_end_says_what_it_was(run: Callable[..., Ran], text: str, status: int, said: str) -> None:
     ran = run(text)
     assert (ran.status, said in ran.last) == (status, True), ran.err
+    assert ("Fatal Python error: Segmentation fault" in ran.err) == ("SIGSEGV" in said)
+
+
+def test_exit_in_a_cell_ends_it_well_and_no_cell_behind_it_runs(run: Callable[..., Ran]) -> None:
+    ran = run(notebook("print('enough'); exit()", *["print('never')"] * 3))
+    assert ran.status == 0, ran.err
+    assert "enough" in ran.out
+    assert "never" not in ran.out
 
 
 def test_a_copy_that_cannot_be_written_is_no_good_end(run: Callable[..., Ran], tmp_path: Path) -> None:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from mlp_hub.sandbox.shim.outcome import FirstFailure, exception_in, hint, mark_stopped, without_launcher
+from mlp_hub.sandbox.shim.outcome import (
+    FirstFailure,
+    exception_in,
+    hint,
+    killed_by,
+    mark_stopped,
+    without_launcher,
+)
 from mlp_hub.sandbox.shim.ranks import RankProcess
+from mlp_hub.sandbox.shim.said import english, msg
 
 LAUNCHED = """warming up
 Traceback (most recent call last):
@@ -188,3 +199,36 @@ def test_too_many_open_files_say_how_many_there_may_be() -> None:
     text = "OSError: [Errno 24] Too many open files: '/data/1'"
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert hint(FirstFailure("program-error", 0, 1), failed(text)) == ("descriptor-limit", most)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        ("input('how many? ')", "nobody-answers"),
+        ("open('config.yaml')", "starts-at-home"),
+        ("import os; os.execlp('python3', 'python3', 'train.py')", "starts-at-home"),
+        ("open('/data/x')", None),
+        ("raise EOFError('of my own')", None),
+    ],
+)
+def test_what_a_job_is_unlike_a_terminal_in_is_named(tmp_path: Path, program: str, found: str | None) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = hint(FirstFailure("program-error", 0, 1), failed(done.stderr))  # type: ignore[arg-type]
+    assert told == (found and (found, 0))
+
+
+def test_a_notebook_starts_in_its_own_directory() -> None:
+    said = "Cell In[2], line 1\n----> 1 open('x.csv')\n\nFileNotFoundError: [Errno 2] No such file or directory: 'x.csv'"
+    assert hint(FirstFailure("program-error", 0, 1), failed(said)) is None  # type: ignore[arg-type]
+
+
+def test_a_signal_has_its_name() -> None:
+    assert english(killed_by(msg("rank {n}", n=1), 11)) == "rank 1 was killed by signal 11 (SIGSEGV)"
+    assert english(killed_by(msg("rank {n}", n=1), 99)) == "rank 1 was killed by signal 99 (unknown)"

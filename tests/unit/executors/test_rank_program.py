@@ -142,7 +142,7 @@ def test_other_exit_statuses_may_be_success(tmp_path: Path) -> None:
 def test_a_signal_that_nobody_sent_on_purpose_is_told(tmp_path: Path) -> None:
     here = pod(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert here.run()[0] == 128 + signal.SIGSEGV
-    assert here.report()["message"] == "rank 0 was killed by signal 11"
+    assert here.report()["message"] == "rank 0 was killed by signal 11 (SIGSEGV)"
 
 
 def test_sigterm_is_passed_on_and_what_follows_is_kept(tmp_path: Path) -> None:

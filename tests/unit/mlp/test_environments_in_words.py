@@ -117,14 +117,23 @@ def test_of_several_teams_one_has_to_be_said() -> None:
 
 def test_a_file_that_is_none_is_refused_before_anything_is_sent(tmp_path: Path) -> None:
     (tmp_path / "huge").write_text("a" * (environments.MOST_BYTES + 1))
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "bytes").write_bytes(b"caf\xe9")
+    (tmp_path / "wide").write_bytes(b"\xff\xfe\0")
     for name, why in (
         ("none", "there is no file"),
         ("huge", "no list of packages"),
-        ("bytes", "cannot be read"),
+        ("bytes", "not text in UTF-8"),
+        ("wide", "not text in UTF-8"),
     ):
         with pytest.raises(UsageError, match=why):
             environments.requirements_in(tmp_path / name)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_file_that_windows_wrote_is_read(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_bytes("pandas  # für alle\r\n".encode(encoding))
+    assert environments.requirements_in(file) == "pandas  # für alle\r\n"
 
 
 def test_one_that_could_not_be_made_says_why() -> None:

@@ -9,17 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.environment import (
-    MOST_LINES,
-    MOST_TEXT,
     Environment,
     EnvironmentPhase,
     check_environment_move,
-    checked_requirements,
     directory_of,
     files_uid,
     packages_of,
 )
 from mlp_hub.domain.errors import IllegalTransition, Reason, Refused
+from mlp_hub.domain.requirements import MOST_LINES, MOST_TEXT, checked_requirements
 from mlp_hub.executors.local.package_index import PackageIndex, index_of
 
 P = EnvironmentPhase
@@ -68,6 +66,34 @@ def test_whatever_else_a_file_may_hold_is_refused_with_its_line(line: str) -> No
         checked_requirements(f"pandas\n{line}\n")
     assert refused.value.reason is Reason.INVALID
     assert "line 2 of the requirements" in str(refused.value.message)
+
+
+def test_a_comment_may_come_after_a_tab_and_a_byte_order_mark_before_all() -> None:
+    assert checked_requirements("\ufeffpandas==2.2\t# frames\n") == "pandas==2.2\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("numpy @ file:///croot/numpy_1708638617955/work/dist", "pip list --format=freeze"),
+        ("numpy=1.26.4=py311h24aa872_0", "write two, as in pandas==2.2"),
+        ("scikit-learn = 1.4", "write two, as in pandas==2.2"),
+        ("channels:", "it is Conda's"),
+        ("numpy==1.26.4 \\", "give the file that this one was made of"),
+        ("numpy==1.26.4 --hash=sha256:aa", "give the file that this one was made of"),
+        ("-r base.txt", "put its lines here"),
+        ("--constraint=base.txt", "put its lines here"),
+        ("--no-binary :all:", "it is an option"),
+        ("-e git+https://evil.example/x", "it is an option"),
+        ("x @ git+https://evil.example/x", "it is an address"),
+    ],
+)
+def test_a_file_that_another_program_wrote_is_refused_with_how_to_have_it_written(
+    line: str, remedy: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        checked_requirements(f"{line}\n")
+    assert remedy in str(refused.value.message)
 
 
 @pytest.mark.parametrize("text", ["", "\n# nothing\n", "   "])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,12 @@ _NO_PROCESS = re.compile(
     r"Resource temporarily unavailable|can't start new thread|pthread_create|Cannot fork|\bEAGAIN\b"
 )
 _NO_FILE = re.compile(r"Too many open files|\bEMFILE\b")
+_ASKED = re.compile(r"^EOFError: EOF when reading a line$", re.MULTILINE)
+_NOT_FROM_HERE = re.compile(
+    r"^FileNotFoundError: \[Errno 2\] No such file or directory: '[^'/]|: can't open file '/[^']*': \[Errno 2\]",
+    re.MULTILINE,
+)
+_CELL = re.compile(r"^Cell In\[", re.MULTILINE)
 _LAUNCHER = re.compile(
     r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|mpi4py/(?:__main__|run))\.py)", '
 )
@@ -176,7 +183,7 @@ def describe(failure: FirstFailure, sandbox: RankSupervisor) -> str | Said:
     if failure.cause == "out-of-memory":
         return _out_of_memory(who if failure.rank is not None else msg("a process"), failure.rank, sandbox)
     if failure.cause == "signal":
-        return msg("{who} was killed by signal {n}", who=who, n=failure.signal or 0)
+        return killed_by(who, failure.signal or 0)
     if error := exception_in(_tail(sandbox, failure.rank)):
         return msg("{who}: {error} (exit status {code})", who=who, error=error, code=code)
     if failure.aborted is not None:
@@ -222,7 +229,25 @@ def hint(failure: FirstFailure | None, sandbox: RankSupervisor) -> tuple[str, in
         return "memory-files", limits["tmp_mib"]
     if refused_process(tail) and sandbox.groups.refused_processes():
         return "process-limit", limits["pids"]
-    return descriptors(tail)
+    return descriptors(tail) or surprised(tail)
+
+
+def killed_by(who: Said, number: int) -> Said:
+    """Say that a signal ended somebody, with its name: nobody knows them by number."""
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = "unknown"
+    return msg("{who} was killed by signal {n} ({name})", who=who, n=number, name=name)
+
+
+def surprised(tail: str) -> tuple[str, int] | None:
+    """Tell in what a job is unlike a terminal, where a program's last words are of that: who answers, and where it starts."""
+    if _ASKED.search(tail):
+        return "nobody-answers", 0
+    if _NOT_FROM_HERE.search(tail) and not _CELL.search(tail):  # a notebook starts in its own directory
+        return "starts-at-home", 0
+    return None
 
 
 def full(tail: str) -> bool:

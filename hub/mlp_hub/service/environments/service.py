@@ -12,12 +12,12 @@ from mlp_hub.domain.environment import (
     Environment,
     EnvironmentPhase,
     check_environment_move,
-    checked_requirements,
     kernel_of,
     packages_of,
 )
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.image import check_image, is_below
+from mlp_hub.domain.requirements import checked_requirements
 from mlp_hub.domain.runtime import RuntimeState
 from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.domain.tenant_context import SYSTEM

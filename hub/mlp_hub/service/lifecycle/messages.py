@@ -47,7 +47,7 @@ def ended(failure: Failure) -> Message:
             return msg("{who} ended: {cause}", who=who, cause=failure.cause.value)
 
 
-def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:
+def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911 - one return a hint
     """Say what stands behind a failure of a job of this tenant, and who can do what about it; `limit` is the number that it is about."""
     match hint:
         case Hint.NO_NETWORK:
@@ -83,6 +83,21 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:
                 "with resource.setrlimit",
                 limit=f"{limit:,}",
             )
+        case Hint.NOBODY_ANSWERS | Hint.STARTS_AT_HOME:
+            return _unlike_a_terminal(hint)
+
+
+def _unlike_a_terminal(hint: Hint) -> Message:
+    if hint is Hint.NOBODY_ANSWERS:
+        return msg(
+            "nobody answers in a job: give what it asks for with --param or --env, or as arguments after --"
+        )
+    return msg(
+        "a job starts in the home directory, not in that of its program: name files from there, or change the directory "
+        "first, by {python} in Python or {script} in a script",
+        python="os.chdir(os.path.dirname(__file__))",
+        script='cd "$(dirname "$0")"',
+    )
 
 
 def killed_for_memory(ranks: Sequence[int]) -> Message:

@@ -14,8 +14,10 @@ from mlp_hub.sandbox.shim.outcome import (
     descriptors,
     exception_in,
     full,
+    killed_by,
     looked_out,
     refused_process,
+    surprised,
     without_launcher,
 )
 from mlp_hub.sandbox.shim.said import Said, english, msg
@@ -130,7 +132,7 @@ class Report:
             return "memory-files", size
         if refused_process(tail) and (most := process_limit()):
             return "process-limit", most
-        return descriptors(tail)
+        return descriptors(tail) or surprised(tail)
 
     def _explain(
         self, code: int | None, signum: int | None, tail: str, *, asked: bool, killed_for_memory: bool
@@ -145,7 +147,7 @@ class Report:
         elif asked:
             return
         elif signum:
-            self.blame("signal", msg("{who} was killed by signal {n}", who=who, n=signum))
+            self.blame("signal", killed_by(who, signum))
         elif error := exception_in(tail):
             said = msg("{who}: {error} (exit status {code})", who=who, error=error, code=code or 0)
             self.blame("program-error", said)

@@ -1,0 +1,114 @@
+"""Requirements of an environment, as people have them: what may stand in one, and what to do about what may not.
+
+A requirement is a package by its name, at most with extras, versions and a marker. Whatever else installers take in such a file (options,
+addresses, paths, repositories) would have the hub fetch from where its administrator did not say, or run code to build it: refused. Much
+of it was written by a program, `pip freeze` or Conda, and has the same fault in every line; the refusal says how to have it written right.
+"""
+
+from __future__ import annotations
+
+import re
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import Message, msg
+
+MOST_TEXT = 64 << 10
+"""Safety: bytes of the requirements of one environment."""
+MOST_LINES = 500
+"""Safety: packages that requirements name: a resolver looks at each of their versions."""
+_SHOWN = 80
+"""Safety: characters of a bad line that are repeated in the answer."""
+_MARK = "\ufeff"
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_OTHER_FILE = re.compile(r"(?:-r|-c|--requirement|--constraint)\b")
+_HASHES = re.compile(r"(?:^|\s)--hash[=\s]|\\$")
+_CONDA_KEY = re.compile(r"(?:name|channels|dependencies|prefix):")
+_FREEZE = "pip list --format=freeze > requirements.txt"
+_CONDA_PIN = re.compile(r"[A-Za-z0-9._-]+\s*=\s*[^=\s]")
+
+
+def checked_requirements(text: str) -> str:
+    """Return requirements one a line, without comments; raise `Refused` naming the line that is none."""
+    if len(text.encode()) > MOST_TEXT:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "the requirements have {size} bytes, and {most} are the most; name packages, not each file of them",
+                size=f"{len(text.encode()):,}",
+                most=f"{MOST_TEXT:,}",
+            ),
+        )
+    kept: list[str] = []
+    for number, line in enumerate(text.removeprefix(_MARK).splitlines(), 1):
+        plain = _uncommented(line)
+        if plain:
+            kept.append(_checked(plain, number))
+    if not kept:
+        raise Refused(
+            Reason.INVALID, msg("the requirements name no package; write one a line, as in pandas>=2.2")
+        )
+    if len(kept) > MOST_LINES:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "the requirements have {n} lines, and {most} are the most; leave out what others bring along",
+                n=len(kept),
+                most=MOST_LINES,
+            ),
+        )
+    return "\n".join(kept) + "\n"
+
+
+def _uncommented(line: str) -> str:
+    """Return a line without its comment, which begins it or comes after white space."""
+    return _COMMENT.sub("", line.strip()).strip()
+
+
+def _checked(line: str, number: int) -> str:
+    why = _unlike(line)
+    if why is None:
+        try:
+            found = Requirement(line)
+        except InvalidRequirement:
+            why = msg("name a package, with versions where they matter, as in pandas>=2.2")
+        else:
+            if found.url is None:
+                return str(found)
+            why = (
+                msg(
+                    "it is a file of the machine where pip freeze ran; write the file by {command}",
+                    command=_FREEZE,
+                )
+                if found.url.startswith("file:")
+                else msg("it is an address, and packages come from the hub's index alone; name the package")
+            )
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[:_SHOWN])
+    raise Refused(
+        Reason.INVALID,
+        msg("line {number} of the requirements is {line}: {why}", number=number, line=shown, why=why),
+    )
+
+
+def _unlike(line: str) -> Message | None:
+    """Say of which other kind of file a line is, and what to give instead; None where it may be a requirement."""
+    if _OTHER_FILE.match(line):
+        return msg("it names another file, which does not come along; put its lines here")
+    if _HASHES.search(line):
+        return msg("hashes are the hub's to find; give the file that this one was made of, or leave them out")
+    if line.startswith("-"):
+        return msg("it is an option, and what comes from where is the hub's to say; leave it out")
+    return _of_conda(line)
+
+
+def _of_conda(line: str) -> Message | None:
+    if _CONDA_KEY.match(line):
+        return msg(
+            "it is Conda's; write packages one a line, as in pandas>=2.2, or by {command}", command=_FREEZE
+        )
+    if _CONDA_PIN.match(line):
+        return msg(
+            "one = is Conda's; write two, as in pandas==2.2, or the file by {command}", command=_FREEZE
+        )
+    return None
