@@ -15,8 +15,10 @@ import pytest
 
 from gangs import launch
 from kube import Kube, RefusedError
-from kube_lab import KubeLab
+from kube_between import KubeBetween
+from kube_lab import KubeLab, configuration
 from mlp_cluster import fake_nodes
+from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec
 from mlp_hub.executors.kubernetes.claims import ABOUT, about_of, claim_object, object_name
@@ -25,7 +27,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
 from tenancy import as_somebody
-from waiting import until
+from waiting import PATIENCE_S, until
 
 KWOK = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}
 ROOM = Resources(cpu=16_000, ram=65_536)
@@ -208,6 +210,34 @@ def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: Kub
         await until(gone, what="all of it to go", every=0.2)
 
     play(lab, story)
+
+
+def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
+    lab: KubeLab, tmp_path: Path
+) -> None:
+    spec = of_default("plain", placement=("nowhere",))
+
+    async def go(between: KubeBetween) -> None:
+        lab.configuration = await asyncio.to_thread(configuration, between.kubeconfig)
+        lab.nodes = (NodeInfo("nowhere", ROOM, ROOM),)
+        executor, told = lab.executor(), asyncio.Event()
+        executor.on_change(lambda attempt: told.set() if attempt == spec.attempt else None)
+        try:
+            await executor.open()
+            between.away = True
+            with pytest.raises(OutOfReach):
+                await executor.start(spec)
+            told.clear()
+            between.away = False
+            async with asyncio.timeout(PATIENCE_S):
+                await told.wait()
+            await executor.start(spec)
+            await executor.forget(spec.attempt)
+        finally:
+            await executor.close()
+
+    with KubeBetween(lab.kube.kubeconfig, tmp_path) as between:
+        asyncio.run(go(between))
 
 
 def test_what_owns_an_attempts_objects_is_its_claim(lab: KubeLab) -> None:

@@ -14,7 +14,7 @@ from kube_installation import installation
 from mlp_hub.cli.checks import OK, WARN
 from mlp_hub.cli.checks_cluster import cluster
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.executors.kubernetes.tenancy.probe import Enforcement, enforcement
+from mlp_hub.executors.kubernetes.probes.policies import Enforcement, enforcement
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
 from mlp_hub.settings import Settings
@@ -42,9 +42,7 @@ def test_an_image_that_is_not_there_leaves_it_unknown_and_nothing_behind(kube: K
             installation(f"t{uuid.uuid4().hex[:6]}"), image="mlp.local/nowhere:1", pull_policy="Never"
         )
         try:
-            with pytest.raises(
-                Unavailable, match=r"a pod of image mlp\.local/nowhere:1 does not run, so nobody knows"
-            ):
+            with pytest.raises(Unavailable, match=r"a pod of image mlp\.local/nowhere:1 does not run: "):
                 await enforcement(client, at)
             found = await client.list(NAMESPACES, labels=at.selector)
             assert all("deletionTimestamp" in each["metadata"] for each in found.items)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.job import Failure
 from mlp_hub.executors.base import (
     AttemptKey,
@@ -57,7 +58,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
-from mlp_hub.kubernetes.kinds import CONFIG_MAPS, PODS, SECRETS, Kind, Object
+from mlp_hub.kubernetes.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Kind, Object
 from mlp_language.message import Message
 
 log = logging.getLogger(__name__)
@@ -105,7 +106,15 @@ class KubernetesExecutor(MountedLogs):
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
         self.workspace = MountedWorkspace(at.directories, self._fence)
         self._tending = Tending(self._advance)
-        self._cache = Cache(client, at.selector, ways.served, self._tending.news, self._vanished)
+        self._put_off: set[str] = set()
+        self._cache = Cache(
+            client,
+            at.selector,
+            ways.served,
+            self._tending.news,
+            self._vanished,
+            answers_again=self._answers_again,
+        )
         self._epoch = 0  # of the service that this one works for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
@@ -239,10 +248,21 @@ class KubernetesExecutor(MountedLogs):
 
     @contextlib.asynccontextmanager
     async def _acting(self, attempt: str, epoch: int) -> AsyncIterator[None]:
-        await self._open()
-        async with self._fence.act(epoch), self._locks[attempt]:
-            self._epoch = max(self._epoch, epoch)
-            yield
+        try:
+            await self._open()
+            async with self._fence.act(epoch), self._locks[attempt]:
+                self._epoch = max(self._epoch, epoch)
+                yield
+        except OutOfReach:
+            self._put_off.add(attempt)
+            raise
+
+    def _answers_again(self) -> None:
+        """Have attempts looked at for which something could not be done: who asked tries again ever later."""
+        put_off, self._put_off = self._put_off, set()
+        for attempt in put_off:
+            for listener in self._tending.listeners:
+                listener(attempt)
 
     async def _start(self, spec: LaunchSpec) -> None:
         gone = self._placed.gone(spec)
@@ -417,20 +437,34 @@ class KubernetesExecutor(MountedLogs):
             async with self._fence.act(self._epoch), self._locks[attempt]:
                 now = self._cache.claims.get(attempt)
                 if now is not None and now.end is None and verdict.end is not None:
-                    now = await self._write_end(now, verdict.end)
+                    now = await self._write_end(now, await self._with_its_namespace(now, verdict.end))
                 if now is not None and now.end is not None and self._cache.left(now):
                     await self._remove(now, now.end.grace_s)
         elif verdict.seen.phase is AttemptPhase.STARTING:
             await self._ask_why(claim)
         return verdict.seen, settled(verdict, claim)
 
+    async def _with_its_namespace(self, claim: Claim, end: End) -> End:
+        """Return an end, of an attempt that was lost with its namespace with that reason: its pods go one by one."""
+        if end.phase is not AttemptPhase.LOST:
+            return end
+        found = await self._client.get(NAMESPACES, claim.namespace)
+        if found is not None and "deletionTimestamp" not in found["metadata"]:
+            return end
+        return replace(end, failure=troubles.namespace_deleted(claim.namespace))
+
     async def _ask_why(self, claim: Claim) -> None:
-        """Read the cluster's events where it makes no pods."""
-        if len(self._cache.pods(claim)) >= len(claim.about.roles):
+        """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
+        pods = self._cache.pods(claim)
+        all_made = len(pods) >= len(claim.about.roles)
+        if all_made and not any(pod.node and pod.started_at is None and not pod.waits for pod in pods):
             self._complaints.pop(claim.attempt, None)
             return
         now = self._clock()
         last, _ = self._complaints.get(claim.attempt, (claim.about.at + why.AFTER_S - why.AGAIN_S, None))
         due = last + why.AGAIN_S
         if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
-            self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)
+            if all_made:
+                self._complaints[claim.attempt] = now, why.of_nodes(events, claim, now - why.AGAIN_S)
+            else:
+                self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)
