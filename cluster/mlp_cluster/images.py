@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mlp_cluster.archive import chains
 from mlp_cluster.place import ROOT, clone
-from mlp_cluster.running import ClusterError, followed, output, say
+from mlp_cluster.running import ClusterError, output, say
 
 OURS = JOBS, TENSORFLOW, NOTEBOOK = "mpi", "tf", "notebook"
 PAUSE = "pause"
@@ -45,7 +45,7 @@ class Image:
 def build(*names: str) -> None:
     """Build images of this tree, with its wheel; layers that are there are not made again."""
     env = {"TAG": clone(), "BUILDER": "buildah"}
-    said = followed([ROOT / "images" / "build", *names], "building images", env=env)
+    said = output([ROOT / "images" / "build", *names], env=env)
     for line in said.splitlines():
         say(line)
 

@@ -13,7 +13,7 @@ import yaml
 
 from mlp_cluster.machine import go
 from mlp_cluster.place import DRAFT, ROOT, base, used
-from mlp_cluster.running import followed, output, say
+from mlp_cluster.running import output, say
 
 SOURCES = ROOT / "cluster" / "programs"
 KUBERNETES = "v1.34.4"
@@ -103,7 +103,7 @@ def _compile(module: Path, into: Path, packages: list[str]) -> None:
         "-o",
         f"{into}/out/",
     ]
-    followed([*command, "-v", *packages], "compiling", env=env, cwd=module)
+    output([*command, *packages], env=env, cwd=module)
     for package in packages:
         # a module's root is called by the part of its path before the version
         parts = [part for part in package.split("/") if part != "v3"]

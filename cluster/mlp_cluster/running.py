@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,63 +30,41 @@ def output(
     cwd: Path | None = None,
     given: str | None = None,
 ) -> str:
-    """Run a program to its end and return what it prints; raise with its last words where it fails."""
-    done = subprocess.run(
-        list(map(str, command)),
-        env=None if env is None else {**os.environ, **env},
-        cwd=cwd,
-        input=given,
-        stdin=subprocess.DEVNULL if given is None else None,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        words = "\n".join((done.stderr or done.stdout).strip().splitlines()[-20:])
-        raise ClusterError(f"{' '.join(map(str, command[:8]))} ended with {done.returncode}:\n{words}")
-    return done.stdout
+    """Run a program to its end and return what it prints; raise with its last words where it fails.
 
-
-def followed(
-    command: Sequence[str | Path],
-    what: str,
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> str:
-    """Run a program that takes minutes as `output` does, and say again and again that it goes on, and what it printed last."""
-    began, printed, complained = time.monotonic(), list[str](), list[str]()
+    Of one that takes minutes it is said again and again that it goes on.
+    """
+    began = time.monotonic()
     with subprocess.Popen(
         list(map(str, command)),
         env=None if env is None else {**os.environ, **env},
         cwd=cwd,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        errors="replace",
     ) as running:
-        assert running.stdout is not None  # noqa: S101 - piped
-        assert running.stderr is not None  # noqa: S101
-        readers = [
-            threading.Thread(target=into.extend, args=(stream,), daemon=True)
-            for stream, into in ((running.stdout, printed), (running.stderr, complained))
-        ]
-        for reader in readers:
-            reader.start()
-        while True:
-            try:
-                running.wait(TELL_EACH_S)
-                break
-            except subprocess.TimeoutExpired:
-                last = next((line.strip() for line in reversed(complained or printed) if line.strip()), "")
-                say(f"{what}, for {time.monotonic() - began:.0f} s{': ' if last else ''}{last[:100]}")
-        for reader in readers:
-            reader.join()
+        try:
+            printed, complained = _to_its_end(running, given, command, began)
+        except BaseException:
+            running.kill()
+            raise
     if running.returncode:
-        words = "\n".join("".join(complained or printed).strip().splitlines()[-20:])
+        words = "\n".join((complained or printed).strip().splitlines()[-20:])
         raise ClusterError(f"{' '.join(map(str, command[:8]))} ended with {running.returncode}:\n{words}")
-    return "".join(printed)
+    return printed
+
+
+def _to_its_end(
+    running: subprocess.Popen[str], given: str | None, command: Sequence[str | Path], began: float
+) -> tuple[str, str]:
+    while True:
+        try:
+            return running.communicate(given, timeout=TELL_EACH_S)
+        except subprocess.TimeoutExpired:
+            given = None  # it is on its way
+            what = " ".join([Path(command[0]).name, *map(str, command[1:2])])
+            say(f"  {what} goes on, for {time.monotonic() - began:.0f} s so far")
 
 
 def until(what: str, found: Callable[[], bool], seconds: float, why: Callable[[], str] = str) -> None:

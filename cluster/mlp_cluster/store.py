@@ -18,7 +18,7 @@ from mlp_cluster import archive, images
 from mlp_cluster.components import Making
 from mlp_cluster.images import Image
 from mlp_cluster.place import DRAFT, base, used
-from mlp_cluster.running import ClusterError, followed, say
+from mlp_cluster.running import ClusterError, output, say
 from mlp_cluster.space import Space
 
 NAMESPACE = "k8s.io"
@@ -133,8 +133,7 @@ $c content rm {" ".join(layers)}
 kill $!
 wait
 """
-    alone = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    followed([*alone, "sh", "-c", lines], "unpacking images")
+    output(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", lines])
 
 
 def _big(folder: str, names: list[str]) -> set[str]:
