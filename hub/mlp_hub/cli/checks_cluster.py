@@ -16,7 +16,13 @@ from mlp_hub.executors.kubernetes import prewarming
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT
 from mlp_hub.executors.kubernetes.nodes.faults import conditions_of
 from mlp_hub.executors.kubernetes.probes.operators import at_work
-from mlp_hub.executors.kubernetes.probes.policies import Enforcement, Reached, Way, enforcement, reached
+from mlp_hub.executors.kubernetes.probes.policies import (
+    CallResult,
+    Enforcement,
+    Reached,
+    enforcement,
+    reached,
+)
 from mlp_hub.executors.kubernetes.rights import RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy import shut
 from mlp_hub.executors.kubernetes.tenancy.needed import Need, lacking
@@ -271,7 +277,7 @@ async def _address(settings: Settings, client: KubernetesClient) -> Check:
 
 
 def _judged(settings: Settings, found: Reached, text: str) -> Check:
-    silent = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is Way.SILENT]
+    silent = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is CallResult.SILENT]
     if silent:
         return Check(
             "address",
@@ -289,7 +295,7 @@ def _judged(settings: Settings, found: Reached, text: str) -> Check:
             say("this machine gets no answer from a pod's port {port}", port=NOTEBOOK_PORT),
             say("It takes a way from here to pods, and policies that know this machine by its address."),
         )
-    closed = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is Way.CLOSED]
+    closed = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is CallResult.CLOSED]
     if not closed:
         return Check("address", OK, say("{text}: tried, both ways", text=text))
     if len(closed) < len(found.outward) or _listens(settings):

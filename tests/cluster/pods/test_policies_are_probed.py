@@ -16,7 +16,7 @@ from mlp_hub import in_cluster
 from mlp_hub.cli.checks import OK, WARN
 from mlp_hub.cli.checks_cluster import cluster
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.executors.kubernetes.probes.policies import Enforcement, Way, enforcement, reached
+from mlp_hub.executors.kubernetes.probes.policies import CallResult, Enforcement, enforcement, reached
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
 from mlp_hub.settings import Settings
@@ -53,7 +53,11 @@ def test_what_a_tenants_pod_reaches_of_the_hub_is_tried_and_that_the_hub_reaches
                 found = await reached(client, at)
             finally:
                 await client.close()
-            assert found.outward == {answers: Way.ANSWERS, gone: Way.CLOSED, places["data"]: Way.SILENT}
+            assert found.outward == {
+                answers: CallResult.ANSWERS,
+                gone: CallResult.CLOSED,
+                places["data"]: CallResult.SILENT,
+            }
             assert found.inward
 
         asyncio.run(story())

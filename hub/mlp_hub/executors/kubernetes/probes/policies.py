@@ -76,7 +76,7 @@ class Enforcement(StrEnum):
     UNKNOWN = "unknown"  # pods do not reach each other where nothing forbids it
 
 
-class Way(StrEnum):
+class CallResult(StrEnum):
     """What came of a pod's call."""
 
     ANSWERS = "answers"
@@ -88,7 +88,7 @@ class Way(StrEnum):
 class Reached:
     """What is reached between a pod as tenants have them and the hub, by address; `inward`: whether the hub reaches the pod."""
 
-    outward: Mapping[tuple[str, int], Way] = field(default_factory=dict)
+    outward: Mapping[tuple[str, int], CallResult] = field(default_factory=dict)
     inward: bool = False
 
 
@@ -167,11 +167,14 @@ async def _comes_through(host: str, port: int) -> bool:
     return False
 
 
-def _outward(places: Sequence[tuple[str, int]], ended: Object) -> Mapping[tuple[str, int], Way]:
+def _outward(places: Sequence[tuple[str, int]], ended: Object) -> Mapping[tuple[str, int], CallResult]:
     state = ended["status"]["containerStatuses"][0]["state"]
     try:
         told = json.loads((state.get("terminated") or {}).get("message") or "{}")
     except ValueError:
         told = {}
     said = {place: told.get(f"{place[0]} {place[1]}") for place in places}
-    return {place: Way(text) if text in set(Way) else Way.SILENT for place, text in said.items()}
+    return {
+        place: CallResult(text) if text in set(CallResult) else CallResult.SILENT
+        for place, text in said.items()
+    }
