@@ -13,6 +13,8 @@ class ClusterError(Exception):
     """Something cannot be done; the message says what and how to go on."""
 
 
+TELL_EACH_S = 20.0
+"""Tuning: seconds between two lines of what takes minutes."""
 _BEGAN = time.monotonic()
 
 
@@ -28,21 +30,41 @@ def output(
     cwd: Path | None = None,
     given: str | None = None,
 ) -> str:
-    """Run a program to its end and return what it prints; raise with its last words where it fails."""
-    done = subprocess.run(
+    """Run a program to its end and return what it prints; raise with its last words where it fails.
+
+    Of one that takes minutes it is said again and again that it goes on.
+    """
+    began = time.monotonic()
+    with subprocess.Popen(
         list(map(str, command)),
         env=None if env is None else {**os.environ, **env},
         cwd=cwd,
-        input=given,
-        stdin=subprocess.DEVNULL if given is None else None,
-        capture_output=True,
+        stdin=subprocess.DEVNULL if given is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-    )
-    if done.returncode:
-        words = "\n".join((done.stderr or done.stdout).strip().splitlines()[-20:])
-        raise ClusterError(f"{' '.join(map(str, command[:8]))} ended with {done.returncode}:\n{words}")
-    return done.stdout
+    ) as running:
+        try:
+            printed, complained = _to_its_end(running, given, command, began)
+        except BaseException:
+            running.kill()
+            raise
+    if running.returncode:
+        words = "\n".join((complained or printed).strip().splitlines()[-20:])
+        raise ClusterError(f"{' '.join(map(str, command[:8]))} ended with {running.returncode}:\n{words}")
+    return printed
+
+
+def _to_its_end(
+    running: subprocess.Popen[str], given: str | None, command: Sequence[str | Path], began: float
+) -> tuple[str, str]:
+    while True:
+        try:
+            return running.communicate(given, timeout=TELL_EACH_S)
+        except subprocess.TimeoutExpired:
+            given = None  # it is on its way
+            what = " ".join([Path(command[0]).name, *map(str, command[1:2])])
+            say(f"  {what} goes on, for {time.monotonic() - began:.0f} s so far")
 
 
 def until(what: str, found: Callable[[], bool], seconds: float, why: Callable[[], str] = str) -> None:

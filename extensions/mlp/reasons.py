@@ -72,6 +72,8 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
             sure = say("sure") if found.get("how_sure") == "sure" else say("likely")
             lines.append(say("How sure: {sure}, {because}.", sure=sure, because=str(found["sure_because"])))
     lines += words.prospects(found)
+    if now := words.doing(found):
+        lines.append(now)
     for decision in told[-MOST_DECISIONS:]:
         lines += decided(decision)
     return Sentences(lines, {**found, "decisions": list(told)} if told else found)

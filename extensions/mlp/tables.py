@@ -164,7 +164,7 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
             j.get("runtime", ""),
             words.workers(j),
             words.age(j),
-            words.failure(j) or (words.standing(j) if j.get("phase") == "queued" else ""),
+            words.failure(j) or (words.standing(j) if j.get("phase") in words.NOT_YET else ""),
         ]
         for j in ordered
     ]

@@ -23,6 +23,10 @@ CAUSES: Mapping[str, Callable[[], str]] = {
     "node-lost": lambda: say("The node was lost"),
     "start-failed": lambda: say("The ranks could not be started"),
 }
+NOT_YET = frozenset({"queued", "admitted", "starting"})
+"""Phases of a job of which no rank runs yet."""
+HAVE_ROOM = frozenset({"admitted", "starting", "running"})
+"""Phases of a job that holds its quota and nodes, and is not asked to end."""
 SCOPE_PREFIX = "custom:mlp:"
 """How the hub writes scopes that are the platform's."""
 
@@ -331,6 +335,14 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     if because.startswith(say("no time can be told")):
         return say("{text}.", text=capital(because))
     return say("No time can be told: {because}.", because=because)
+
+
+def doing(why: Mapping[str, Any]) -> str:
+    """Write what a job that has its room does or waits for, as its pods for their image; empty where its phase says all of it."""
+    phase, because = str(why.get("phase")), bare(str(why.get("expected_because") or ""))
+    if phase not in HAVE_ROOM or not because or because == say("it is {phase}", phase=phase):
+        return ""
+    return say("{text}.", text=capital(because))
 
 
 def stopped(why: Mapping[str, Any]) -> list[str]:

@@ -227,7 +227,9 @@ async def _kubernetes(settings: Settings) -> Executor:
     from mlp_hub.executors.kubernetes.whole import ClusterExecutor  # noqa: PLC0415
     from mlp_hub.in_cluster import connect, installation_of  # noqa: PLC0415 - loads the cluster's client
 
-    return await ClusterExecutor.make(await connect(settings), installation_of(settings))
+    return await ClusterExecutor.make(
+        await connect(settings), installation_of(settings), _secrets_key(settings)
+    )
 
 
 EXECUTORS: Mapping[str, Callable[[Settings], Awaitable[Executor]]] = {

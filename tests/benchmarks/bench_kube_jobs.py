@@ -198,14 +198,16 @@ async def _bare(
         for pod in pods
         if name_of(pod).startswith(f"{name}-")
     ]
-    first = min(float(word) for text in told for word in text.decode().split() if _is_time(word))
+    first = min(float(word) for text in told for word in text.decode().split() if is_time(word, began))
     await client.delete(kind, name_of(wanted), namespace)
     await until(lambda: _gone(client, namespace), what="the bare pods' end", every=0.2)
     return began, first
 
 
-def _is_time(word: str) -> bool:
-    return word[:2] == "17" and word.count(".") == 1 and word.replace(".", "").isdigit()
+def is_time(word: str, began: float) -> bool:
+    """Whether a word of a log is a time of this run, in seconds since the epoch: a day at most after it began."""
+    number = word.count(".") == 1 and word.replace(".", "").isdigit()
+    return number and -1.0 <= float(word) - began < 86_400.0
 
 
 async def _ended(client: KubernetesClient, kind: Kind, wanted: Object) -> bool:

@@ -23,7 +23,7 @@ from mlp_hub.executors.mounted.logs import read_log
 from mlp_hub.executors.mounted.prepare import make_directories
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.kubernetes.client import KubernetesClient
-from mlp_hub.kubernetes.kinds import CONFIG_MAPS, JOBS, POD_GROUPS, Kind
+from mlp_hub.kubernetes.kinds import JOBS, POD_GROUPS, Kind
 from waiting import wait_for
 
 NOTEBOOK_IMAGE = "mlp.local/notebook:dev"
@@ -148,8 +148,7 @@ class Running:
         self.directory = Path(rig.at.directories.workspace(spec.of))
         make_directories(spec, rig.at.directories, root=True, ranks_log=True)
         create = rig.namespace
-        files = CONFIG_MAPS.named(self.name, create.name, data=dict(gang.files))
-        for _, each in ((CONFIG_MAPS, files), *gang.beside, gang.main):
+        for _, each in (gang.secret, *gang.beside, gang.main):
             create("create", "--validate=strict", "-f", "-", given=json.dumps(each))
 
     @property

@@ -56,6 +56,7 @@ class KubeBetween:
         self._run(self._stop)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     @property
     def away(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -12,11 +13,19 @@ from mlp_hub.cli.checks import FAIL, OK, WARN, Check
 from mlp_hub.cli.errors import MachineFailure
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes import prewarming
+from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT
 from mlp_hub.executors.kubernetes.nodes.faults import conditions_of
+from mlp_hub.executors.kubernetes.probes.operators import at_work
+from mlp_hub.executors.kubernetes.probes.policies import (
+    CallResult,
+    Enforcement,
+    Reached,
+    enforcement,
+    reached,
+)
 from mlp_hub.executors.kubernetes.rights import RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy import shut
 from mlp_hub.executors.kubernetes.tenancy.needed import Need, lacking
-from mlp_hub.executors.kubernetes.tenancy.probe import Enforcement, enforcement
 from mlp_hub.executors.kubernetes.ways import discover
 from mlp_hub.executors.nodes import ConditionKind
 from mlp_hub.kubernetes import kinds, names
@@ -31,6 +40,8 @@ OLDEST = (1, 30)
 """Given: the first version whose admission policies are there without a switch."""
 PROBE_S = 60.0
 """Tuning: seconds in which the pods that try the network have to run."""
+LISTENS_S = 2.0
+"""Tuning: seconds until nobody counts as listening."""
 _ADMINISTRATOR = "docs/how-to/kubernetes.md"
 
 
@@ -83,11 +94,12 @@ async def _with_client(settings: Settings, ask: Callable[[KubernetesClient], Awa
 
 
 async def _look(settings: Settings, client: KubernetesClient) -> list[Check]:
-    found = [await _version(client), *await _rights(client, await served(client)), *await _operators(client)]
+    found = [await _version(client), *await _rights(client, await served(client))]
+    found += await _operators(settings, client)
     nodes = (await client.list(kinds.NODES)).items
     found += [_nodes(nodes), _files(settings), _image(settings, nodes), *await _prewarmed(settings, client)]
     found += await _walls(settings, client)
-    return [*found, await _network(settings, client), _address(settings)]
+    return [*found, *await asyncio.gather(_network(settings, client), _address(settings, client))]
 
 
 async def _version(client: KubernetesClient) -> Check:
@@ -108,9 +120,24 @@ async def _rights(client: KubernetesClient, operators: Sequence[Need]) -> list[C
     return [Check("rights", FAIL, render(each, here()), remedy) for each in found]
 
 
-async def _operators(client: KubernetesClient) -> list[Check]:
-    """Tell which way each runtime takes."""
-    return [Check("operators", OK, render(each, here())) for each in (await discover(client)).explain()]
+async def _operators(settings: Settings, client: KubernetesClient) -> list[Check]:
+    """Tell which way each runtime takes, and whether who is to go it is at work."""
+    ways = await discover(client)
+    found = [Check("operators", OK, render(each, here())) for each in ways.explain()]
+    try:
+        tried = await at_work(client, in_cluster.installation_of(settings), ways.served)
+    except MessageError as error:
+        why = render(error.message, here())
+        unknown = say("whether the operators are at work is unknown: {why}", why=why)
+        return [*found, Check("operators", WARN, unknown, say("See {page}.", page=_ADMINISTRATOR))]
+    for who, fails in tried.items():
+        if fails is None:
+            found.append(Check("operators", OK, say("{who} is at work: tried", who=who)))
+        else:
+            text = say("{who} does not work: {why}", who=who, why=render(fails, here()))
+            remedy = say("Jobs that need it do not start: look at its pods and at their log.")
+            found.append(Check("operators", FAIL, text, remedy))
+    return found
 
 
 def _nodes(nodes: Sequence[Object]) -> Check:
@@ -226,7 +253,8 @@ async def _network(settings: Settings, client: KubernetesClient) -> Check:
     return Check("network", status, render(means, here()), "" if status == OK else remedy)
 
 
-def _address(settings: Settings) -> Check:
+async def _address(settings: Settings, client: KubernetesClient) -> Check:
+    """Try with a pod under a tenant's policies whether it reaches the hub, and the hub it."""
     host = in_cluster.address_of(settings)
     text = say(
         "pods reach the hub at {host}:{hub}, the service at {host}:{service}, files of datasets at {host}:{data}",
@@ -235,4 +263,58 @@ def _address(settings: Settings) -> Check:
         service=str(in_cluster.service_port(settings)),
         data=str(in_cluster.data_port(settings)),
     )
-    return Check("address", OK, text)
+    try:
+        found = await reached(client, in_cluster.installation_of(settings), PROBE_S)
+    except MessageError as error:
+        why = render(error.message, here())
+        return Check(
+            "address",
+            WARN,
+            say("whether {what} is unknown: {why}", what=text, why=why),
+            say("See {page}.", page=_ADMINISTRATOR),
+        )
+    return _judged(settings, found, text)
+
+
+def _judged(settings: Settings, found: Reached, text: str) -> Check:
+    silent = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is CallResult.SILENT]
+    if silent:
+        return Check(
+            "address",
+            FAIL,
+            say("a pod gets no answer from this machine at {places}", places=", ".join(silent)),
+            say(
+                "Look at MLP_KUBERNETES_ADDRESS, at this machine's firewall, and whether the network's policies know this machine by "
+                "that address."
+            ),
+        )
+    if not found.inward:
+        return Check(
+            "address",
+            FAIL,
+            say("this machine gets no answer from a pod's port {port}", port=NOTEBOOK_PORT),
+            say("It takes a way from here to pods, and policies that know this machine by its address."),
+        )
+    closed = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is CallResult.CLOSED]
+    if not closed:
+        return Check("address", OK, say("{text}: tried, both ways", text=text))
+    if len(closed) < len(found.outward) or _listens(settings):
+        return Check(
+            "address",
+            FAIL,
+            say("a pod reaches this machine, and nothing listens at {places}", places=", ".join(closed)),
+            say("Look at MLP_HUB_LISTEN_TENANTS, MLP_SERVICE_LISTEN_TENANTS and MLP_DATA_LISTEN_TENANTS."),
+        )
+    return Check(
+        "address",
+        OK,
+        say("{text}: the way is open; the hub is not up, so the ports were not tried", text=text),
+    )
+
+
+def _listens(settings: Settings) -> bool:
+    """Whether the service listens for pods now, asked from here."""
+    with contextlib.suppress(OSError):
+        socket.create_connection(in_cluster.service_listens(settings), LISTENS_S).close()
+        return True
+    return False

@@ -16,6 +16,21 @@ class ClusterUnreachable(OutOfReach):
         super().__init__(msg("the cluster at {host} does not answer: {why}", host=host, why=why))
 
 
+class WebhookUnreachable(ClusterUnreachable):
+    """The API answers, and asks a webhook that does not; asking again helps once that does."""
+
+    def __init__(self, host: str, webhook: str, why: str) -> None:
+        OutOfReach.__init__(
+            self,
+            msg(
+                "the cluster takes no such object now: its webhook {webhook} does not answer: {why}",
+                webhook=webhook,
+                why=why,
+            ),
+        )
+        self.host = host
+
+
 class ClusterError(MessageError):
     """The API refused. `status` is HTTP's, `reason` the API's own, such as `Invalid`."""
 
@@ -70,6 +85,8 @@ _AT_FAULT = re.compile(
 )
 """Given: how the API tells, as a fault of its own (500), that an applied object does not fit its schema; and a webhook that
 said no, whatever status it gave."""
+_WEBHOOK = re.compile(r"failed calling webhook \"([^\"]+)\": (?:failed to call webhook: )?(.*)", re.DOTALL)
+"""Given: how the API says that a webhook does not answer."""
 _PASSING = frozenset({429, 500, 502, 503, 504})
 _BY_STATUS = {
     400: InvalidObjectError,
@@ -91,6 +108,8 @@ def error_of(asked: str, status: int, body: Any, host: str = "") -> ClusterError
     said = str(body.get("message", ""))
     made = _BY_STATUS.get(status, ClusterError)
     if status in _PASSING:
+        if found := _WEBHOOK.search(said):
+            return WebhookUnreachable(host, found[1], found[2])
         if not _AT_FAULT.search(said):
             return ClusterUnreachable(host, said or f"HTTP {status}")
         made = InvalidObjectError

@@ -39,7 +39,7 @@ class Reflector(Generic[T]):
 
     `keep` may return None for what is not of interest. `changed` is called on the event loop with the key, and with what was
     there before and what is there now; after an outage, for each object that is another one. What cannot be asked for is asked
-    again, for ever: `trouble` says why, for health checks.
+    again, for ever: `trouble` says why, for health checks, and `recovered` is called once that is over.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class Reflector(Generic[T]):
         selection: Selection,
         keep: Callable[[Object], T | None],
         changed: Callable[[Key, T | None, T | None], None] = lambda _key, _before, _now: None,
+        recovered: Callable[[], None] = lambda: None,
     ) -> None:
+        self._recovered = recovered
         self._client, self._selection, self._keep, self._changed = client, selection, keep, changed
         self._objects: dict[Key, T] = {}
         self._synced = asyncio.Event()
@@ -104,7 +106,8 @@ class Reflector(Generic[T]):
         while True:
             try:
                 version = await self._list()
-                self.trouble, wait_s = None, FIRST_WAIT_S
+                wait_s = FIRST_WAIT_S
+                self._is_well()
                 await self._watch_until_asked(version)
             except ExpiredWatchError:
                 continue
@@ -156,7 +159,7 @@ class Reflector(Generic[T]):
                 async for event in self._client.watch(
                     of.kind, version, of.namespace, labels=of.labels, fields=of.fields, metadata=of.metadata
                 ):
-                    self.trouble = None
+                    self._is_well()
                     version = event.object["metadata"]["resourceVersion"]
                     if event.type == "OPENED":
                         continue
@@ -168,6 +171,11 @@ class Reflector(Generic[T]):
             if not told:
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_WAIT_S, wait_s * 2)
+
+    def _is_well(self) -> None:
+        if self.trouble is not None:
+            self.trouble = None
+            self._recovered()
 
     def _tell(self, error: Exception) -> None:
         """Remember why it is not kept up, and log it where that is news."""

@@ -82,6 +82,22 @@ def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> Non
     play(kube, story)
 
 
+def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: Kube) -> None:
+    # who writes it while the cluster binds it has its claim wait for 15 s, and the tenant's first pods with it
+    async def story(own: Tenancy) -> None:
+        await own.keep(RED)
+
+        async def bound() -> bool:
+            claim = await own.get(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", "red")
+            return claim is not None and claim.get("status", {}).get("phase") == "Bound"
+
+        await own.until(bound, "the claim to be bound")
+        await calm(own)
+        assert own.client.calls["apply persistentvolumes"] == 1
+
+    play(kube, story)
+
+
 def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:
     async def story(own: Tenancy) -> None:
         await own.keep(RED, BLUE)

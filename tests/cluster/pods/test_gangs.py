@@ -50,6 +50,17 @@ pathlib.Path(os.environ["MLP_WORKSPACE"], "kept.txt").write_text(" ".join(sys.ar
     assert report["started_at"] <= report["finished_at"]
 
 
+@pytest.mark.differs("Where `/tmp` of a job is", only="cluster")
+def test_temporary_files_of_a_job_are_on_its_nodes_disk(rig: GangRig) -> None:
+    program = """
+lines = [line.split() for line in open("/proc/self/mounts")]
+print(*(line[2] == "tmpfs" for line in lines if line[1] in ("/tmp", "/dev/shm")))
+"""
+    running = rig.start(launch("plain", program))
+    running.ended()
+    assert sorted(running.texts(0)[0].split()) == ["False", "True"]
+
+
 @pytest.mark.whole
 def test_a_program_below_the_home_runs_on_three_ranks(rig: GangRig) -> None:
     (rig.home / "hello.sh").write_text('echo "$MLP_RANK of $MLP_WORLD_SIZE with $1"\n')

@@ -28,7 +28,7 @@ def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_pla
         await rig.until("second", "finished")
         (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
         assert first.kind == "admitted"
-        assert texts(first.changed) == ["it was submitted, and there was room at once"]
+        assert texts(first.changed) == ["it came into the queue, and there was room at once"]
         assert [n.node for n in first.nodes if n.chosen]
         assert [n.node for n in first.nodes if not n.chosen]
         assert first.policy == "fair"

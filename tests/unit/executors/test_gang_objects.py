@@ -152,7 +152,7 @@ def test_every_pod_is_fit_for_restricted_and_a_quota(case: str, tmp_path: Path) 
         assert spec["securityContext"]["runAsUser"] == 300_001
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert {next(iter(set(volume) - {"name"})) for volume in spec["volumes"]} <= {
-            "configMap", "emptyDir", "persistentVolumeClaim",
+            "emptyDir", "persistentVolumeClaim", "secret",
         }  # fmt: skip
         [container] = spec["containers"]
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
@@ -220,9 +220,30 @@ def test_the_tenants_own_nodes_and_the_installations_are_tolerated(tmp_path: Pat
     [terms] = pod["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ].values()
-    assert terms == [
-        {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}]}
+    assert terms == [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+
+
+def test_nodes_are_chosen_by_their_names_each_in_a_term_of_its_own(tmp_path: Path) -> None:
+    # the label kubernetes.io/hostname need not be a node's name, and a term over metadata.name takes one value
+    [pod] = pods_in(described(launch("plain", placement=("n2", "n1", "n2")), ALL, tmp_path).main[1])
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert terms["nodeSelectorTerms"] == [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+        for name in ("n1", "n2")
     ]
+    many = described(launch("plain", placement=[f"n{i}" for i in range(101)]), ALL, tmp_path)
+    [pod] = pods_in(many.main[1])
+    assert "affinity" not in pod["spec"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_variables_are_in_a_secret_and_in_nothing_else(case: str, tmp_path: Path) -> None:
+    spec, kinds = CASES[case]
+    gang = described(replace(spec, env={**spec.env, "WANDB_API_KEY": "opensesame"}), kinds, tmp_path)
+    kind, secret = gang.secret
+    assert (kind.kind, secret["metadata"]["name"]) == ("Secret", gang.main[1]["metadata"]["name"])
+    assert "opensesame" in secret["stringData"]["plan.json"]
+    assert "opensesame" not in json.dumps([gang.main[1], *(each for _, each in gang.beside)])
 
 
 def test_datasets_are_directories_of_the_shared_volume_that_can_only_be_read(tmp_path: Path) -> None:
@@ -316,7 +337,7 @@ def test_the_hub_asks_for_rights_on_all_that_a_gang_consists_of(tmp_path: Path) 
     asked = {need.kind for need in (*RIGHTS, *OF_OPERATORS) if "create" in need.verbs}
     for case in CASES:
         gang = described(*CASES[case], tmp_path)
-        assert {kind for kind, _ in (*gang.beside, gang.main)} <= asked
+        assert {kind for kind, _ in (gang.secret, *gang.beside, gang.main)} <= asked
 
 
 def test_doctor_reads_which_way_is_taken_and_why() -> None:

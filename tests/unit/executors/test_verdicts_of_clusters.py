@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from mlp_hub.domain.job import Cause, Failure
 from mlp_hub.domain.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
+from mlp_hub.executors.kubernetes import why
 from mlp_hub.executors.kubernetes.claims import ABOUT, CLAIM, END, About, Claim, End, claim_of
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
 from mlp_hub.executors.kubernetes.stages import refined
@@ -18,7 +20,13 @@ from mlp_hub.executors.kubernetes.troubles import Complaint
 from mlp_hub.executors.kubernetes.verdict import LEFT_S, SEEN_S, Scene, judge
 from mlp_hub.executors.kubernetes.views import MainView, PodView, main_view, pod_view
 from mlp_hub.kubernetes import names
-from mlp_hub.kubernetes.errors import ClusterUnreachable, ForbiddenError, InvalidObjectError, error_of
+from mlp_hub.kubernetes.errors import (
+    ClusterUnreachable,
+    ForbiddenError,
+    InvalidObjectError,
+    WebhookUnreachable,
+    error_of,
+)
 
 A = AttemptPhase
 NOW = 1000.0
@@ -154,7 +162,7 @@ def test_pods_that_are_told_of_before_their_job_are_no_loss() -> None:
             "the cluster took the pod of rank 1 away: preempted",
         ),
         ({"main": None}, "somebody deleted its Job a-1"),
-        ({"pods": (), "records": {}, "lost_nodes": {"n2"}}, "node n2 has gone"),
+        ({"pods": (), "records": {}, "lost_nodes": {"n2"}}, "node n2 does not answer, and none"),
         (
             {"pods": (pod(0), pod(1, phase="Failed", reason="Evicted", message="low on memory"))},
             "the pod of rank 1 was evicted: low on memory",
@@ -241,6 +249,60 @@ def test_what_a_start_waits_for_is_told_and_what_is_in_vain_fails() -> None:
     assert end is not None
     assert end.failure is not None
     assert end.failure.cause is Cause.START_FAILED
+
+
+def test_a_pod_that_no_scheduler_looks_at_is_told_of_after_a_moment() -> None:
+    left = pod(0, phase="Pending", started_at=None, node="", made_at=NOW - 6)
+    assert judge(scene(pods=(replace(left, made_at=NOW - 4),), records={})).seen.waits is None
+    told = str(judge(scene(pods=(left,), records={})).seen.waits)
+    assert (
+        told
+        == "its pod a-1-0 has no node, and no scheduler says why: it may be down, which make doctor tries"
+    )
+
+
+def test_a_job_that_no_operator_takes_up_is_told_of_whatever_a_scheduler_says_of_its_group() -> None:
+    found = {
+        "metadata": {"name": "a-1", "namespace": "mlp-t", "uid": "main", "labels": {names.ATTEMPT: "a.0"}}
+    }
+    untouched = main_view(found)
+    assert untouched is not None
+    said = Complaint("0/0 tasks in gang unschedulable", final=False)
+    told = str(judge(scene(main=untouched, pods=(), records={}, complaint=said)).seen.waits)
+    assert (
+        told == "nothing in the cluster takes up its Job: the operator may be down, which make doctor tries"
+    )
+    taken = main_view({**found, "status": {"conditions": [{"type": "Created", "status": "True"}]}})
+    seen = judge(scene(main=taken, pods=(), records={}, complaint=said)).seen
+    assert "makes no pods of it yet: 0/0 tasks" in str(seen.waits)
+
+
+def test_what_a_node_says_against_a_pod_that_it_has_is_told() -> None:
+    bound = pod(0, phase="Pending", started_at=None)
+    event = {
+        "involvedObject": {"name": "a-1-0"},
+        "reason": "FailedMount",
+        "message": "no relationship found between node 'n1' and this object",
+        "lastTimestamp": "2026-11-28T20:00:05Z",
+    }
+    old = {**event, "message": "of long ago", "lastTimestamp": "2026-11-28T19:00:00Z"}
+    stale = {
+        **event,
+        "reason": "FailedScheduling",
+        "message": "0/1 nodes",
+        "lastTimestamp": "2026-11-28T20:00:06Z",
+    }
+    since = datetime(2026, 11, 28, 20, tzinfo=UTC).timestamp()
+    said = why.of_nodes([old, event, stale], CLAIM_OF_TWO, since)
+    assert said is not None
+    assert not said.final
+    seen = judge(
+        scene(pods=(bound, pod(1, phase="Pending", started_at=None)), records={}, complaint=said)
+    ).seen
+    assert str(seen.waits) == (
+        "node n1 cannot start its pod yet, and tries again: no relationship found between node 'n1' and this object"
+    )
+    assert why.of_nodes([old, stale], CLAIM_OF_TWO, since) is None
 
 
 def test_records_are_read_of_the_right_type_or_not_at_all(tmp_path: Any) -> None:
@@ -423,7 +485,7 @@ def test_objects_are_seen_by_what_counts() -> None:
             "failed to create typed patch object (n/a; batch/v1, Kind=Job): .spec.x: field not declared",
             InvalidObjectError,
         ),
-        (500, 'Internal error occurred: failed calling webhook "w": connection refused', ClusterUnreachable),
+        (500, 'Internal error occurred: failed calling webhook "w": connection refused', WebhookUnreachable),
         (500, 'admission webhook "w" denied the request: no', InvalidObjectError),
         (429, "too many requests", ClusterUnreachable),
         (503, "", ClusterUnreachable),

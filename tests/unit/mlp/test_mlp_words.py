@@ -386,3 +386,18 @@ def test_why_shows_the_facts_behind_a_reason_as_a_small_table() -> None:
 
 def test_a_reason_that_is_newer_is_shown_as_it_is() -> None:
     assert [words.reason(r) for r in ("WaitingForQuota", "Other", None)] == ["Waits for quota", "Other", ""]
+
+
+def test_why_of_a_starting_job_says_what_its_cluster_says() -> None:
+    said = "its image cannot be fetched, which is tried again: no such host"
+    found = {"job": "digits", "phase": "starting", "reasons": [], "expected_because": said}
+    assert reasons.why(found).lines == ["digits is starting.", f"I{said[1:]}."]
+    assert reasons.why({**found, "expected_because": "it is starting"}).lines == ["digits is starting."]
+    assert reasons.why({**found, "phase": "running", "expected_because": "it is running"}).lines == [
+        "digits is running."
+    ]
+
+
+def test_the_table_says_why_a_job_does_not_run_yet() -> None:
+    job = job_record(phase="starting", state="running", message="starting 2 ranks on node n1")
+    assert tables.jobs([job]).rows[0][-1] == "starting 2 ranks on node n1"

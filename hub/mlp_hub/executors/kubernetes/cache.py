@@ -31,7 +31,10 @@ SYNC_S = 30.0
 
 
 class Cache:
-    """Attempts as the cluster has them. `changed` is called with an attempt, `vanished` with a claim that went without us."""
+    """Attempts as the cluster has them. `changed` is called with an attempt, `vanished` with a claim that went without us.
+
+    `answers_again` is called when the cluster tells again of what it did not, of each kind.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,8 @@ class Cache:
         kinds: Collection[Kind],
         changed: Callable[[str], None],
         vanished: Callable[[Claim], None],
+        *,
+        answers_again: Callable[[], None] = lambda: None,
     ) -> None:
         self._changed, self._vanished = changed, vanished
         self._removing: set[str] = set()
@@ -57,10 +62,13 @@ class Cache:
             Selection(CONFIG_MAPS, labels=f"{selector},{names.COMPONENT}={CLAIM}", metadata=True),
             claim_of,
             self._on_claim,
+            answers_again,
         )
-        self._pod_copy = Reflector(client, Selection(PODS, labels=ours), self._pod_view, self._on_pod)
+        self._pod_copy = Reflector(
+            client, Selection(PODS, labels=ours), self._pod_view, self._on_pod, answers_again
+        )
         self._main_copies = {
-            kind: Reflector(client, Selection(kind, labels=ours), main_view, self._on_main)
+            kind: Reflector(client, Selection(kind, labels=ours), main_view, self._on_main, answers_again)
             for kind in kinds
             if kind != POD_GROUPS
         }

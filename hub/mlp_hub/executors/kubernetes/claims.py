@@ -1,13 +1,13 @@
 """Claims: what an attempt has in the cluster before and after all else, a ConfigMap that owns whatever is made for it.
 
 Who creates it starts the attempt; what is deleted with it is the attempt. All that is told of it stands in its labels and
-annotations, so that a watch need not carry the files that its pods read out of it.
+annotations. Whoever may look at a namespace reads them, so they hold nothing that opens anything: what the pods read is in a
+Secret. Claims of older hubs hold those files themselves, and their pods read them there.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,7 +70,8 @@ class About:
     network: str = "none"
     at: float = 0.0
     group: str = ""  # name of the PodGroup that has its pods bound as a whole
-    key: str = ""  # by which its pod and the gateway know each other, where it listens
+    key: str = ""  # of older hubs: by which its pod and the gateway know each other
+    listens: bool = False  # its pod answers the gateway, by a key that the hub derives
 
     @property
     def of_run(self) -> JobRun:
@@ -115,7 +116,7 @@ def object_name(spec: LaunchSpec) -> str:
     return f"{readable if readable[0].isalpha() else 'j' + readable}-{digest}"
 
 
-def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "", key: str = "") -> About:
+def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "") -> About:
     """Return what is to be known of an attempt later."""
     row = spec.runtime
     return About(
@@ -135,13 +136,13 @@ def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "", key: str
         spec.network,
         now,
         group,
-        key,
+        listens=spec.listens,
     )
 
 
-def claim_object(about: About, main: Object, files: Mapping[str, str], end: End | None = None) -> Object:
-    """Describe the claim of an attempt that this main object runs, with the files that its pods read; or of one that never ran."""
-    made = CONFIG_MAPS.named(name_of(main), namespace_of(main), data=dict(files))
+def claim_object(about: About, main: Object, end: End | None = None) -> Object:
+    """Describe the claim of an attempt that this main object runs, or of one that never ran."""
+    made = CONFIG_MAPS.named(name_of(main), namespace_of(main))
     made["metadata"] |= {
         "labels": {**labels_of(main), names.COMPONENT: CLAIM},
         "annotations": {ABOUT: msgspec.json.encode(about).decode()}

@@ -23,6 +23,11 @@ async def created(client: KubernetesClient, kind: Kind, wanted: Object) -> Objec
     return made
 
 
+async def created_unread(client: KubernetesClient, kind: Kind, wanted: Object) -> None:
+    """Create an object that the hub need not read, or leave the one that is there. Raises `OutOfReach` as `created` does."""
+    await _passing(client.create(wanted, kind))
+
+
 async def _passing(asked: Awaitable[T]) -> T:
     """Have what is no fault of the object's own raise `OutOfReach`."""
     try:

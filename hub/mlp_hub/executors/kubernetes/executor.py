@@ -11,7 +11,6 @@ import contextlib
 import logging
 import math
 import os
-import secrets
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -20,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.job import Failure
 from mlp_hub.executors.base import (
     AttemptKey,
@@ -31,9 +31,19 @@ from mlp_hub.executors.base import (
 )
 from mlp_hub.executors.brought import BroughtJobs
 from mlp_hub.executors.kubernetes import records, troubles, why
+from mlp_hub.executors.kubernetes.app_keys import AppKeys
 from mlp_hub.executors.kubernetes.cache import Cache
-from mlp_hub.executors.kubernetes.claims import END, Claim, End, about_of, claim_object, object_name, owned_by
-from mlp_hub.executors.kubernetes.creating import created
+from mlp_hub.executors.kubernetes.claims import (
+    END,
+    About,
+    Claim,
+    End,
+    about_of,
+    claim_object,
+    object_name,
+    owned_by,
+)
+from mlp_hub.executors.kubernetes.creating import created, created_unread
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
@@ -48,7 +58,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
-from mlp_hub.kubernetes.kinds import CONFIG_MAPS, PODS, Kind, Object
+from mlp_hub.kubernetes.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Kind, Object
 from mlp_language.message import Message
 
 log = logging.getLogger(__name__)
@@ -64,6 +74,7 @@ class KubernetesExecutor(MountedLogs):
     """The executor of a cluster; see `Executor` for what its methods promise, and `ClusterFence` for what of epochs.
 
     `nodes` is the view of the cluster's nodes, `on_nodes` tells when that changes, `device` as what a node gives out its GPUs.
+    `app_key` is the secret that keys of apps' pods are derived of; without one they are of this process alone.
     """
 
     name = "kubernetes"
@@ -85,15 +96,25 @@ class KubernetesExecutor(MountedLogs):
         *,
         device: Callable[[str], str | None] = lambda _node: None,
         clock: Callable[[], float] = time.time,
+        app_key: str = "",
     ) -> None:
         super().__init__(at.directories)
+        self._app_keys = AppKeys(app_key)
         self._client, self._at, self._ways, self._clock = client, at, ways, clock
         self._nodes, self._on_nodes = nodes, on_nodes
         self._placed = PlacedNodes(nodes, device)
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
         self.workspace = MountedWorkspace(at.directories, self._fence)
         self._tending = Tending(self._advance)
-        self._cache = Cache(client, at.selector, ways.served, self._tending.news, self._vanished)
+        self._put_off: set[str] = set()
+        self._cache = Cache(
+            client,
+            at.selector,
+            ways.served,
+            self._tending.news,
+            self._vanished,
+            answers_again=self._answers_again,
+        )
         self._epoch = 0  # of the service that this one works for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
@@ -145,7 +166,7 @@ class KubernetesExecutor(MountedLogs):
             if claim is None and spec.attempt not in self._lost:
                 await self._start(spec)
             elif claim is not None and claim.end is None and not self._was_made(claim):
-                await self._make(claim, await self._look(self._described, spec))
+                await self._make(claim, await self._look(self._described, spec, claim.about.key))
 
     async def stop(
         self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
@@ -169,12 +190,13 @@ class KubernetesExecutor(MountedLogs):
     def address(self, attempt: str) -> str:
         """Return where its pod listens, and by which key that is known; nothing while there is none."""
         claim = self._cache.claims.get(attempt)
-        if claim is None or not claim.about.key:
+        key = "" if claim is None else self._key_of(claim.about)
+        if claim is None or not key:
             return ""
         for pod in self._cache.pods(claim):
             if pod.address and pod.leaves_at is None and not pod.over:
                 host = f"[{pod.address}]" if ":" in pod.address else pod.address
-                return f"{claim.about.key}@{host}:{APP_PORT}"
+                return f"{key}@{host}:{APP_PORT}"
         return ""
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
@@ -226,26 +248,33 @@ class KubernetesExecutor(MountedLogs):
 
     @contextlib.asynccontextmanager
     async def _acting(self, attempt: str, epoch: int) -> AsyncIterator[None]:
-        await self._open()
-        async with self._fence.act(epoch), self._locks[attempt]:
-            self._epoch = max(self._epoch, epoch)
-            yield
+        try:
+            await self._open()
+            async with self._fence.act(epoch), self._locks[attempt]:
+                self._epoch = max(self._epoch, epoch)
+                yield
+        except OutOfReach:
+            self._put_off.add(attempt)
+            raise
+
+    def _answers_again(self) -> None:
+        """Have attempts looked at for which something could not be done: who asked tries again ever later."""
+        put_off, self._put_off = self._put_off, set()
+        for attempt in put_off:
+            for listener in self._tending.listeners:
+                listener(attempt)
 
     async def _start(self, spec: LaunchSpec) -> None:
-        key = secrets.token_urlsafe(32) if spec.listens else ""
-        if key:
-            told = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
-            spec = replace(spec, env={**spec.env, **told})
         gone = self._placed.gone(spec)
         ran = await self._look(self._records_of, spec)
         gang = await self._look(self._described, spec)
         kind, main = gang.main
-        about = about_of(spec, kind, self._clock(), gang.group, key)
+        about = about_of(spec, kind, self._clock(), gang.group)
         end = None
         if gone or ran:
             lost = troubles.rank_lost(None, min(gone)) if gone else troubles.claim_deleted(object_name(spec))
             end = End(AttemptPhase.LOST, self._clock(), 0.0, lost)
-        wanted = claim_object(about, main, gang.files if end is None else {}, end)
+        wanted = claim_object(about, main, end)
         try:
             made = await created(self._client, CONFIG_MAPS, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
@@ -256,7 +285,7 @@ class KubernetesExecutor(MountedLogs):
 
     async def _make(self, claim: Claim, gang: Gang) -> None:
         """Make what a claim owns; what the cluster refuses has failed for good."""
-        for at_once in (gang.beside, (gang.main,)):
+        for at_once in ((gang.secret, *gang.beside), (gang.main,)):
             done = await asyncio.gather(
                 *(self._make_one(claim, kind, wanted) for kind, wanted in at_once), return_exceptions=True
             )
@@ -271,6 +300,9 @@ class KubernetesExecutor(MountedLogs):
         """Make an object that a claim owns; return the failure where the cluster refuses it."""
         wanted["metadata"]["ownerReferences"] = owned_by(claim)
         try:
+            if kind == SECRETS:
+                await created_unread(self._client, kind, wanted)
+                return None
             made = await created(self._client, kind, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
             return troubles.refused(kind.kind, error.said)
@@ -352,7 +384,15 @@ class KubernetesExecutor(MountedLogs):
         """Whether ranks of the attempt ever began, whatever became of its claim."""
         return bool(records.read(self._directories.workspace(spec.of), spec.attempt, spec.ranks))
 
-    def _described(self, spec: LaunchSpec) -> Gang:
+    def _key_of(self, about: About) -> str:
+        """Return the key by which an attempt's pod and the gateway know each other; empty where it does not listen."""
+        return about.key or (self._app_keys.of(about.user, about.attempt) if about.listens else "")
+
+    def _described(self, spec: LaunchSpec, key: str = "") -> Gang:
+        if spec.listens:
+            key = key or self._app_keys.of(spec.user, spec.attempt)
+            told = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
+            spec = replace(spec, env={**spec.env, **told})
         gang = describe(spec, self._at, self._ways, object_name(spec), self._placed.devices(spec))
         root = os.geteuid() == 0
         make_directories(spec, self._directories, root=root, ranks_log=True)
@@ -397,20 +437,34 @@ class KubernetesExecutor(MountedLogs):
             async with self._fence.act(self._epoch), self._locks[attempt]:
                 now = self._cache.claims.get(attempt)
                 if now is not None and now.end is None and verdict.end is not None:
-                    now = await self._write_end(now, verdict.end)
+                    now = await self._write_end(now, await self._with_its_namespace(now, verdict.end))
                 if now is not None and now.end is not None and self._cache.left(now):
                     await self._remove(now, now.end.grace_s)
         elif verdict.seen.phase is AttemptPhase.STARTING:
             await self._ask_why(claim)
         return verdict.seen, settled(verdict, claim)
 
+    async def _with_its_namespace(self, claim: Claim, end: End) -> End:
+        """Return an end, of an attempt that was lost with its namespace with that reason: its pods go one by one."""
+        if end.phase is not AttemptPhase.LOST:
+            return end
+        found = await self._client.get(NAMESPACES, claim.namespace)
+        if found is not None and "deletionTimestamp" not in found["metadata"]:
+            return end
+        return replace(end, failure=troubles.namespace_deleted(claim.namespace))
+
     async def _ask_why(self, claim: Claim) -> None:
-        """Read the cluster's events where it makes no pods."""
-        if len(self._cache.pods(claim)) >= len(claim.about.roles):
+        """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
+        pods = self._cache.pods(claim)
+        all_made = len(pods) >= len(claim.about.roles)
+        if all_made and not any(pod.node and pod.started_at is None and not pod.waits for pod in pods):
             self._complaints.pop(claim.attempt, None)
             return
         now = self._clock()
         last, _ = self._complaints.get(claim.attempt, (claim.about.at + why.AFTER_S - why.AGAIN_S, None))
         due = last + why.AGAIN_S
         if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
-            self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)
+            if all_made:
+                self._complaints[claim.attempt] = now, why.of_nodes(events, claim, now - why.AGAIN_S)
+            else:
+                self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)

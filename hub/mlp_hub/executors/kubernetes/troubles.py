@@ -56,6 +56,27 @@ def failure(cause: Cause, said: Message, rank: int | None = None, pod: PodView |
     return Failure(cause, rank, code, signal, str(said), said=to_data(said))
 
 
+def not_taken_up(kind: str) -> Message:
+    """Say that an operator does nothing with an attempt's main object."""
+    return msg(
+        "nothing in the cluster takes up its {kind}: the operator may be down, which make doctor tries",
+        kind=kind,
+    )
+
+
+def not_bound(pod: PodView) -> Message:
+    """Say that a pod has no node, and nobody says why."""
+    return msg(
+        "its pod {pod} has no node, and no scheduler says why: it may be down, which make doctor tries",
+        pod=pod.name,
+    )
+
+
+def on_node(pod: PodView, why: str) -> Message:
+    """Say what a node says of a pod that it does not bring to run."""
+    return msg("node {node} cannot start its pod yet, and tries again: {why}", node=pod.node, why=why)
+
+
 def waiting(pod: PodView) -> Message:
     """Say what a pod waits for."""
     if pod.waits == "Unschedulable":
@@ -151,6 +172,12 @@ def rank_lost(rank: int | None, node: str) -> Failure:
     return failure(Cause.NODE_LOST, said, rank)
 
 
+def node_silent(node: str) -> Failure:
+    """Return the loss of an attempt one of whose nodes went, or fell silent, before any rank was there."""
+    said = msg("node {node} does not answer, and none of its ranks had begun", node=node)
+    return failure(Cause.NODE_LOST, said)
+
+
 def asked_by_others(rank: int) -> Failure:
     """Return the loss of a rank that somebody else asked to end."""
     return failure(Cause.NODE_LOST, msg("rank {rank} was asked to end by the cluster", rank=rank), rank)
@@ -159,6 +186,11 @@ def asked_by_others(rank: int) -> Failure:
 def deleted(kind: str, name: str) -> Failure:
     """Return the loss of an attempt whose main object somebody has removed."""
     return failure(Cause.NODE_LOST, msg("somebody deleted its {kind} {name}", kind=kind, name=name))
+
+
+def namespace_deleted(name: str) -> Failure:
+    """Return the loss of an attempt whose namespace somebody is removing."""
+    return failure(Cause.NODE_LOST, msg("somebody deleted its namespace {name}", name=name))
 
 
 def claim_deleted(name: str) -> Failure:

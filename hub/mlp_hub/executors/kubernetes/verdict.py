@@ -25,6 +25,8 @@ ENDED_S = 30.0
 """Tuning: seconds from a rank's end until it is told that others still run: ranks end together, more or less."""
 SHORTLY_S = 60.0
 """Tuning: seconds before a failure in which the end of another rank may be what it comes from."""
+SILENT_S = 5.0
+"""Tuning: seconds in which an operator takes up an object, and a scheduler a pod; after that they may be down."""
 LEFT_S = 60.0
 """Safety: seconds beyond its time after which a deleted pod counts as gone: its node does not answer."""
 
@@ -353,7 +355,7 @@ def _lost(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
             return AttemptPhase.LOST, troubles.asked_by_others(rank.number)
     gone = sorted(set(scene.claim.about.nodes) & scene.lost_nodes)
     if gone and not any(pod.node for pod in scene.pods):
-        return AttemptPhase.LOST, troubles.rank_lost(None, gone[0])
+        return AttemptPhase.LOST, troubles.node_silent(gone[0])
     return None
 
 
@@ -377,8 +379,25 @@ def _waits(scene: Scene) -> Message | None:
     for pod in scene.pods:
         if pod.waits:
             return troubles.waiting(pod)
+    return _of_pods(scene) if scene.pods else _of_none(scene)
+
+
+def _of_pods(scene: Scene) -> Message | None:
+    for pod in scene.pods:
+        if not pod.node and scene.now > pod.made_at + SILENT_S:
+            return troubles.not_bound(pod)
+    bound = next((pod for pod in scene.pods if pod.node and pod.started_at is None), None)
+    if bound is not None and scene.complaint is not None:
+        return troubles.on_node(bound, scene.complaint.said)
     if any(pod.node for pod in scene.pods):
         return msg("its pods have their nodes, and fetch their images")
+    return _of_none(scene)
+
+
+def _of_none(scene: Scene) -> Message | None:
+    silent = scene.now > scene.claim.about.at + SILENT_S
+    if not scene.pods and scene.main is not None and not scene.main.taken_up and silent:
+        return troubles.not_taken_up(scene.claim.about.main[1])
     if scene.complaint is not None:
         return msg("the cluster makes no pods of it yet: {why}", why=scene.complaint.said)
     return None

@@ -54,6 +54,7 @@ class MainView:
     leaving: bool = False
     failed: str = ""  # reason and message, where it failed
     reason: str = ""
+    taken_up: bool = True  # its operator has written down anything of it
 
 
 def pod_view(found: Object) -> PodView | None:
@@ -120,7 +121,8 @@ def main_view(found: Object) -> MainView | None:
     if attempt is None:
         return None
     meta = found["metadata"]
-    reason, said = _failure(found.get("status") or {})
+    status = found.get("status") or {}
+    reason, said = _failure(status)
     return MainView(
         name_of(found),
         namespace_of(found),
@@ -129,6 +131,7 @@ def main_view(found: Object) -> MainView | None:
         bool(meta.get("deletionTimestamp")),
         said,
         reason,
+        any(status.values()),
     )
 
 

@@ -28,11 +28,11 @@ class ClusterExecutor(KubernetesExecutor):
     keeps_tenants = True
     brought: BroughtAtDoor
 
-    def __init__(self, client: KubernetesClient, at: Installation, ways: Ways) -> None:
+    def __init__(self, client: KubernetesClient, at: Installation, ways: Ways, app_key: str = "") -> None:
         self._of_cluster = ClusterNodes(client, at)
         self._own_client = client
         nodes = self._of_cluster
-        super().__init__(client, at, ways, nodes.nodes, nodes.on_nodes, device=nodes.device)
+        super().__init__(client, at, ways, nodes.nodes, nodes.on_nodes, device=nodes.device, app_key=app_key)
         self._keeper = TenantKeeper(client, at, self._fence.act)
         self._theirs = BroughtAttempts(
             client, at, ways.served, self._fence, nodes.nodes, self._keeper.tenant_of
@@ -40,10 +40,10 @@ class ClusterExecutor(KubernetesExecutor):
         self.brought = self._theirs.jobs
 
     @classmethod
-    async def make(cls, client: KubernetesClient, at: Installation) -> Self:
+    async def make(cls, client: KubernetesClient, at: Installation, app_key: str = "") -> Self:
         """Ask the cluster which operators it has; raises `ClusterUnreachable`."""
         try:
-            return cls(client, at, await discover(client))
+            return cls(client, at, await discover(client), app_key)
         except BaseException:
             await client.close()
             raise

@@ -7,6 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from mlp_hub.executors.kubernetes.claims import Claim
 from mlp_hub.executors.kubernetes.troubles import Complaint
@@ -22,6 +23,10 @@ APART_S = 2.0
 QUOTA_S = 60.0
 """Tuning: seconds in which a quota of the cluster's may become free, which the hub's own would have kept free."""
 _NEVER = re.compile(r"violates PodSecurity|denied the request|denied request|is invalid|Invalid value")
+_ON_NODES = frozenset(
+    {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMapVolume", "NetworkNotReady"}
+)
+"""Given: reasons of events by which a node, or who attaches volumes to it, says why a pod that it has does not run."""
 _QUOTA = re.compile(
     r"exceeded quota|must specify (limits|requests)|maximum .* usage per|minimum .* usage per"
 )
@@ -51,6 +56,17 @@ class EventsOfNamespaces:
 def complaint(events: Sequence[Object], claim: Claim, waited_s: float) -> Complaint | None:
     """Return what the cluster says against an attempt's objects."""
     return complaint_of([each for each in events if _about(each).startswith(claim.name)], waited_s)
+
+
+def of_nodes(events: Sequence[Object], claim: Claim, since: float) -> Complaint | None:
+    """Return what nodes have said since then against an attempt's pods that they do not bring to run: they try again."""
+    after = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    mine = [
+        each
+        for each in events
+        if _about(each).startswith(claim.name) and each.get("reason") in _ON_NODES and when(each) >= after
+    ]
+    return Complaint(str(max(mine, key=when).get("message") or ""), final=False) if mine else None
 
 
 def complaint_of(mine: Sequence[Object], waited_s: float) -> Complaint | None:

@@ -155,8 +155,8 @@ class JobService:
         return wire.why_to(job, Why((Verdict(Reason.SUSPENDED, text),), None, 0, None, text), stopped)
 
     async def _stopped(self, job: Job) -> jobs_api.Stopped | None:
-        """Say what became of the last attempt of a job that waits again."""
-        if job.phase not in WAITING or not job.restarts:
+        """Say what became of the last attempt of a job that waits again, or starts again."""
+        if job.phase not in {*WAITING, Phase.ADMITTED, Phase.STARTING} or not job.restarts:
             return None
         stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if stop is None:

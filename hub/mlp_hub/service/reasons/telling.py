@@ -186,7 +186,7 @@ class Full:
             # the summary names those who make room
             return [msg("it was submitted")] if self.waited is None else self._since_before()
         if self.waited is None and isinstance(d, Admit):
-            return [msg("it was submitted, and there was room at once")]
+            return [msg("it came into the queue, and there was room at once")]
         said = self._since_before()
         if not said and g.news.complete:
             said.append(msg("what notebooks or other teams hold, or who is next, has changed"))

@@ -44,7 +44,13 @@ def test_what_cannot_be_read_is_a_trouble_that_is_told_and_tried_again(
         return str(found["metadata"]["name"])
 
     async def go() -> None:
-        copy = Reflector(cast(KubernetesClient, OneObject()), Selection(CONFIG_MAPS), keep)
+        recovered: list[bool] = []
+        copy = Reflector(
+            cast(KubernetesClient, OneObject()),
+            Selection(CONFIG_MAPS),
+            keep,
+            recovered=lambda: recovered.append(True),
+        )
         running = asyncio.ensure_future(copy.run())
 
         async def troubled() -> bool:
@@ -57,6 +63,7 @@ def test_what_cannot_be_read_is_a_trouble_that_is_told_and_tried_again(
         await copy.synced()
         assert copy.objects == {("n", "one"): "one"}
         assert copy.trouble is None
+        assert recovered == [True]
         running.cancel()
 
     asyncio.run(go())

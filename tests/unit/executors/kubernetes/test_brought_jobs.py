@@ -153,8 +153,12 @@ def test_it_is_let_run_on_its_nodes_held_again_and_forgotten(kind: Kind) -> None
         labels = part.template["metadata"]["labels"]
         assert (labels["mlp-hub/tenant"], labels["mlp-hub/attempt"]) == ("red", "job1.0")
         affinity = part.template["spec"]["affinity"]["nodeAffinity"]
-        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-        assert term["matchExpressions"][0]["values"] == ["n1", "n2"]
+        terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        fields = [field for term in terms for field in term["matchFields"]]
+        assert [(field["key"], field["values"]) for field in fields] == [
+            ("metadata.name", ["n1"]),
+            ("metadata.name", ["n2"]),
+        ]
         assert part.template["spec"]["containers"]  # what else it has stays
     held = merged(runs, patches.holds(seen, End(A.STOPPED, 9.0, 3.0)))
     assert view(held).suspended

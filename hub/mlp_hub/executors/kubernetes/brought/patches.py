@@ -8,8 +8,8 @@ from typing import Any
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.kubernetes.brought.views import JOB_UID, NODES, REFUSED, BroughtView
 from mlp_hub.executors.kubernetes.claims import END, End
-from mlp_hub.executors.kubernetes.gang.pods import HOSTNAME, NODES_MOST
 from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.nodes.affinity import on_nodes
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import Object
@@ -110,10 +110,6 @@ def _first_ranks(view: BroughtView) -> Mapping[str, int]:
 
 def _where(at: Installation, spec: LaunchSpec) -> dict[str, Any]:
     own = {"key": TENANT_TAINT, "operator": "Equal", "value": spec.tenant, "effect": "NoSchedule"}
-    nodes = sorted(set(spec.placement))
-    affinity: Object | None = None
-    if 0 < len(nodes) <= NODES_MOST:
-        chosen = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": nodes}]}
-        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [chosen]}}
-        affinity = {"nodeAffinity": required}
+    chosen = on_nodes(spec.placement)
+    affinity = None if chosen is None else {"nodeAffinity": chosen}
     return {"tolerations": [own, *map(dict, at.tolerations)], "affinity": affinity}

@@ -20,12 +20,15 @@ from mlp_hub.kubernetes.kinds import (
     MPI_JOBS,
     POD_GROUPS,
     PYTORCH_JOBS,
+    SECRETS,
     SERVICES,
     TF_JOBS,
     VOLCANO_JOBS,
     Kind,
     Object,
+    labels_of,
     name_of,
+    namespace_of,
 )
 from mlp_language.message import msg
 
@@ -34,13 +37,22 @@ from mlp_language.message import msg
 class Gang:
     """What runs one attempt.
 
-    `main` is the one object that makes all its pods. `files` is what these read of a ConfigMap of the gang's name, `beside`
-    what must be there before `main`: the ranks' way to each other, and names and a group where nobody else makes them. All of it may be owned by the ConfigMap.
+    `main` is the one object that makes all its pods, `beside` what must be there before it: the ranks' way to each other, and
+    names and a group where nobody else makes them. `files` is what its pods read, of a Secret of the gang's name. A claim may
+    own all of it.
     """
 
     main: tuple[Kind, Object]
     files: Mapping[str, str]
     beside: tuple[tuple[Kind, Object], ...] = ()
+
+    @property
+    def secret(self) -> tuple[Kind, Object]:
+        """What holds the files: variables and tokens are among them, and who may only look at a namespace reads no Secrets."""
+        main = self.main[1]
+        made = SECRETS.named(name_of(main), namespace_of(main), stringData=dict(self.files), immutable=True)
+        made["metadata"]["labels"] = dict(labels_of(main))
+        return SECRETS, made
 
     @property
     def group(self) -> str:

@@ -19,7 +19,7 @@ MOUNT = "/run/mlp"
 START = f"{MOUNT}/start.py"
 USERS = "passwd"
 MOST = 1_000_000
-"""Given: bytes of one ConfigMap; the API refuses more than 1 MiB, names and all."""
+"""Given: bytes of one Secret; the API refuses more than 1 MiB, names and all."""
 _ROOT = Path(mlp_hub.__file__).parent
 _TRAVELS = (
     *sorted(

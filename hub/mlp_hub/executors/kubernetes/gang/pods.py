@@ -11,6 +11,7 @@ from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.kubernetes.gang.files import MOUNT, START, USERS, paths
 from mlp_hub.executors.kubernetes.gang.shape import Outline, RankGroup
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, JOB
+from mlp_hub.executors.kubernetes.nodes.affinity import on_nodes
 from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
 from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
@@ -20,9 +21,8 @@ from mlp_hub.kubernetes import names, restricted
 from mlp_hub.kubernetes.kinds import Object, labels_of
 from mlp_language.message import Message, msg
 
-HOSTNAME = "kubernetes.io/hostname"
-NODES_MOST = 100
-"""Tuning: nodes that an affinity names; for more than that the scheduler finds its own."""
+ONE_NODE = "kubernetes.io/hostname"
+"""Given: label by which pods are beside each other on one node; its value need not be the node's name."""
 SCHEDULER = "volcano"
 TMP_LEAST = 1024
 """Safety: MiB of temporary files that a rank may have, where it has less memory than that; they are on its node's disk."""
@@ -144,12 +144,8 @@ def amounts(shape: Outline) -> dict[str, str]:
 def _where(shape: Outline, part: RankGroup) -> dict[str, Any]:
     """Return where pods may go: to the nodes that we chose, past the taint that leaves a node to their tenant."""
     affinity: dict[str, Any] = {}
-    nodes = sorted(set(shape.spec.placement))
-    if 0 < len(nodes) <= NODES_MOST:
-        chosen = {"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": nodes}]}
-        affinity["nodeAffinity"] = {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [chosen]}
-        }
+    if (chosen := on_nodes(shape.spec.placement)) is not None:
+        affinity["nodeAffinity"] = chosen
     if part.role == "ps":
         beside = {
             "matchLabels": {names.ATTEMPT: names.label_value(shape.spec.attempt)},
@@ -157,7 +153,7 @@ def _where(shape: Outline, part: RankGroup) -> dict[str, Any]:
         }
         affinity["podAffinity"] = {
             "preferredDuringSchedulingIgnoredDuringExecution": [
-                {"weight": 100, "podAffinityTerm": {"topologyKey": HOSTNAME, "labelSelector": beside}}
+                {"weight": 100, "podAffinityTerm": {"topologyKey": ONE_NODE, "labelSelector": beside}}
             ]
         }
     own = {
@@ -182,7 +178,7 @@ def _volumes(shape: Outline) -> list[dict[str, Any]]:
     keys = [{"key": key, "path": path} for key, path in paths().items()]
     volumes: list[dict[str, Any]] = [
         {"name": "files", "persistentVolumeClaim": {"claimName": FILES_CLAIM}},
-        {"name": "start", "configMap": {"name": shape.name, "items": keys, "defaultMode": 0o444}},
+        {"name": "start", "secret": {"secretName": shape.name, "items": keys, "defaultMode": 0o444}},
         {"name": "tmp", "emptyDir": {"sizeLimit": f"{max(TMP_LEAST, ram)}Mi"}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{max(64, ram // 2)}Mi"}},
     ]

@@ -5,6 +5,9 @@ Pods mount single directories of it, by `subPath`; the admission policies refuse
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, Installation
 from mlp_hub.executors.kubernetes.tenancy.made import Made, made
 from mlp_hub.kubernetes import names
@@ -64,6 +67,21 @@ def bound_as(wanted: Object, found: Object) -> Object:
     if any(there.get(key) != here[key] for key in ("namespace", "name")):
         return wanted
     return {**wanted, "spec": {**wanted["spec"], "claimRef": there}}
+
+
+def is_as(wanted: Object, found: Object) -> bool:
+    """Whether a volume has all that is wanted of it.
+
+    Then it is left alone: what is written while the cluster binds it to its claim would have the binding fail, and the cluster
+    looks again only after 15 s. What it writes down of the claim comes besides.
+    """
+    return all(_has(found.get(key), wanted[key]) for key in ("metadata", "spec"))
+
+
+def _has(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_has(found.get(key), wanted[key]) for key in wanted)
+    return bool(found == wanted) or (found is None and wanted == "")  # the API leaves out what is empty
 
 
 FREED: Object = {"spec": {"claimRef": {"uid": None, "resourceVersion": None}}}

@@ -23,7 +23,7 @@ RULES = (
     rule(["kubeflow.org"], ["mpijobs", "tfjobs", "pytorchjobs"], BRINGS),
 )
 """Contract: what members may. What they create and delete goes through the admission policies. No Secrets, no ConfigMaps, and no
-way into a pod: tokens of servers are in Secrets, those of jobs in ConfigMaps, and a pod names both and holds neither."""
+way into a pod: tokens of servers and jobs are in Secrets, of jobs of an older hub in ConfigMaps, and a pod names both and holds neither."""
 
 
 def role(at: Installation, tenant: str) -> Made:

@@ -72,11 +72,9 @@ class Putting:
         known = self._put.get((kind, key))
         if known is not None and known.wanted == digest(wanted) and self.stands(kind, key, seen):
             return False
-        told = wanted
-        if not kind.namespaced:
-            before = await self._check(kind, wanted)
-            if kind == kinds.PERSISTENT_VOLUMES and before is not None:
-                told = files.bound_as(wanted, await self._available(before))
+        told = wanted if kind.namespaced else await self._told(kind, wanted, known)
+        if told is None:
+            return True
         try:
             found = await self._client.apply(told, kind)
         except ClusterError as error:
@@ -94,6 +92,17 @@ class Putting:
             found = await self._available(found)
         self._put[kind, key] = _Put(digest(wanted), digest(found))
         return True
+
+    async def _told(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
+        """Return what to tell the API of an object that is in no namespace; None where a volume is left alone."""
+        before = await self._check(kind, wanted)
+        if kind != kinds.PERSISTENT_VOLUMES or before is None:
+            return wanted
+        before = await self._available(before)
+        if known is not None and known.wanted == digest(wanted) and files.is_as(wanted, before):
+            known.found = digest(before)
+            return None
+        return files.bound_as(wanted, before)
 
     async def _only(self, kind: Kind, wanted: Object, found: Object) -> Object:
         """Take away from an object what it has besides what is wanted."""

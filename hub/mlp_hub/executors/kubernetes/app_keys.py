@@ -1,0 +1,18 @@
+"""Keys by which pods of apps and the gateway know each other: derived, so that they stand nowhere in the cluster but in the pods' own."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+
+class AppKeys:
+    """Keys of attempts that listen, the same for all services that have the same secret; without one, of this process alone."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode() or secrets.token_bytes(32)
+
+    def of(self, user: str, attempt: str) -> str:
+        """Return the key of one attempt: nobody derives another's of it."""
+        return hmac.new(self._secret, f"app of {user}/{attempt}".encode(), hashlib.sha256).hexdigest()
