@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,6 +35,13 @@ def ensure_tables(db: Any) -> None:
 def remember(db: Any, name: str) -> None:
     """Note that the account begins now; the caller commits."""
     db.merge(AccountRecord(name=name, created=datetime.now(UTC).replace(tzinfo=None)))
+
+
+def remember_all(db: Any, names: Sequence[str]) -> None:
+    """Note that these accounts begin now; the caller commits."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    db.query(AccountRecord).filter(AccountRecord.name.in_(names)).delete(synchronize_session=False)
+    db.add_all([AccountRecord(name=name, created=now) for name in names])
 
 
 def forget(db: Any, name: str) -> None:
