@@ -164,7 +164,7 @@ def _listen(
     server.gateway = _Gateway
     server.max_request_header_size = HEADERS_MAX
     if listening is not None:
-        server.bind_unix_socket = lambda _: setattr(server, "socket", listening)
+        server.bind_unix_socket = lambda _: setattr(server, "socket", listening)  # type: ignore[method-assign]  # it listens already
         server.prepare()
         server.requests.grow(more)
         return

@@ -40,7 +40,8 @@ def remember(db: Any, name: str) -> None:
 def remember_all(db: Any, names: Sequence[str]) -> None:
     """Note that these accounts begin now; the caller commits."""
     now = datetime.now(UTC).replace(tzinfo=None)
-    db.query(AccountRecord).filter(AccountRecord.name.in_(names)).delete(synchronize_session=False)
+    known = AccountRecord.__table__.c.name  # of the table: mypy knows no column of the class
+    db.query(AccountRecord).filter(known.in_(names)).delete(synchronize_session=False)
     db.add_all([AccountRecord(name=name, created=now) for name in names])
 
 
