@@ -122,6 +122,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """Run by `%load_ext mlp`."""
-    from mlp.magics import load  # noqa: PLC0415 - IPython is there only now
+    from mlp.loading import load  # noqa: PLC0415 - IPython is there only now
 
     load(ipython)

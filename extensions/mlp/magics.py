@@ -10,8 +10,7 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from mlp import actions, display, program, sweepdisplay, sweeping, words
 from mlp.client import Client
-from mlp.completion import Remembering, complete
-from mlp.errors import JobFailed, MLPError, UsageError
+from mlp.errors import JobFailed, UsageError
 from mlp.handle import Job, dry_run, send
 from mlp.language import say
 from mlp.outcomes import Outcomes
@@ -247,35 +246,4 @@ def follow_log(client: Client, call: ParsedLine, out: Any = None) -> Job:
     return job
 
 
-def completer(lookup: Remembering) -> Any:
-    """Return IPython's matcher for lines that begin with `%mlp` or `%%mlp`; Python's own words are left out there."""
-    from IPython.core.completer import SimpleCompletion, context_matcher  # noqa: PLC0415 - slow to import
-
-    @context_matcher(identifier="mlp", priority=1000)  # type: ignore[untyped-decorator]
-    def match(context: Any) -> dict[str, Any]:
-        before = str(context.text_until_cursor)
-        words = before.split()
-        if words[:1] not in (["%mlp"], ["%%mlp"]) or before == words[0]:
-            return {"completions": []}
-        current = "" if before[-1:].isspace() else words.pop()
-        try:
-            found = complete(words[1:], current, MAGIC, lookup)
-        except (MLPError, IndexError):
-            found = []
-        return {
-            "completions": [SimpleCompletion(f, type="mlp") for f in found],
-            "matched_fragment": current,
-            "suppress": True,
-        }
-
-    return match
-
-
-def load(ipython: Any) -> None:
-    """Register magics, completion and the way our errors are shown."""
-    ipython.register_magics(MLPMagics)
-    if ipython.Completer is not None:
-        ipython.Completer.custom_matchers.append(completer(Remembering()))
-
-
-__all__ = ["JobFailed", "MLPMagics", "load"]
+__all__ = ["JobFailed", "MLPMagics"]

@@ -24,8 +24,9 @@ _PROGRAM = """
 import json, logging, os, sys
 from pathlib import Path
 from mlp_hub.dav import slow
-from mlp_hub.dav.__main__ import make_door, serve
+from mlp_hub.dav.serving import make_door, serve
 from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.waiting import until_asked
 from mlp_hub.isolation import tenant_roots
 logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
 for name, value in json.loads(os.environ.get("SLOW", "{}")).items():
@@ -36,7 +37,9 @@ known = ServiceDoor(Path(service), token)
 top = Path(root)
 roots = tenant_roots(top, top / "isolation", top / "secrets" / "isolation_key")
 tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]
-serve(where, make_door(top, known, roots=roots, endpoints=json.loads(os.environ.get("ENDPOINTS", "[]"))), known, tenants=tenants)
+asked = until_asked(where, tenants[0], known) if path else None  # as a hub has it
+door = make_door(top, known, roots=roots, endpoints=json.loads(os.environ.get("ENDPOINTS", "[]")))
+serve(where, door, known, tenants=tenants, asked=asked)
 os._exit(0)
 """
 _LISTENS = re.compile(r"listening on \('127\.0\.0\.1', (\d+)\)")

@@ -457,7 +457,8 @@ class Data:
             case "GET", ["users", _, "quota"], "":
                 return 200, [self._usage(t) for t in self.session["tenants"] if t in self.tenants]
             case "GET", ["queue"], "":
-                return 200, self.queue
+                tenant = (query or {}).get("tenant")
+                return 200, [e for e in self.queue if tenant in {None, "", e["tenant"]}]
             case "GET", ["scheduling"], "":
                 return 200, self.scheduling
             case "GET", ["overview"], "":

@@ -125,8 +125,7 @@ class Door:
 
     def _health(self, start: Start) -> Iterator[bytes]:
         """Say that it is alive, whether it serves, and what the service says of its token. Looks at no disk: that may hang."""
-        token = {None: "unknown", True: "refused", False: "accepted"}[self._service.refused]
-        body = json.dumps({"ready": self.ready.is_set(), "token": token}).encode()
+        body = json.dumps({"ready": self.ready.is_set(), "token": self._service.token_state}).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         yield body
 

@@ -143,6 +143,11 @@ class ServiceDoor:
         """Ask where something of a dataset's source is to be had, for who may read the dataset."""
         return self.ask("PUT", "/stored:open", self._own, what, language=language)
 
+    @property
+    def token_state(self) -> str:
+        """What the service says of the token: `accepted`, `refused`, or `unknown` while it has not been asked."""
+        return {None: "unknown", True: "refused", False: "accepted"}[self.refused]
+
     def begun(self) -> bool:
         """Tell that nothing is under way here; whether it was heard."""
         status = self.ask("PUT", "/stored:begun", self._own).status

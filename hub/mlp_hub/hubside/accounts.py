@@ -22,7 +22,7 @@ tokens and its servers; `stop` ends its notebook servers alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -95,6 +95,19 @@ class _Accounts(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
             self.db.add(user)
             TOTAL_USERS.inc()
         return user
+
+    def _record_all(self, names: Sequence[str]) -> None:
+        """Do for each of them what `_record_of` does, none an administrator: with a few queries, however many they are."""
+        with self.db.no_autoflush:
+            known = {user.name: user for user in self.db.query(orm.User).filter(orm.User.name.in_(names))}
+            role = orm.Role.find(self.db, "user")
+            for name in names:
+                if name not in known:
+                    self.db.add(orm.User(name=name, admin=False, roles=[role]))
+                    TOTAL_USERS.inc()
+        for user in known.values():
+            user.admin = False
+            assign_default_roles(self.db, entity=user)
 
     def _write(self, name: str, **more: object) -> None:
         self.write(json.dumps({**(listing.one(self.db, name) or {}), **more}))
@@ -217,11 +230,7 @@ class AccountLot(_Accounts):
         refused = await self.authenticator.store_lot(
             [(str(name), str(password)) for name, password in people]
         )
-        for name, _ in people:
-            if name not in refused:
-                user = self._record_of(name)
-                user.admin = False
-                assign_default_roles(self.db, entity=user)
+        self._record_all([str(name) for name, _ in people if name not in refused])
         self.db.commit()
         said_of = {
             name: {"msg": said(self, why.message), "detail": to_data(why.message), "reason": why.reason}

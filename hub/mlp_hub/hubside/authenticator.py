@@ -245,15 +245,24 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         """Add accounts that are let in, of (name, password that a machine made up); return why some are not. The caller commits."""
         refused: dict[str, AccountRefused] = {}
         hashes = await self.hasher.all_hashed([password for _, password in people])
+        taken = {
+            row.username
+            for row in self.db.query(UserInfo.username).filter(
+                UserInfo.username.in_([self.normalize_username(name) for name, _ in people])
+            )
+        }
+        made: list[str] = []
         for (name, _), hashed in zip(people, hashes, strict=True):
             if not is_valid(name):
                 why = msg("{name} cannot be a user name: {rule}.", name=repr(name), rule=why_not(name))
                 refused[name] = AccountRefused(why)
-            elif self.user_exists(name):
+            elif self.normalize_username(name) in taken:
                 refused[name] = _taken(name)
             else:
+                taken.add(self.normalize_username(name))
+                made.append(name)
                 self.db.add(UserInfo(username=name, password=hashed, is_authorized=True))
-                records.remember(self.db, name)
+        records.remember_all(self.db, made)
         return refused
 
     async def set_password(self, name: str, new: str, *, instead_of: bytes | None = None) -> None:

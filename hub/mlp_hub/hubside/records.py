@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,6 +35,14 @@ def ensure_tables(db: Any) -> None:
 def remember(db: Any, name: str) -> None:
     """Note that the account begins now; the caller commits."""
     db.merge(AccountRecord(name=name, created=datetime.now(UTC).replace(tzinfo=None)))
+
+
+def remember_all(db: Any, names: Sequence[str]) -> None:
+    """Note that these accounts begin now; the caller commits."""
+    now = datetime.now(UTC).replace(tzinfo=None)
+    known = AccountRecord.__table__.c.name  # of the table: mypy knows no column of the class
+    db.query(AccountRecord).filter(known.in_(names)).delete(synchronize_session=False)
+    db.add_all([AccountRecord(name=name, created=now) for name in names])
 
 
 def forget(db: Any, name: str) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from api_rig import ApiRig
 from dav_rig import DavRig, serving
-from mlp_hub.dav.__main__ import THREADS
+from mlp_hub.dav.serving import THREADS
 from mlp_hub.executors.mounted.sizes import length_of
 from waiting import PATIENCE_S, wait_for
 

@@ -11,6 +11,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 from platform_rig import Rig, play
+from waiting import until
 
 
 @pytest.mark.parametrize(("order", "first"), [("priority", "urgent"), ("fifo", "older")])
@@ -71,5 +72,30 @@ def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) -> None:
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1", "redder/ann"}
         await rig.platform.db.write(lambda tx: tx.usage.sweep(6.0))
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1"}
+
+    play(tmp_path, story)
+
+
+def test_of_a_long_queue_the_first_of_all_lines_are_shown_with_how_many_there_are(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        for name in ("blue", "red"):
+            await rig.platform.tenants.create(TenantCreate(name=name))
+            await rig.platform.tenants.set_member(name, "ann")
+        await rig.submit("runs", workers=4, tenant="red", sim={"DURATION": 60})
+        await rig.until("runs", "running")
+        for tenant in ("blue", "red"):
+            for n in range(1, 4):
+                await rig.submit(f"{tenant}-{n}", workers=4, tenant=tenant, sim={"DURATION": 60})
+        queue = rig.platform.cluster_queue
+
+        async def all_stand_in_line() -> bool:
+            return all(e.position for e in await queue.entries() if e.phase == "queued")
+
+        await until(all_stand_in_line, what="all to stand in line")
+        found, total = await queue.first(most=2)
+        assert ([e.name for e in found], total) == (["runs", "blue-1", "red-1"], 7)
+        found, total = await queue.first("red", 2)
+        assert ([e.name for e in found], total) == (["runs", "red-1", "red-2"], 4)
+        assert len(await queue.entries()) == 7
 
     play(tmp_path, story)

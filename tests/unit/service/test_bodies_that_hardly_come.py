@@ -15,9 +15,9 @@ import pytest
 from wsgidav.dav_error import DAVError
 
 from mlp_hub.dav import source
-from mlp_hub.dav.__main__ import make_door
 from mlp_hub.dav.door import NotServed
 from mlp_hub.dav.service import Access, ServiceAnswer
+from mlp_hub.dav.serving import make_door
 from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
 from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
 from mlp_hub.executors.mounted.fetch import addresses

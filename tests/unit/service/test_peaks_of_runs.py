@@ -16,8 +16,8 @@ ENDED = RankStatus(0, "worker", "n1", "finished", cpu_peak=0.9, ram_peak=106)
 
 
 def peaks(known: RunSummary, end: RunEnd) -> tuple[float | None, int | None]:
-    runs = SimpleNamespace(end=lambda _: end, summary=lambda _: known)
-    tx: Any = SimpleNamespace(runs=runs, metrics=SimpleNamespace(page=lambda *_: ([], True)))
+    runs = SimpleNamespace(ends=lambda _: {"a": end}, summaries=lambda _: {"a": known})
+    tx: Any = SimpleNamespace(runs=runs, metrics=SimpleNamespace(reported=lambda _: set()))
     ((_, new, _),) = _summed_up(tx, ["a"])
     return new.cpu_peak, new.ram_peak
 

@@ -1,7 +1,7 @@
 /** Running and waiting work of all tenants, live: the service hints that something changed, the page asks anew. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "../components/basics";
+import { Empty, ErrorBox, Loading, ShowMore, StateBadge, Table, type Column } from "../components/basics";
 import { Facts } from "../components/Facts";
 import { useId, useLoad, useNow } from "../components/hooks";
 import { paths, words, type Client } from "../core/api";
@@ -26,6 +26,8 @@ import { n, t } from "../core/language";
 const EVERY = 15_000;
 /** Many hints in a row are answered by one request. */
 const GATHER = 150;
+/** So many that wait, and as many that run, are shown at first, and so many more each time. */
+const PAGE = 100;
 
 /** Calls back when the queue changed; heals by itself. True while connected; only a platform admin may listen. */
 export function useQueueHints(client: Client, changed: () => void, on = true): boolean {
@@ -154,15 +156,20 @@ function App({ e }: { e: QueueEntry }): JSX.Element {
 }
 
 /** What waits, in its order with the reasons, and what runs. */
-export function QueueTables({ rows, tenants, line = "", done }: {
+export function QueueTables({ rows, total, tenants, line = "", done, more }: {
   rows: QueueEntry[];
+  /** How many there are in all, those included that were not asked for. */
+  total?: number;
   /** They are of several tenants. */
   tenants: boolean;
   /** How they are ordered, in a sentence. */
   line?: string;
   /** What to do after a job was changed. */
   done: () => Promise<void>;
+  /** Asks for more of those that wait. */
+  more?: (shown: number) => void;
 }): JSX.Element {
+  const [shown, setShown] = useState(PAGE);
   const now = useNow(1000);
   const { session } = useHub();
   const Head = tenants ? "h2" : "h3"; // of one tenant they stand below a heading on its page
@@ -200,9 +207,17 @@ export function QueueTables({ rows, tenants, line = "", done }: {
     <>
       <Head class="mlp-h-section">{t("Waiting")}</Head>
       {line && waiting.length ? <p class="mlp-dim mlp-line-words">{line}</p> : null}
-      {waiting.length ? <Table caption={t("Waiting jobs in their order")} stack columns={waits} rows={waiting} rowKey={key} /> : <p class="mlp-dim">{t("Nothing waits.")}</p>}
+      {waiting.length ? <Table caption={t("Waiting jobs in their order")} stack columns={waits} rows={waiting.slice(0, shown)} rowKey={key} /> : <p class="mlp-dim">{t("Nothing waits.")}</p>}
       <Head class="mlp-h-section">{t("Running")}</Head>
-      {running.length ? <Table caption={t("Running jobs")} stack columns={runs} rows={running} rowKey={key} /> : <p class="mlp-dim">{t("Nothing runs.")}</p>}
+      {running.length ? <Table caption={t("Running jobs")} stack columns={runs} rows={running.slice(0, shown)} rowKey={key} /> : <p class="mlp-dim">{t("Nothing runs.")}</p>}
+      {Math.max(waiting.length, (total ?? rows.length) - running.length, running.length) > shown ? (
+        <ShowMore
+          more={() => {
+            setShown(shown + PAGE);
+            more?.(shown + PAGE);
+          }}
+        />
+      ) : null}
     </>
   );
 }
@@ -217,17 +232,19 @@ function lineWords(policy: string, tenants: Tenant[], rows: QueueEntry[]): strin
 
 export function QueuePage(): JSX.Element {
   const { client } = useHub();
-  const queue = useLoad("queue", () => client.list<QueueEntry>("/queue"), EVERY);
+  const [tenant, setTenant] = useState("");
+  const limit = useRef(PAGE);
+  const queue = useLoad(`queue ${tenant}`, () => client.list<QueueEntry>(`/queue?limit=${limit.current}${tenant ? `&tenant=${encodeURIComponent(tenant)}` : ""}`), EVERY);
   const scheduling = useLoad("scheduling", () => client.get<Scheduling>(paths.scheduling));
   const owners = useLoad("queue-tenants", () => client.all<Tenant>(paths.tenants), EVERY);
   const live = useQueueHints(client, () => void queue.reload());
-  const [tenant, setTenant] = useState("");
-  const all = queue.data?.items ?? [];
-  const tenants = [...new Set([...all.map((e) => e.tenant), ...(tenant ? [tenant] : [])])].sort();
-  const rows = tenant ? all.filter((e) => e.tenant === tenant) : all;
-  const waiting = rows.filter((e) => isWaiting(e.phase)).length;
+  const rows = queue.data?.items ?? [];
+  const total = queue.data?.total ?? rows.length;
+  const busy = (owners.data?.items ?? []).filter((one) => one.running || one.waiting).map((one) => one.name);
+  const tenants = [...new Set([...rows.map((e) => e.tenant), ...busy, ...(tenant ? [tenant] : [])])].sort();
+  const waiting = total - rows.filter((e) => !isWaiting(e.phase)).length;
   const policy = scheduling.data ? t("policy {name}", { name: policyWords(scheduling.data.policy) }) : "";
-  const running = rows.length - waiting;
+  const running = total - waiting;
   return (
     <>
       <PageHead title={t("Queue")} sub={queue.data ? [n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", running, { waiting }), policy].filter(Boolean).join(" · ") : undefined}>
@@ -240,7 +257,16 @@ export function QueuePage(): JSX.Element {
       ) : rows.length === 0 ? (
         <Empty title={t("Nothing runs and nothing waits")} />
       ) : (
-        <QueueTables rows={rows} tenants done={queue.reload} line={scheduling.data ? lineWords(scheduling.data.policy, owners.data?.items ?? [], rows) : ""} />
+        <QueueTables
+          rows={rows}
+          total={total}
+          tenants
+          done={queue.reload}
+          more={(most) => {
+            limit.current = most;
+            void queue.reload();
+          }}
+          line={scheduling.data ? lineWords(scheduling.data.policy, owners.data?.items ?? [], rows) : ""} />
       )}
     </>
   );

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from mlp_api.jobs import JobCreate, JobShape, Offer, QueueEntry
 from mlp_api.nodes import NodeDrainPreview, NodeDrainSet
 from mlp_api.overview import Overview
 from mlp_api.types import Name, Node, ResourceRequestKey, ResourceRequestTry, Scheduling
-from mlp_hub.api.call import Call
+from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, LEDGER_WRITE, TENANTS_READ
@@ -21,9 +22,10 @@ from mlp_language.render import render
 
 
 class QueueQuery(Struct, forbid_unknown_fields=True):
-    """Which part of the queue."""
+    """Which part of the queue; `limit` is of those that wait."""
 
     tenant: Name | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] | None = None
 
 
 async def overview(call: Call) -> Overview:
@@ -72,9 +74,10 @@ async def scheduling(call: Call) -> Scheduling:
     )
 
 
-async def queue(call: Call) -> list[QueueEntry]:
-    """List what waits and what runs."""
-    return await call.platform.cluster_queue.entries(call.query.tenant)
+async def queue(call: Call) -> Reply:
+    """List what waits and what runs; with `limit` those that wait are the first of all lines, and `X-Total-Count` says how many there are in all."""
+    found, total = await call.platform.cluster_queue.first(call.query.tenant, call.query.limit)
+    return Reply(call.encode(found), headers={"X-Total-Count": str(total)})
 
 
 async def tenant_queue(call: Call) -> list[QueueEntry]:

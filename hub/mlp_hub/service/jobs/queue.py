@@ -24,23 +24,50 @@ class ClusterQueue:
 
     async def entries(self, tenant: str | None = None) -> Entries:
         """Return all that waits or holds quota: what runs first, then by tenant and place."""
+        return (await self.first(tenant))[0]
+
+    async def first(self, tenant: str | None = None, most: int | None = None) -> tuple[Entries, int]:
+        """Return what runs, then what waits by tenant and place, and how many these are.
+
+        With `most` no more are told of that wait: those with the first places of all lines. A sentence for each of thousands is
+        more than anybody reads.
+        """
         jobs = [
             j
             for j in self._board.jobs.values()
             if tenant in (None, j.spec.tenant) and j.phase is not Phase.DELETING
         ]
         asked = [r for r in self._admission.pending.values() if tenant in (None, r.tenant)]
-        waiting = [*(r.uid for r in asked), *(j.uid for j in jobs if j.phase is Phase.QUEUED)]
-        waits = self._admission.waits(waiting)
-        expected = await self._forecasts.expected(waiting)
-        either: list[Job | ResourceRequest] = [*jobs, *asked]
-        every = sorted(either, key=lambda one: _place(one, waits.get(one.uid)))
-        return [
+        every: list[Job | ResourceRequest] = [*jobs, *asked]
+        waits = self._admission.waits([one.uid for one in every if _waits(one)])
+        total = len(every)
+        if most is not None:
+            held = [one for one in every if _holds(one)]
+            others = [one for one in every if not _holds(one)]
+            others.sort(key=lambda one: _first(one, waits.get(one.uid)))
+            every = [*held, *others[:most]]
+        expected = await self._forecasts.expected([one.uid for one in every if _waits(one)])
+        every.sort(key=lambda one: _place(one, waits.get(one.uid)))
+        found = [
             wire.queue_to(one, waits.get(one.uid), expected.get(one.uid))
             if isinstance(one, Job)
             else wire.pending_to(one, waits.get(one.uid), expected.get(one.uid))
             for one in every
         ]
+        return found, total
+
+
+def _waits(one: Job | ResourceRequest) -> bool:
+    return not isinstance(one, Job) or one.phase is Phase.QUEUED
+
+
+def _holds(one: Job | ResourceRequest) -> bool:
+    return isinstance(one, Job) and one.phase in HOLDING
+
+
+def _first(one: Job | ResourceRequest, wait: Wait | None) -> tuple[bool, int, str]:
+    """Order by the place in its line: with the first of each line it begins, and who stands in none comes last."""
+    return not _waits(one), 0 if wait is None else wait.position, one.uid
 
 
 def _place(one: Job | ResourceRequest, wait: Wait | None) -> tuple[bool, bool, str, int, str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from mlp_hub.domain.job import FINAL, HOLDING, Job, RankStatus
@@ -22,8 +21,12 @@ from mlp_hub.store.tx import Tx
 log = logging.getLogger(__name__)
 EVERY_S = 2.0
 """Tuning: seconds between two turns: fresher columns with less, cheaper with more."""
-MOST_AT_ONCE = 50
+PACE_S = 0.25
+"""Tuning: seconds between two turns while runs end all the time: a lot costs little more than one run."""
+MOST_AT_ONCE = 500
 """Tuning: runs that are summed up in one transaction: size of a lot, for how long others wait behind it."""
+MOST_READ = 50
+"""Tuning: runs of these whose points are read: how long a reader is busy; the others come again at once."""
 MOST_FOUND = 10_000
 """Tuning: ended runs that are looked up at a time, after a start."""
 PAGE = 20_000
@@ -91,7 +94,7 @@ class Summaries:
                 more = self._more = True
             if more:
                 self._something.set()
-                await asyncio.sleep(0)
+                await asyncio.sleep(0 if len(self._due) >= MOST_AT_ONCE else PACE_S)
             else:
                 await asyncio.sleep(EVERY_S)
 
@@ -124,35 +127,36 @@ Summed = Sequence[tuple[str, RunSummary, bool]]
 
 def _summed_up(tx: Tx, uids: Sequence[str]) -> Summed:
     """Return (uid, its summary now, whether all points are in it) of those that are there."""
-    found = []
-    for uid in uids:
-        end = tx.runs.end(uid)
-        if end is None:
-            continue
-        known = tx.runs.summary(uid)
-        points, whole = tx.metrics.page(uid, known.seq, PAGE)
-        metrics = summed(known.metrics, ((p.rank, p.values) for p in points))
+    ends = tx.runs.ends(uids)
+    summaries = tx.runs.summaries(list(ends))
+    reported = tx.metrics.reported(ends)
+    found: list[tuple[str, RunSummary, bool]] = []
+    read = 0
+    for uid, end in ends.items():
+        known, metrics, seq, whole = summaries[uid], summaries[uid].metrics, summaries[uid].seq, True
+        if uid in reported:
+            if read == MOST_READ:
+                found.append((uid, known, False))
+                continue
+            read += 1
+            points, whole = tx.metrics.page(uid, known.seq, PAGE)
+            metrics = summed(known.metrics, ((p.rank, p.values) for p in points))
+            seq = points[-1].seq if points else seq
         ended = end.phase in FINAL and whole
         cpu, ram = _peaks(end.ranks)
+        cpu_known, ram_known = known.cpu_peak, known.ram_peak
         if ended and not end.before:
             # what the only attempt was measured to have used: looks at it now and then do not count beside that
-            known = replace(known, cpu_peak=cpu or known.cpu_peak, ram_peak=ram or known.ram_peak)
-        new = replace(
-            known,
-            seq=points[-1].seq if points else known.seq,
-            final=ended,
-            ran=end.ran if ended else None,
-            cpu_peak=_most(known.cpu_peak, cpu),
-            ram_peak=_most(known.ram_peak, ram),
-            metrics=metrics,
+            cpu_known, ram_known = cpu or cpu_known, ram or ram_known
+        new = RunSummary(
+            seq, ended, end.ran if ended else None, _most(cpu_known, cpu), _most(ram_known, ram), metrics
         )
         found.append((uid, new, whole))
     return found
 
 
 def _store(tx: Tx, new: Summed) -> None:
-    for uid, summary, _ in new:
-        tx.runs.put_summary(uid, summary)
+    tx.runs.put_summaries({uid: summary for uid, summary, _ in new})
 
 
 def _peaks(ranks: Sequence[RankStatus]) -> tuple[float | None, int | None]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.secret import SealedSecret
@@ -17,6 +15,9 @@ from mlp_hub.domain.tenant import no_such_tenant
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 MOST = 50
 """Safety: secrets of one tenant, or of one user."""
@@ -29,7 +30,7 @@ class SecretService:
 
     def __init__(self, db: Database, clock: Callable[[], float], key: str) -> None:
         self._db, self._clock = db, clock
-        self._aead = AESGCM(_derived(key)) if key else None
+        self._key = key
 
     async def put(
         self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
@@ -56,17 +57,19 @@ class SecretService:
 
     def sealed(self, plain: bytes, bound: bytes) -> bytes:
         """Seal what another room keeps, together with what it is bound to. Raises `Refused` where there is no key."""
-        if self._aead is None:
+        if not self._key:
             raise _no_key()
         nonce = os.urandom(_NONCE)
-        return nonce + self._aead.encrypt(nonce, plain, bound)
+        return nonce + _aead(self._key).encrypt(nonce, plain, bound)
 
     def unsealed(self, sealed: bytes, bound: bytes) -> bytes | None:
         """Open what `sealed` made; None where it was made with another key, or is bound to something else."""
-        if self._aead is None:
+        if not self._key:
             return None
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as below
+
         try:
-            return self._aead.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
+            return _aead(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)
         except InvalidTag:
             return None
 
@@ -104,5 +107,10 @@ def _no_key() -> Refused:
     return Refused(Reason.WRONG_STATE, text)
 
 
-def _derived(key: str) -> bytes:
-    return HKDF(SHA256(), 32, None, b"mlp-hub secrets").derive(key.encode())
+@lru_cache(maxsize=2)
+def _aead(key: str) -> AESGCM:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - many hubs keep no secret
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
+    return AESGCM(HKDF(SHA256(), 32, None, b"mlp-hub secrets").derive(key.encode()))

@@ -57,7 +57,7 @@ def check_fields(tenant: Tenant) -> None:
 
 
 async def check_place(files: TenantFiles | None, tenant: Tenant, others: Mapping[str, Isolation]) -> None:
-    """Raise `Invalid` for what cannot be had here; `others` is how all others are kept, or are to be."""
+    """Raise `Invalid` for what cannot be had here; `others` are the roots that others have, or are to have."""
     check_fields(tenant)
     if files is not None:
         await files.check(tenant.name, tenant.kept, others)
@@ -66,8 +66,8 @@ async def check_place(files: TenantFiles | None, tenant: Tenant, others: Mapping
 
 
 def kept_by_others(tx: Tx, name: str) -> dict[str, Isolation]:
-    """Return how the other tenants' files are to be kept; those on their way stand for both ends, by two names."""
-    found = {tenant.name: tenant.kept for tenant in tx.tenants.all() if tenant.name != name}
+    """Return the roots that other tenants' files are to have; those on their way stand for both ends, by two names."""
+    found = {tenant.name: tenant.kept for tenant in tx.tenants.dedicated() if tenant.name != name}
     for relocation in tx.relocations.all(under_way=True):
         if relocation.tenant != name:
             found[f"{relocation.tenant} "] = relocation.old

@@ -434,12 +434,14 @@ class TenantService:
     def _shown(
         self,
         tx: Tx,
-        tenants: Iterable[Tenant],
+        tenants: Sequence[Tenant],
         in_use: Mapping[str, Resources],
         shares: Mapping[str, Share],
     ) -> Sequence[api.Tenant]:
-        counts, members = tx.jobs.counts(), tx.members.counts()
-        moves = {move.tenant: move for move in tx.relocations.all()}
+        # of one tenant nothing is read of the others, of which there may be thousands
+        only = tenants[0].name if len(tenants) == 1 else None
+        counts, members = tx.jobs.counts(only), tx.members.counts(only)
+        moves = {move.tenant: move for move in tx.relocations.all(only)}
         shown = []
         for tenant in tenants:
             running, waiting = counts.get(tenant.name, (0, 0))
@@ -470,7 +472,7 @@ class TenantService:
     def _check_unused(self, tx: Tx, name: str) -> None:
         now = self._clock()
         uses: list[Message] = []
-        if members := tx.members.counts().get(name, 0):
+        if members := tx.members.counts(name).get(name, 0):
             uses.append(msgs("1 member", "{n} members", n=members))
         if jobs := tx.jobs.count_active(tenant=name):
             uses.append(msgs("1 active job", "{n} active jobs", n=jobs))

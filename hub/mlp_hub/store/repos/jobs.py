@@ -328,8 +328,8 @@ class Jobs(Repo):
         query = select(t.c.user).where(t.c.phase.in_(_ACTIVE), t.c.user > after).distinct()
         return [*self._c.scalars(query.order_by(t.c.user).limit(limit))]
 
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any."""
+    def counts(self, tenant: str | None = None) -> dict[str, tuple[int, int]]:
+        """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any, or of this one."""
         holding, waiting = t.c.phase.in_(_HOLDING), t.c.phase == Phase.QUEUED.value
         query = (
             select(
@@ -340,6 +340,8 @@ class Jobs(Repo):
             .where(or_(holding, waiting))
             .group_by(t.c.tenant)
         )
+        if tenant is not None:
+            query = query.where(t.c.tenant == tenant)
         return {row.tenant: (int(row.running), int(row.waiting)) for row in self._c.execute(query)}
 
     def count_by_phase(self, context: TenantContext, user: str, *, replicas: bool = True) -> dict[Phase, int]:

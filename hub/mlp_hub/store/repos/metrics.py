@@ -25,6 +25,7 @@ CLOSED = ""
 _ADD = t.insert()
 _LAST = select(s.c.last).where(s.c.job == bindparam("job"), s.c.source == bindparam("source"))
 _LAST_OF_ALL = select(s.c.source, s.c.last).where(s.c.job == bindparam("job"))
+_REPORTED = select(s.c.job).where(s.c.job.in_(bindparam("jobs", expanding=True))).distinct()
 _GROWN = update(total).where(total.c.job == bindparam("of")).values(bytes=bindparam("bytes"))
 _TOTAL = select(total.c.bytes, total.c.names).where(total.c.job == bindparam("job"))
 _BEHIND = (t.c.job == bindparam("job"), t.c.seq_last > bindparam("seq"))
@@ -113,6 +114,10 @@ class Metrics(Repo):
             rows = self._c.execute(select(total.c.job, total.c.bytes).where(total.c.job.in_(part)))
             found |= {row.job: row.bytes for row in rows}
         return found
+
+    def reported(self, jobs: Iterable[str]) -> set[str]:
+        """Return those of these jobs of which any process has reported points."""
+        return {job for part in chunks(jobs) for job in self._c.scalars(_REPORTED, {"jobs": part})}
 
     def last(self, job: str, source: str) -> int:
         """Return the highest number of this source that is stored; 0 when there is none."""

@@ -28,9 +28,11 @@ class Relocations(Repo):
         found = self.get(tenant)
         return found if found is not None and found.under_way else None
 
-    def all(self, *, under_way: bool = False) -> list[Relocation]:
-        """Return all, or those that are not over, by tenant."""
+    def all(self, tenant: str | None = None, *, under_way: bool = False) -> list[Relocation]:
+        """Return all, or those that are not over, by tenant; or that of one tenant."""
         query = select(r).order_by(r.c.tenant)
+        if tenant is not None:
+            query = query.where(r.c.tenant == tenant)
         if under_way:
             query = query.where(r.c.phase.in_([phase.value for phase in sorted(UNDER_WAY)]))
         return [_relocation_of(row) for row in self._c.execute(query)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import bindparam, delete, exists, func, or_, select, update
+from sqlalchemy import BindParameter, bindparam, delete, exists, func, or_, select, update
 
 from mlp_hub.domain.job import FINAL, Phase, RankStatus, Trial
 from mlp_hub.domain.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
@@ -22,8 +22,22 @@ from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag
 METRIC, PARAM, SWEEP = "metric", "param", "sweep"
 _FINAL = [p.value for p in sorted(FINAL)]
 _data = msgspec.json.Decoder(tuple[UsedDataset, ...])
-_SUMMED = select(run_summary).where(run_summary.c.job == bindparam("job"))
-_METRICS = select(run_value).where(run_value.c.job == bindparam("job"), run_value.c.kind == METRIC)
+_ranks = msgspec.json.Decoder(tuple[RankStatus, ...])
+_JOBS: BindParameter[Any] = bindparam("jobs", expanding=True)
+# built once: each job that ends comes by here
+_SUMMED = select(run_summary).where(run_summary.c.job.in_(_JOBS))
+_METRICS = select(run_value).where(run_value.c.job.in_(_JOBS), run_value.c.kind == METRIC)
+_ENDS = select(
+    job.c.uid,
+    job.c.phase,
+    job.c.started_at,
+    job.c.finished_at,
+    job.c.queued_at,
+    job.c.admitted_at,
+    job.c.past,
+    job.c.ranks,
+).where(job.c.uid.in_(_JOBS))
+_THERE = select(job.c.uid).where(job.c.uid.in_(_JOBS))
 
 
 def sha256_of(text: str) -> str:
@@ -123,28 +137,40 @@ class Runs(Repo):
 
     def summary(self, uid: str) -> RunSummary:
         """Return what is worked out of a run so far."""
-        row = self._c.execute(_SUMMED, {"job": uid}).first()
-        if row is None:
-            return RunSummary()
-        metrics = {m.name: _metric(m) for m in self._c.execute(_METRICS, {"job": uid})}
-        return RunSummary(row.seq, bool(row.final), row.ran, row.cpu_peak, row.ram_peak, metrics)
+        return self.summaries((uid,))[uid]
 
-    def end(self, uid: str) -> RunEnd | None:
-        """Return what a job's row says of its times and ranks, without its program; None where it is gone."""
-        c = job.c
-        columns = (c.phase, c.started_at, c.finished_at, c.queued_at, c.admitted_at, c.past, c.ranks)
-        row = self._c.execute(select(*columns).where(c.uid == uid)).first()
-        if row is None:
-            return None
-        ranks = msgspec.json.decode(row.ranks, type=tuple[RankStatus, ...])
-        return RunEnd(Phase(row.phase), codec.ran_of(row), ranks, codec.ran_before(row))
+    def summaries(self, uids: Sequence[str]) -> dict[str, RunSummary]:
+        """Return what is worked out so far of each of these runs."""
+        found = dict.fromkeys(uids, RunSummary())
+        for part in chunks(found):
+            metrics: dict[str, dict[str, MetricSummary]] = {}
+            rows = self._c.execute(_SUMMED, {"jobs": part}).all()
+            if rows:
+                for m in self._c.execute(_METRICS, {"jobs": [row.job for row in rows]}):
+                    metrics.setdefault(m.job, {})[m.name] = _metric(m)
+            for row in rows:
+                found[row.job] = RunSummary(
+                    row.seq, bool(row.final), row.ran, row.cpu_peak, row.ram_peak, metrics.get(row.job, {})
+                )
+        return found
+
+    def ends(self, uids: Iterable[str]) -> dict[str, RunEnd]:
+        """Return what the rows of these jobs say of their times and ranks, without their programs; who is gone is left out."""
+        found: dict[str, RunEnd] = {}
+        for part in chunks(uids):
+            for row in self._c.execute(_ENDS, {"jobs": part}):
+                ranks = _ranks.decode(row.ranks)
+                found[row.uid] = RunEnd(Phase(row.phase), codec.ran_of(row), ranks, codec.ran_before(row))
+        return found
 
     def put_summary(self, uid: str, summary: RunSummary) -> bool:
         """Store what was worked out, unless the job is gone."""
-        if self._c.scalar(select(job.c.uid).where(job.c.uid == uid)) is None:
-            return False
-        self._c.execute(
-            self._upsert(run_summary, ("job",)),
+        return bool(self.put_summaries({uid: summary}))
+
+    def put_summaries(self, summaries: Mapping[str, RunSummary]) -> int:
+        """Store what was worked out of these runs; return of how many, as those are left out whose jobs are gone."""
+        there = {uid for part in chunks(summaries) for uid in self._c.scalars(_THERE, {"jobs": part})}
+        runs = [
             {
                 "job": uid,
                 "seq": summary.seq,
@@ -152,24 +178,28 @@ class Runs(Repo):
                 "ran": summary.ran,
                 "cpu_peak": summary.cpu_peak,
                 "ram_peak": summary.ram_peak,
-            },
-        )
-        rows = [
+            }
+            for uid, summary in summaries.items()
+            if uid in there
+        ]
+        values = [
             {
                 "job": uid,
                 "kind": METRIC,
-                "name": codec.text(name),
+                "name": name,
                 "number": one.last,
                 "best": one.best(name),
                 "low": one.low,
                 "high": one.high,
                 "text": str(one.rank),
             }
-            for name, one in summary.metrics.items()
+            for uid, summary in summaries.items()
+            if uid in there
+            for name, one in {codec.text(name): one for name, one in summary.metrics.items()}.items()
         ]
-        if rows:
-            self._c.execute(self._upsert(run_value, ("job", "kind", "name")), rows)
-        return True
+        self._insert_all(run_summary, runs, ("job",), replaces=True)
+        self._insert_all(run_value, values, ("job", "kind", "name"), replaces=True)
+        return len(runs)
 
     def reopen(self, uid: str) -> None:
         """Have a run that had ended summed up once more: points of it came late."""

@@ -9,7 +9,16 @@ from typing import Any
 from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, text, update
 
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.tenant import DEFAULT_TENANT, NUMBERS_GIVEN, Lowering, Member, Role, Tenant, User
+from mlp_hub.domain.tenant import (
+    DEDICATED,
+    DEFAULT_TENANT,
+    NUMBERS_GIVEN,
+    Lowering,
+    Member,
+    Role,
+    Tenant,
+    User,
+)
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import booking as b
@@ -20,6 +29,7 @@ from mlp_hub.store.tables import user as u
 
 _GET = select(t).where(t.c.name == bindparam("name"))
 _ALL = select(t).order_by(t.c.name)
+_DEDICATED = _ALL.where(t.c.isolation == DEDICATED)
 _MADE: dict[tuple[Any, ...], Tenant] = {}
 _MOST_MADE = 8192
 _GET_USER = select(u).where(u.c.name == bindparam("name"))
@@ -92,6 +102,10 @@ class Tenants(Repo):
     def all(self) -> list[Tenant]:
         """Return all tenants by name."""
         return [_tenant_of(row) for row in self._c.execute(_ALL)]
+
+    def dedicated(self) -> list[Tenant]:
+        """Return the tenants whose files are to have a root of their own, by name."""
+        return self._found(_DEDICATED)
 
     def made_at(self, name: str) -> float:
         """Return when a tenant was made. Raises `NotFound`."""
@@ -207,9 +221,11 @@ class Members(Repo):
         query = select(m).order_by(m.c.tenant, m.c.user)
         return [Member(row.tenant, row.user, Role(row.role), row.source) for row in self._c.execute(query)]
 
-    def counts(self) -> dict[str, int]:
-        """Return the number of stored members of each tenant that has any."""
+    def counts(self, tenant: str | None = None) -> dict[str, int]:
+        """Return the number of stored members of each tenant that has any, or of this one."""
         query = select(m.c.tenant, func.count().label("n")).group_by(m.c.tenant)
+        if tenant is not None:
+            query = query.where(m.c.tenant == tenant)
         return {row.tenant: row.n for row in self._c.execute(query)}
 
     def put(self, member: Member) -> None:

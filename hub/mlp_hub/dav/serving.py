@@ -1,0 +1,180 @@
+"""WebDAV on UNIX sockets, and for pods on TCP; what is under way when the process dies leaves the old files."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cheroot import wsgi
+from cheroot.makefile import MakeFile
+from cheroot.server import ChunkedRFile
+from wsgidav.request_resolver import RequestResolver
+from wsgidav.wsgidav_app import WsgiDAVApp
+
+from mlp_hub.dav.chunks import ChunkedBody
+from mlp_hub.dav.door import Door
+from mlp_hub.dav.locks import BoundedLocks
+from mlp_hub.dav.properties import Properties
+from mlp_hub.dav.resources import Files, reference
+from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
+from mlp_hub.dav.tenant_server import TenantServer
+from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
+from mlp_hub.dav.waiting import Asked
+from mlp_hub.isolation import TenantRoots, roots_of
+from mlp_hub.settings import Settings
+
+log = logging.getLogger("mlp_hub.dav")
+THREADS = 64
+"""Safety: requests that are served at a time."""
+HEADERS_MAX = 1 << 16
+"""Safety: bytes of a request before its body: the proxy has less, a sandbox may send what it likes."""
+SILENT_S = 60
+"""Safety: seconds for which a client may say nothing in the middle of a request."""
+BLOCK = 1 << 18
+"""Tuning: bytes that are read and written at a time."""
+DRAIN_S = 3.0
+"""Safety: seconds for which what is under way may end when this process is to."""
+PATHS = ("/data", "/services/mlp/data")
+"""Where the files are on the public port."""
+
+Place = Path | tuple[str, int]
+
+
+class _Gateway(wsgi.Gateway_10):
+    """Tells the application of the request itself, so that a refused body can end its connection, and bounds what is read of it."""
+
+    def get_environ(self) -> Any:
+        if isinstance(self.req.rfile, ChunkedRFile):
+            self.req.rfile = ChunkedBody(self.req.rfile.rfile)
+        environ: Any = super().get_environ()  # type: ignore[no-untyped-call]
+        environ["mlp.request"] = self.req
+        return environ
+
+
+def make_door(
+    root: Path,
+    service: ServiceDoor,
+    base: str = "",
+    roots: TenantRoots | None = None,
+    endpoints: Sequence[str] = (),
+) -> Door:
+    """Make the application over a storage tree; `roots` are those of tenants that have their own, `endpoints` as the door has them."""
+    root.mkdir(parents=True, exist_ok=True, mode=0o711)
+    files = {f"{base}{path}": Files(service) for path in PATHS}
+    app = WsgiDAVApp(
+        {
+            "provider_mapping": files,
+            "lock_storage": BoundedLocks(),
+            "property_manager": Properties(next(iter(files.values()))),
+            "middleware_stack": [RequestResolver],
+            "hotfixes": {"re_encode_path_info": True},
+            "block_size": BLOCK,
+            "verbose": 1,
+            "logging": {"enable": False},
+            "suppress_version_info": True,
+        }
+    )
+
+    def is_locked(tree: Tree, parts: Parts, environ: dict[str, Any]) -> bool:
+        del environ
+        manager = next(iter(files.values())).lock_manager
+        return bool(manager is not None and manager.get_indirect_url_lock_list(reference(tree, parts)))
+
+    return Door(
+        app,
+        service,
+        roots or TenantRoots(root),
+        UploadPlaces(root),
+        files,
+        is_locked=is_locked,
+        endpoints=endpoints,
+    )
+
+
+def run(settings: Settings, service: ServiceDoor, tenants: Sequence[Place], asked: Asked) -> None:
+    """Serve as the settings say, first who has asked."""
+    logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
+    door = make_door(settings.data_dir, service, settings.base, roots_of(settings), settings.data_endpoints)
+    serve(settings.data_socket, door, service, tenants=tenants, asked=asked)
+
+
+def serve(
+    where: Place,
+    door: Door,
+    service: ServiceDoor,
+    *,
+    tenants: Sequence[Place] = (),
+    asked: Asked | None = None,
+) -> None:
+    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants`: what sandboxes and pods reach.
+
+    `asked` has the sockets that listen already, and the connections that came by them.
+    """
+    asked = asked or Asked()
+    servers = [
+        wsgi.Server(_bound(where), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
+    ]
+    _listen(servers[0], where, 0o600, THREADS - 8, asked.listening.get(str(where)))
+    for place in tenants:
+        servers.append(TenantServer(_bound(place), door, timeout=SILENT_S))
+        _listen(servers[-1], place, 0o666, TENANT_THREADS - 8, asked.listening.get(str(place)))
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+
+    def begin() -> None:
+        while not ended.is_set() and not asked.begun and not service.begun():
+            ended.wait(0.2)
+        door.ready.set()
+
+    threading.Thread(target=begin, name="begin", daemon=True).start()
+    door.slow.start()
+    for server in servers:
+        threading.Thread(target=server.serve, name="serve", daemon=True).start()
+        log.info("listening on %s", server.bind_addr)
+    for client in asked.clients:
+        _take(servers[0], client)
+    ended.wait()
+    door.drain(DRAIN_S)
+    log.info("stopped")
+
+
+def _bound(where: Place) -> str | tuple[str, int]:
+    return where if isinstance(where, tuple) else str(where)
+
+
+def _take(server: wsgi.Server, client: socket.socket) -> None:
+    """Serve a connection that was accepted before the server was there."""
+    client.settimeout(server.timeout)
+    connection = server.ConnectionClass(server, client, MakeFile)
+    connection.ssl_env = {}
+    server.process_conn(connection)
+
+
+def _listen(
+    server: wsgi.Server, where: Place, mode: int, more: int, listening: socket.socket | None = None
+) -> None:
+    server.gateway = _Gateway
+    server.max_request_header_size = HEADERS_MAX
+    if listening is not None:
+        server.bind_unix_socket = lambda _: setattr(server, "socket", listening)  # type: ignore[method-assign]  # it listens already
+        server.prepare()
+        server.requests.grow(more)
+        return
+    if isinstance(where, Path):
+        where.unlink(missing_ok=True)
+    old = os.umask(0o177)
+    try:
+        server.prepare()
+    finally:
+        os.umask(old)
+    if isinstance(where, Path):
+        where.chmod(mode)
+    server.requests.grow(more)

@@ -1,0 +1,102 @@
+"""Waiting until somebody asks for files: sockets that listen, and who asks only whether the process lives is answered.
+
+What serves files takes more memory than all of this, and most hubs rest most of the time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mlp_hub.dav.service import ServiceDoor
+
+log = logging.getLogger("mlp_hub.dav")
+BACKLOG = 512
+"""Safety: connections that the system keeps for us while what serves them is loaded."""
+AGAIN_S = 0.2
+"""Tuning: seconds until the service is told again that nothing is under way here."""
+HEALTH = b"GET /health "
+"""Given: how the supervisor and the service ask."""
+MOST = 1 << 16
+"""Safety: bytes of such a question that are read."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What listens already, by its path; who has come; whether the service was told that nothing is under way here."""
+
+    listening: dict[str, socket.socket] = field(default_factory=dict)
+    clients: list[socket.socket] = field(default_factory=list)
+    begun: bool = False
+
+
+def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> Asked:
+    """Listen on both; return once somebody asks for files. SIGTERM ends the process: nothing is under way."""
+    told = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    public, tenants = _listening(where, 0o600), _listening(sandboxes, 0o666)
+    threading.Thread(target=_begin, args=(service, told), name="begin", daemon=True).start()
+    log.info("waiting for who asks for files on %s and %s", where, sandboxes)
+    clients: list[socket.socket] = []
+    with selectors.DefaultSelector() as selector:
+        selector.register(public, selectors.EVENT_READ)
+        selector.register(tenants, selectors.EVENT_READ)
+        while True:
+            ready = [key.fileobj for key, _ in selector.select()]
+            for client in [one for one in clients if one in ready]:
+                if _asks_for_files(client, service, ready=told.is_set()):
+                    return Asked({str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set())
+                selector.unregister(client)
+                clients.remove(client)
+                client.close()
+            if public in ready:
+                with contextlib.suppress(OSError):
+                    client = public.accept()[0]
+                    clients.append(client)
+                    selector.register(client, selectors.EVENT_READ)
+            if tenants in ready:  # who is there asks for files: they are let in by what serves them
+                return Asked({str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set())
+
+
+def _listening(where: Path, mode: int) -> socket.socket:
+    where.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    old = os.umask(0o177)
+    try:
+        made.bind(str(where))
+    finally:
+        os.umask(old)
+    where.chmod(mode)
+    made.listen(BACKLOG)
+    return made
+
+
+def _begin(service: ServiceDoor, told: threading.Event) -> None:
+    while not service.begun():
+        told.wait(AGAIN_S)
+    told.set()
+
+
+def _asks_for_files(client: socket.socket, service: ServiceDoor, *, ready: bool) -> bool:
+    """Whether who has sent something asks for more than whether this lives, which is answered; nothing is taken of a request for files."""
+    with contextlib.suppress(OSError):
+        start = client.recv(len(HEALTH), socket.MSG_PEEK)
+        if start and start != HEALTH:
+            return True
+        if start:
+            client.recv(MOST)
+            body = json.dumps({"ready": ready, "token": service.token_state}).encode()
+            head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            client.settimeout(1.0)
+            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return False

@@ -1,0 +1,160 @@
+"""What the platform may do for one job, one point, one cycle, and load at rest: counts, of which `tests/budgets.toml` has the most.
+
+Counts need no clock and no quiet machine: what costs more than it did is found by them, whoever else is busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+
+from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_hub.domain.tenant_context import SYSTEM
+from platform_rig import Rig, play
+from waiting import until
+
+BUDGETS = tomllib.loads((Path(__file__).parents[2] / "budgets.toml").read_text())
+LONG = {"DURATION": 600}
+MANY = 200
+
+
+def most(name: str) -> int:
+    """Return the most of a count."""
+    found: int = BUDGETS[name]["most"]
+    return found
+
+
+@contextmanager
+def counted(*, of: str = "") -> Iterator[list[str]]:
+    """Collect the statements that are run meanwhile; with `of` those that name it."""
+    found: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        # what is done now and then, whether anything happens or not
+        if "lease" not in statement and of in statement:
+            found.append(" ".join(statement.split()))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield found
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def test_one_job_alone(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await rig.submit("first", sim={"DURATION": 0.05})
+        await rig.until("first", "finished")
+        before = _commits(rig)
+        with counted() as statements:
+            await rig.submit("a", sim={"DURATION": 0.05})
+            await rig.until("a", "finished")
+        writes = [s for s in statements if s.startswith(("INSERT", "UPDATE", "DELETE"))]
+        assert len(writes) <= most("one_job_writes"), writes
+        assert _commits(rig) - before <= most("one_job_commits")
+
+    play(tmp_path, story)
+
+
+def _commits(rig: Rig) -> int:
+    writer = rig.db._writer
+    assert writer is not None
+    return writer.commits
+
+
+def test_many_jobs_that_end_are_summed_up_together(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        async def summed() -> bool:
+            left = await rig.db.read(lambda tx: tx.runs.unsummed(MANY))
+            return not left
+
+        with counted() as statements:
+            await asyncio.gather(
+                *(rig.submit(f"j{n}", cpu=0.01, sim={"DURATION": 0.01}) for n in range(MANY))
+            )
+            await until(lambda: _all_ended(rig), what="all to end")
+            await until(summed, what="all to be summed up")
+        of_sums = [s for s in statements if "run_summary" in s or "job.past, job.ranks" in s]
+        of_sums = [s for s in of_sums if "OUTER JOIN" not in s]  # the test itself
+        assert len(of_sums) <= most("sums_of_200_runs"), of_sums
+        writes = [s for s in statements if s.startswith(("INSERT", "UPDATE", "DELETE"))]
+        assert len(writes) <= most("writes_of_200_jobs"), len(writes)
+
+    play(tmp_path, story)
+
+
+async def _all_ended(rig: Rig) -> bool:
+    return not rig.platform.board.jobs
+
+
+def test_one_batch_of_points(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        job = await rig.submit("a", sim=LONG)
+        await rig.until("a", "running")
+
+        async def report(n: int) -> None:
+            points = [MetricPoint(n=n, t=float(n), v={"loss": 1.0})]
+            await rig.platform.metrics.append(SYSTEM, "ann", "a", MetricBatch(source="0.0.a", points=points))
+
+        await report(1)
+        with counted(of="metric") as statements:
+            await report(2)
+        assert len([s for s in statements if "run_value" not in s]) <= most("one_batch_of_points"), statements
+        rig.end(job)
+
+    play(tmp_path, story)
+
+
+def test_a_tenant_is_made_without_looking_at_all_others(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        from mlp_api.types import TenantCreate
+
+        await rig.platform.tenants.create(TenantCreate(name="first"))
+        with counted(of="FROM tenant") as statements:
+            await rig.platform.tenants.create(TenantCreate(name="other"))
+        whole = [s for s in statements if "WHERE" not in s]
+        assert len(whole) <= most("reads_of_all_tenants"), whole
+
+    play(tmp_path, story)
+
+
+LOADED = """
+import sys
+{code}
+print(len([m for m in sys.modules if not m.startswith(("encodings", "_"))]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("modules_of_the_service", "import mlp_hub.app"),
+        ("modules_of_waiting_for_files", "import mlp_hub.dav.__main__"),
+        ("modules_of_the_supervisor", "import mlp_hub.cli.supervisor"),
+        ("modules_of_the_command", "import mlp.cli"),
+    ],
+)
+def test_what_is_loaded_at_rest(name: str, code: str) -> None:
+    said = subprocess.run(
+        [sys.executable, "-I", "-c", LOADED.format(code=code)], capture_output=True, text=True, check=True
+    )
+    assert int(said.stdout) <= most(name)
+
+
+def test_what_a_notebook_loads_with_the_magics() -> None:
+    code = (
+        "import sys; from IPython.core.interactiveshell import InteractiveShell as S; s = S(); n = len(sys.modules); "
+        "s.run_line_magic('load_ext', 'mlp'); print(len(sys.modules) - n)"
+    )
+    said = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert int(said.stdout) <= most("modules_of_the_magics")
