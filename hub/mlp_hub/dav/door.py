@@ -44,6 +44,10 @@ READS = frozenset({"GET", "HEAD", "OPTIONS", "PROPFIND"})
 WRITES = frozenset({"PUT", "DELETE", "MKCOL", "COPY", "MOVE", "PROPPATCH", "LOCK", "UNLOCK", "POST"})
 MOST_OF_USER = 24
 """Safety: requests of one dataset's owner at a time: the others' find a thread."""
+MOST = 72
+"""Safety: requests for files of all together, however slowly they are sent and taken: the rest of the threads refuse, and say that this lives."""
+SHARED = 48
+"""Safety: of these, such as somebody has who has others under way: the rest is for the first one of each, so that a few do not hold all."""
 MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
 MOST_THROUGH_OF_USER = 8
@@ -168,6 +172,7 @@ class Door:
         environ["wsgidav.auth.user_name"] = user
         environ["wsgidav.auth.realm"] = environ["wsgidav.auth.roles"] = ""
         with self._turn(self._busy, user, MOST_OF_USER), contextlib.ExitStack() as held:
+            self._check_shared(self._busy, user, MOST, SHARED)
             self._hold(environ, asker, access, held)
             yield from self._answer(environ, start, environ[TREE], parts[2:])
 
@@ -176,6 +181,12 @@ class Door:
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
         if method == "PROPFIND" or listing.is_asked(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
+
+        def still_reads() -> bool:
+            return self._service.may(asker, user, name, write=False).status not in {401, 403, 404}
+
+        if method not in WRITES:
+            held.enter_context(self.slow.answers(environ, still_reads))
         if access.through:
             environ[TREE] = held.enter_context(self._source_tree(access))
             return
@@ -209,7 +220,7 @@ class Door:
         if part is not None:
             yield from self._take_part(environ, start, tree, parts, part)
             return
-        yield from self._app(environ, _guarded(environ, start))
+        yield from self.slow.taken(environ, self._app(environ, _guarded(environ, start)))
 
     def _take_part(
         self, environ: Environ, start: Start, tree: Tree, parts: Parts, part: FilePart
@@ -262,24 +273,22 @@ class Door:
     def _source_tree(self, access: Access) -> Iterator[Tree]:
         """Open what the source of a dataset has."""
         with self._turn(self._through, access.user, MOST_THROUGH_OF_USER):
-            if (under_way := self._beyond_through(access.user)) is not None:
-                raise NotServed(
-                    429,
-                    msg(
-                        "{n} requests for files of sources are under way; try again in a moment",
-                        n=under_way,
-                    ),
-                    None,
-                    ("Retry-After", "1"),
-                )
+            self._check_shared(self._through, access.user, MOST_THROUGH, SHARED_THROUGH)
             yield SourceTree(self._sources, access)
 
-    def _beyond_through(self, user: str) -> int | None:
-        """Return how many requests for files of sources are under way where that of a user, counted already, is one too many."""
+    def _check_shared(self, busy: Counter[str], user: str, most: int, shared: int) -> None:
+        """Refuse a request of a user, counted already, that is one too many beside those of all."""
         with self._lock:
-            others = sum(self._through.values()) - 1
-            most = MOST_THROUGH if self._through[user] == 1 else SHARED_THROUGH
-            return others if others >= most else None
+            others, of_user = sum(busy.values()) - 1, busy[user]
+        if others < (most if of_user == 1 else shared):
+            return
+        through = busy is self._through
+        text = (
+            msg("{n} requests for files of sources are under way; try again in a moment", n=others)
+            if through
+            else msg("{n} requests for files are under way; try again in a moment", n=others)
+        )
+        raise NotServed(429, text, None, ("Retry-After", "1"))
 
     def _place(self, environ: Environ) -> tuple[str, str]:
         """Return the prefix of a request's path, and the rest of it."""

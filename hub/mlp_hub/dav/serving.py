@@ -31,8 +31,8 @@ from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings
 
 log = logging.getLogger("mlp_hub.dav")
-THREADS = 64
-"""Safety: requests that are served at a time."""
+THREADS = 96
+"""Safety: requests that are served at a time: `door.MOST`, refused bodies that are read (`draining.MOST_DRAINED`), and what is answered at once."""
 HEADERS_MAX = 1 << 16
 """Safety: bytes of a request before its body: the proxy has less, a sandbox may send what it likes."""
 SILENT_S = 60

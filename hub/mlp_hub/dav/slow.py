@@ -1,6 +1,6 @@
-"""Bodies that hardly come: who sends one holds a turn, room that others could have, and the place where their tenant's files are.
+"""Bodies that hardly come, and answers that are hardly taken: each holds a turn, and some room that others could have.
 
-A lowest rate ends that, and so does whatever else has become of the right to write: the service is asked again while a body comes.
+A lowest rate ends that, and so does whatever else has become of the right to them: the service is asked again meanwhile.
 """
 
 from __future__ import annotations
@@ -10,32 +10,35 @@ import logging
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 log = logging.getLogger(__name__)
 LOWEST = 4096
-"""Safety: bytes in a second of a body that has to come faster, measured over each piece that is read."""
+"""Safety: bytes in a second that a body has to come with, or an answer to be taken with, measured over each piece."""
 SPARE_S = 60.0
 """Safety: seconds that each piece may take besides."""
 ASKED_S = 60.0
-"""Tuning: seconds between two questions whether who sends a body still may: sooner ended, for a question each."""
+"""Tuning: seconds between two questions whether who sends or takes it still may: sooner ended, for a question each."""
 LOOK_S = 1.0
 """Tuning: seconds between two looks at what comes."""
 
 
-class _Coming:
-    """One body that comes, on its connection."""
+ANSWER = "mlp.answer"
 
-    def __init__(self, request: Any, may: Callable[[], bool], now: float) -> None:
-        self.request, self.may = request, may
+
+class _Coming:
+    """One body that comes, or an answer that goes, on its connection; `how` it is ended."""
+
+    def __init__(self, request: Any, may: Callable[[], bool], now: float, how: int = socket.SHUT_RD) -> None:
+        self.request, self.may, self._how = request, may, how
         self.due: float | None = None  # when the piece that is read now has to be here
         self.asked = now
 
     def end(self) -> None:
         """Let nothing more come: what reads it finds the end, and says what is missing."""
         with contextlib.suppress(OSError):
-            self.request.conn.socket.shutdown(socket.SHUT_RD)
+            self.request.conn.socket.shutdown(self._how)
 
 
 class SlowBodies:
@@ -59,13 +62,43 @@ class SlowBodies:
             return
         coming = _Coming(request, may, self._clock())
         environ["wsgi.input"] = _Body(environ["wsgi.input"], coming, self._clock)
+        with self._among(coming):
+            yield
+
+    @contextlib.contextmanager
+    def answers(self, environ: dict[str, Any], may: Callable[[], bool]) -> Iterator[None]:
+        """Watch until this ends how the answer of a request is `taken`; `may` tells whether who takes it still may."""
+        request = environ.get("mlp.request")
+        if request is None:
+            yield
+            return
+        environ[ANSWER] = going = _Coming(request, may, self._clock(), socket.SHUT_RDWR)
+        with self._among(going):
+            yield
+
+    def taken(self, environ: dict[str, Any], pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the pieces of an answer, and note for how long each may be on its way."""
+        going = environ.get(ANSWER)
+        try:
+            for data in pieces:
+                if going is not None:
+                    going.due = self._clock() + SPARE_S + len(data) / LOWEST
+                yield data
+                if going is not None:
+                    going.due = None
+        finally:
+            if hasattr(pieces, "close"):
+                pieces.close()
+
+    @contextlib.contextmanager
+    def _among(self, one: _Coming) -> Iterator[None]:
         with self._lock:
-            self._all.add(coming)
+            self._all.add(one)
         try:
             yield
         finally:
             with self._lock:
-                self._all.discard(coming)
+                self._all.discard(one)
 
     def look(self) -> None:
         """Look once."""
@@ -74,12 +107,12 @@ class SlowBodies:
         for one in all_:
             now = self._clock()
             if one.due is not None and now > one.due:
-                log.info("a body that hardly comes is ended")
+                log.info("a request that hardly goes on is ended")
                 one.end()
             elif now - one.asked >= ASKED_S:
                 one.asked = now
                 if not one.may():
-                    log.info("a body that is not wanted any more is ended")
+                    log.info("a request of who may not any more is ended")
                     one.end()
 
     def _watch(self) -> None:

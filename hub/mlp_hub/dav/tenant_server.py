@@ -15,6 +15,8 @@ THREADS = 32
 """Safety: requests of sandboxes, and as many of pods, that are served at a time."""
 MOST_OF_PEER = 12
 """Safety: threads that one peer's connections may hold, silent ones too: the others' find one."""
+SHARED = 24
+"""Safety: of these, such as a peer has that holds others: the rest is for the first one of each, so that a few do not hold all."""
 WAITING = 64
 """Safety: connections that wait for a thread: bounds descriptors."""
 BACKLOG = 512
@@ -35,7 +37,8 @@ class _Counted(HTTPConnection):
     def communicate(self) -> Any:
         peer = sender_of(self.socket) or "nobody"
         with self.lock:
-            if self.busy[peer] >= MOST_OF_PEER:
+            own, all_ = self.busy[peer], sum(self.busy.values())
+            if own >= MOST_OF_PEER or (own and all_ >= SHARED):
                 peer = ""
             else:
                 self.busy[peer] += 1

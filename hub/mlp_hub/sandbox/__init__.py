@@ -10,7 +10,7 @@ from mlp_hub.domain.resources import thread_variables
 from mlp_hub.domain.storage import KERNELS
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
-from mlp_hub.sandbox.control import inspect, kill, launch, limit, remove, signal, stop, sweep
+from mlp_hub.sandbox.control import inspect, kill, launch, limit, ran_out, remove, signal, stop, sweep
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
@@ -62,6 +62,7 @@ __all__ = [
     "open_environments",
     "open_shelf",
     "place_links",
+    "ran_out",
     "remove",
     "remove_forgotten",
     "seen_at",

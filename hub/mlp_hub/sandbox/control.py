@@ -328,15 +328,30 @@ def _wait(claim: dict[str, Any], seconds: float) -> bool:
     return True
 
 
+def ran_out(run_dir: str) -> bool:
+    """Whether a shim was killed since it took more memory than it may; to be asked before `sweep`."""
+    content = _of_this_boot(run_dir)
+    return content is not None and _groups(content).shim_out_of_memory()
+
+
 def sweep(run_dir: str) -> None:
     """Remove what a shim that was killed could not: its groups with all that is in them, and its socket."""
-    content = files.read_json_if_whole(run_dir, "spec.json", "boot", "host", "spec")
-    if content is None or content["boot"] != files.boot_id():
+    content = _of_this_boot(run_dir)
+    if content is None:
         return
-    host = content["host"]
-    cgroups.Groups(host["cgroup"], host["bases"], host["group"]).remove()
+    _groups(content).remove()
     if listen := content["spec"]["listen"]:
         Path(listen).unlink(missing_ok=True)
+
+
+def _of_this_boot(run_dir: str) -> dict[str, Any] | None:
+    content = files.read_json_if_whole(run_dir, "spec.json", "boot", "host", "spec")
+    return None if content is None or content["boot"] != files.boot_id() else content
+
+
+def _groups(content: dict[str, Any]) -> cgroups.Groups:
+    host = content["host"]
+    return cgroups.Groups(host["cgroup"], host["bases"], host["group"])
 
 
 def remove(run_dir: str) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from api_rig import ApiRig
 from dav_rig import DavRig, serving
+from mlp_hub.dav.door import MOST_OF_USER
 from mlp_hub.dav.serving import THREADS
 from mlp_hub.executors.mounted.sizes import length_of
 from waiting import PATIENCE_S, wait_for
@@ -253,6 +254,35 @@ def test_attacks_bodies_of_nobody_that_drip_leave_threads_to_others(dav: DavRig,
         finally:
             drips.set()
             dripping.join()
+
+
+def test_attacks_answers_that_nobody_takes_leave_threads_to_others(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    assert dav.ask("PUT", f"{data}/f", b"mine").status == 201
+    with contextlib.ExitStack() as opened:
+        for number in range(THREADS // MOST_OF_USER + 1):
+            owner = f"hoarder{number}"
+            token = rig.hub.user(owner, f"{owner}-token")
+            made = rig.ask("POST", f"/users/{owner}/datasets", {"name": "d", "size": 1}, token=token)
+            assert made.status == 201, made.body
+            assert dav.ask("PUT", f"/data/{owner}/d/f", b"x", token=token).status == 201
+            os.truncate(rig.root / f"datasets/{owner}/d/f", 1 << 28)  # a hole, which takes no room
+            wires = []
+            for _ in range(MOST_OF_USER):
+                wire = opened.enter_context(socket.create_connection(("127.0.0.1", dav.port)))
+                head = f"GET /data/{owner}/d/f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+                wire.sendall(head.encode())
+                wires.append(wire)
+            wait_for(
+                lambda asked=wires: len(select.select(asked, [], [], 0)[0]) == MOST_OF_USER,
+                message=f"for {owner} to have an answer to each",
+            )
+            said = sorted(wire.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) for wire in wires)
+            assert said[0] == b"HTTP/1.1 200"
+        assert said[1] == b"HTTP/1.1 429"
+        assert dav.ask("GET", f"{data}/f").body == b"mine"
+        assert dav.ask("GET", "/health").status == 200
 
 
 def answer_to_drips(wire: socket.socket, drip: bytes) -> bytes:

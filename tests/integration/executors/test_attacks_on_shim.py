@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,6 +21,7 @@ from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.sandbox import capabilities
 from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.cgroups import Groups
 
 MIB = 1 << 20
 TENTH = Resources(cpu=50, ram=100)  # of a core for two ranks
@@ -63,7 +67,19 @@ while first:
     n += os.write(1, b"x")
     if n % 1000 == 0: count(n)
 """,
+    "rows that the cursor passes": r"""
+b, n = b"\r" + b"\x1b[64B" * 13_000, 0
+while first:
+    n += os.write(1, b); count(n)
+""",
+    "a wide row that is written to": r"""
+os.write(1, b"\r\x1b[4096G" + "\U0001F600".encode() * 16_000 + b"\x1b[1G")
+b, n = b"x\b" * 32_000, 0
+while first:
+    n += os.write(1, b); count(n)
+""",
 }
+STEERING = ["rows that the cursor passes", "a wide row that is written to"]
 WAITS = "\ntime.sleep(600)"
 needs_cpuacct = pytest.mark.skipif(
     not capabilities().bases.keys() & {"cpuacct", "cpu"}, reason="no control group that counts processor time"
@@ -103,15 +119,33 @@ def written(pid: int) -> int:
     return int(next(line.split()[1] for line in lines if line.startswith("wchar")))
 
 
-def cpu_of_group(lab: Lab, spec: LaunchSpec) -> float:
+def most_memory(pid: int) -> int:
+    """Return the most bytes that a process had in memory; 0 where it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM")), 0)
+
+
+def groups_of(lab: Lab, spec: LaunchSpec) -> Groups:
     content = files.read_json(lab.run_dir(spec), "spec.json")
     assert content is not None
-    from mlp_hub.sandbox.shim.cgroups import Groups
-
     host = content["host"]
-    used = Groups(host["cgroup"], host["bases"], host["group"]).cpu_seconds()
+    return Groups(host["cgroup"], host["bases"], host["group"])
+
+
+def cpu_of_group(lab: Lab, spec: LaunchSpec) -> float:
+    used = groups_of(lab, spec).cpu_seconds()
     assert used is not None
     return used
+
+
+def run_out(groups: Groups) -> None:
+    """Have the kernel kill something for lack of memory where the shim is."""
+    hog = subprocess.Popen([sys.executable, "-c", "input(); b'x' * (300 << 20)"], stdin=subprocess.PIPE)
+    Path(groups.paths["memory"], "shim/cgroup.procs").write_text(str(hog.pid))
+    hog.communicate(b"\n")
 
 
 def running(lab: Lab, test: Callable[[LocalExecutor], Awaitable[None]]) -> None:
@@ -138,6 +172,39 @@ def test_a_flood_keeps_no_cancel_waiting(lab: Lab, name: str) -> None:
         spec = await under_way(lab, executor, name, 20)
         await executor.stop(spec.attempt, 0.5)
         assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.STOPPED
+
+    running(lab, test)
+
+
+@pytest.mark.skipif("memory" not in capabilities().bases, reason="no control group that bounds memory")
+@pytest.mark.parametrize("name", STEERING)
+def test_attack_a_cursor_that_moves_far_takes_no_memory_from_who_writes_the_log(lab: Lab, name: str) -> None:
+    async def test(executor: LocalExecutor) -> None:
+        spec = await under_way(lab, executor, name)
+        shim = shim_of(lab, spec)
+        begun = counted(lab, spec)
+        await eventually(lambda: counted(lab, spec) > begun + 128 * 1024 or not files.start_time(shim))
+        most = most_memory(shim)
+        await executor.stop(spec.attempt, 0.5)
+        assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.STOPPED
+        assert 0 < most < 45 * MIB
+
+    running(lab, test)
+
+
+@pytest.mark.skipif("memory" not in capabilities().bases, reason="no control group that bounds memory")
+def test_attack_a_shim_that_a_job_has_run_out_of_memory_is_the_jobs_failure_and_not_the_nodes(
+    lab: Lab,
+) -> None:
+    async def test(executor: LocalExecutor) -> None:
+        spec = lab.spec("import time; time.sleep(600)")
+        await executor.start(spec)
+        await until(executor, spec.attempt, {AttemptPhase.RUNNING})
+        run_out(groups_of(lab, spec))
+        os.kill(shim_of(lab, spec), signal.SIGKILL)
+        seen = await until(executor, spec.attempt, ENDED)
+        assert seen.failure is not None
+        assert (seen.phase, seen.failure.cause) == (AttemptPhase.FAILED, Cause.OUT_OF_MEMORY)
 
     running(lab, test)
 

@@ -68,6 +68,36 @@ def test_a_piece_that_does_not_come_in_time_is_the_end_of_its_body(late: bool, r
     wire.ours.close()
 
 
+@pytest.mark.parametrize("late", [True, False], ids=["slow", "in time"])
+def test_a_piece_of_an_answer_that_is_not_taken_in_time_is_the_end_of_its_connection(late: bool) -> None:
+    due = SPARE_S + PIECE / LOWEST
+    slow = SlowBodies(Clock(due + 1 if late else due / 10))
+    wire = Wire(slow)
+    with slow.answers(wire.environ, lambda: True):
+        pieces = slow.taken(wire.environ, iter([b"x" * PIECE]))
+        assert len(next(pieces)) == PIECE
+        slow.look()
+        wire.theirs.settimeout(0.2)
+        if late:
+            assert wire.theirs.recv(1) == b""
+        else:
+            with pytest.raises(TimeoutError):
+                wire.theirs.recv(1)
+        pieces.close()
+    wire.theirs.close()
+    wire.ours.close()
+
+
+def test_whose_right_ended_meanwhile_takes_no_more() -> None:
+    slow = SlowBodies(Clock(ASKED_S))
+    wire = Wire(slow)
+    with slow.answers(wire.environ, lambda: False):
+        slow.look()
+        assert wire.theirs.recv(1) == b""
+    wire.theirs.close()
+    wire.ours.close()
+
+
 def test_whose_right_ended_meanwhile_sends_no_more() -> None:
     may = [True, False]
     slow = SlowBodies(Clock(ASKED_S / 2))

@@ -62,6 +62,9 @@ from mlp_hub.sandbox.shim import files
 from mlp_language.message import Message, from_data, msg, to_data
 
 VANISHED = msg("its sandbox vanished with all its ranks, without an exit status")
+RAN_OUT = msg(
+    "the process that writes its log was killed: the job's output took too much memory; write less, or use fewer ranks"
+)
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -357,7 +360,11 @@ class LocalExecutor(Fenced, MountedLogs):
         end = state.exit
         failure = None
         phase = _PHASES.get(state.phase, AttemptPhase.FAILED)
-        if state.phase is SandboxPhase.LOST:
+        if state.phase is SandboxPhase.LOST and not state.unreadable and sandbox.ran_out(run_dir):
+            # by what the job wrote, and it would again: no retry is spared
+            phase = AttemptPhase.FAILED
+            failure = Failure(Cause.OUT_OF_MEMORY, message=str(RAN_OUT), said=to_data(RAN_OUT))
+        elif state.phase is SandboxPhase.LOST:
             why = _torn(state) if state.unreadable else VANISHED
             failure = Failure(Cause.NODE_LOST, message=str(why), said=to_data(why))
         elif end is not None and end.cause == "ok":

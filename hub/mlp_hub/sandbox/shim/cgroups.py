@@ -213,6 +213,13 @@ class Groups:
         _, shared, files_ = _memory_stat(group, self.version)
         return max(0, int(most) - (files_ - shared))
 
+    def shim_out_of_memory(self) -> bool:
+        """Whether the kernel killed the shim for lack of memory: what it does for the job took more than it may."""
+        if "memory" not in self.paths:
+            return False
+        name = "memory.events" if self.version == "v2" else "memory.oom_control"
+        return _counter(f"{self.paths['memory']}/{SHIM}/{name}", "oom_kill") > 0
+
     def cpu_seconds(self, part: str = ".") -> float | None:
         """Processor time of all that ever ran here, or in one part."""
         try:

@@ -20,6 +20,8 @@ KEPT = 3  # segments besides the first
 LONGEST = 16 << 10  # bytes of one line; longer ones come as several, all but the last marked P
 FLUSH_AFTER = 0.5  # seconds until a line without its end is written as far as it came
 TAIL = 4096
+PIECE = 2048
+"""Safety: bytes that go to a screen at a time: a few may move over many rows and columns, which are all in memory until they are written."""
 
 
 class RankLog:
@@ -182,6 +184,7 @@ class Stream:
         self._begun = b""  # what the log has of the line that goes on
         self._screen: screen.Screen | None = None
         self._told = ""  # what the log says that the screen shows
+        self.steered = False  # whether it ever moved its cursor: then each byte may be much work
 
     def feed(self, data: bytes) -> None:
         """Take what was read."""
@@ -192,7 +195,7 @@ class Stream:
             self._steered(data)
             return
         if screen.steers(self._rest, data):
-            self._screen = screen.Screen()
+            self._screen, self.steered = screen.Screen(), True
             self._told = self._begun.decode(errors="replace")
             data, self._rest = self._begun + self._rest + data, b""
             self._rest_since = 0.0
@@ -235,7 +238,8 @@ class Stream:
     def _steered(self, data: bytes) -> None:
         """Take what goes by the screen; write the lines that have left it."""
         assert self._screen is not None  # noqa: S101 - callers checked
-        self._finished(self._screen.write(data))
+        for at in range(0, len(data), PIECE):
+            self._finished(self._screen.write(data[at : at + PIECE]))
         if self._screen.calm < screen.CALM:
             self._rest_since = self._rest_since or time.monotonic()
             return

@@ -23,6 +23,8 @@ COLUMNS = 4096
 """Safety: columns that a program may move to: bounds memory."""
 LONGEST = 1 << 16
 """Safety: columns of a row that is written without moving: bounds memory; what follows is a row of its own, so that nothing is lost."""
+SIZE = 1 << 17
+"""Safety: columns of all rows that may still change together: bounds memory; those at the top leave sooner then."""
 CALM = 64
 """Tuning: rows without any steering after which a stream is taken for a plain one again."""
 _HELD = 256
@@ -92,6 +94,7 @@ class Screen:
                 self._sequence(does, piece["args"])
             elif (short := piece["short"]) is not None:
                 self._short(short)
+        self._bound()
         left, self._left = self._left, []
         return left
 
@@ -227,6 +230,16 @@ class Screen:
         del self._rows[:count]
         self._y = max(0, self._y - count)
         self._kept = max(0, self._kept[0] - count), self._kept[1]
+
+    def _bound(self) -> None:
+        """Have rows leave that are too much to be kept."""
+        size = sum(map(len, self._rows))
+        leave = 0
+        while size > SIZE and leave < len(self._rows) - 1:
+            size -= len(self._rows[leave])
+            leave += 1
+        if leave:
+            self._leave(leave)
 
     def _erase_row(self, args: Sequence[int | None]) -> None:
         which, row = args[0] or 0, self._rows[self._y]

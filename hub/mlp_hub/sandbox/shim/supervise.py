@@ -28,6 +28,7 @@ from mlp_hub.sandbox.shim.start import Started, make_listener, start
 TEARDOWN_S = 5.0  # the longest that the other ranks get once one has failed
 AGAIN_S = 1.0  # until what a full disk refused is tried again
 _READ = 64 << 10
+_READ_STEERED = 4 << 10  # of what moves its cursor: a few bytes may be much work, and others wait meanwhile
 _READ_LEAST = 4 << 10  # what reading counts at least: a flood of single bytes is one too
 _DRAIN_S = 10.0  # the longest that output is read after the end
 
@@ -295,7 +296,7 @@ class RankSupervisor:
         if self._paused_until:
             return
         try:
-            data = os.read(fd, _READ)
+            data = os.read(fd, self._most(fd))
         except BlockingIOError:
             return
         if not data:
@@ -309,6 +310,10 @@ class RankSupervisor:
             self._paused_until = time.monotonic() + wait
             for one in self._pipes:
                 self._poll.unregister(one)
+
+    def _most(self, fd: int) -> int:
+        """Return how many bytes of a pipe are taken at a time."""
+        return _READ_STEERED if self._pipes[fd].steered else _READ
 
     def _feed(self, fd: int, data: bytes) -> None:
         stream = self._pipes[fd]
@@ -485,7 +490,7 @@ class RankSupervisor:
         left = int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
         until = self._bucket.taken + logs.SEGMENT
         with contextlib.suppress(BlockingIOError):
-            while left > 0 and (data := os.read(fd, min(left, _READ))):
+            while left > 0 and (data := os.read(fd, min(left, self._most(fd)))):
                 left -= len(data)
                 if self._bucket.taken < until and time.monotonic() < end:
                     self._feed(fd, data)
