@@ -290,9 +290,18 @@ def test_logs_show_the_last_lines_of_each_component(hub: LiveHub) -> None:
 def test_doctor_finds_a_running_hub_whole(hub: LiveHub) -> None:
     done = hub.run("doctor", "--json", check=False)
     found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert {"sandbox", "cgroups", "mpi", "tensorflow", "gpu", "port", "disk", "database", "node"} <= set(
-        found
-    )
+    assert {
+        "sandbox",
+        "cgroups",
+        "mpi",
+        "tensorflow",
+        "gpu",
+        "port",
+        "names",
+        "disk",
+        "database",
+        "node",
+    } <= set(found)
     assert {
         name: found[name]["status"] for name in ("hub", "data", "database", "port", "mpi", "node")
     } == dict.fromkeys(("hub", "data", "database", "port", "mpi", "node"), "ok"), done.stdout
