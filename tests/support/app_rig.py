@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import joblib
-import numpy as np
-from sklearn.linear_model import LinearRegression
 
 from mlp_api.apps import AppCreate, Application
 from mlp_api.models import ModelCreate
@@ -101,6 +98,10 @@ class AppRig(Rig):
 
 def write_line(directory: Path) -> None:
     """Write the model of a line."""
+    import joblib
+    import numpy as np
+    from sklearn.linear_model import LinearRegression
+
     x = np.array([[0.0], [1.0], [2.0]])
     joblib.dump(LinearRegression().fit(x, 2 * x[:, 0] + 1), directory / "line.joblib")
 
@@ -147,6 +148,9 @@ async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 def play_apps(root: Path, story: Callable[[AppRig], Awaitable[None]], room: Resources = ROOM) -> None:
     """Run a story on a platform of its own."""
+    # Seconds, which who only collects tests does not wait, and no event loop should.
+    for library in ("joblib", "numpy", "sklearn.linear_model", "tritonclient.http", "onnx", "onnxruntime"):
+        importlib.import_module(library)
 
     async def go() -> None:
         rig = AppRig(root, room)

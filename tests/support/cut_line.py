@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 from typing import Self
 
@@ -65,3 +66,30 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
             await writer.drain()
     writer.close()
+
+
+class LineOfThread:
+    """The same for tests without a loop: it turns in a thread of its own."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._line = Line(host, port)
+        self.mend()
+        self.port = self._line.port
+
+    def mend(self) -> None:
+        """Take connections, at the port that it had."""
+        asyncio.run_coroutine_threadsafe(self._line.mend(), self._loop).result()
+
+    def cut(self) -> None:
+        """End all connections and take no more."""
+        asyncio.run_coroutine_threadsafe(self._line.cut(), self._loop).result()
+
+    def close(self) -> None:
+        """Cut it for good, and end its thread."""
+        self.cut()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -150,14 +150,15 @@ class Lab:
 async def until(executor: LocalExecutor, attempt: str, phases: Iterable[AttemptPhase]) -> Observation:
     """Wait until the attempt is in one of these phases."""
     wanted = tuple(phases)
-    end = time.monotonic() + PATIENCE_S
+    began = time.monotonic()
     while True:
         seen = (await executor.observe([attempt]))[attempt]
         if seen.phase in wanted:
             return seen
-        if seen.phase in ENDED or time.monotonic() > end:
+        waited = time.monotonic() - began
+        if seen.phase in ENDED or waited > PATIENCE_S:
             raise AssertionError(f"waited for {[p.value for p in wanted]}, got {seen}")
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(waiting.pause(0.005, waited, waiting.TASKS_S))
 
 
 async def eventually(check: Callable[[], object]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from local_names import LocalNames
+from local_names import LocalNames, trusted
 from mlp_hub import in_cluster
 from mlp_hub.cli import state_dir
 from mlp_hub.cli.plan import make as make_plan
@@ -52,7 +52,7 @@ class HubStack:
         self.ended: list[Callable[[], object]] = []
         """What else is to be undone, once the hub has ended."""
         self.http = httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}", timeout=PATIENCE_S, trust_env=False
+            base_url=f"http://127.0.0.1:{self.port}", timeout=PATIENCE_S, trust_env=False, verify=trusted()
         )
         self.clients = [self.http]
 
@@ -167,12 +167,12 @@ class HubStack:
         return self.http.request(method, f"/hub/api{path}", headers=headers, **more)
 
     def ledger(self) -> dict[str, Any]:
-        transport = httpx.HTTPTransport(uds=str(self.settings.service_socket))
+        transport = httpx.HTTPTransport(uds=str(self.settings.service_socket), verify=trusted())
         with httpx.Client(transport=transport) as client:
             return client.get("http://mlp/services/mlp/control").json()
 
     def tell_service(self, **values: Any) -> None:
-        transport = httpx.HTTPTransport(uds=str(self.settings.service_socket))
+        transport = httpx.HTTPTransport(uds=str(self.settings.service_socket), verify=trusted())
         with httpx.Client(transport=transport) as client:
             client.put("http://mlp/services/mlp/control", json=values).raise_for_status()
 

@@ -59,15 +59,22 @@ def fetch() -> Path:
 class KafkaBroker:
     """One broker in a directory of its own; it dies with who started it.
 
-    `sasl` is the name and password that clients need then.
+    Beside its port for anybody it may have one, `sasl_port`, whose clients need the name and password of `sasl`.
     """
 
     def __init__(
-        self, place: Path, port: int, controller_port: int, sasl: tuple[str, str] | None = None, **more: str
+        self,
+        place: Path,
+        port: int,
+        controller_port: int,
+        sasl: tuple[str, str] | None = None,
+        sasl_port: int = 0,
+        **more: str,
     ) -> None:
         self.place = place
         self.port = port
         self.bootstrap = f"127.0.0.1:{port}"
+        self.guarded = f"127.0.0.1:{sasl_port}"
         self._controller = f"127.0.0.1:{controller_port}"
         self._sasl = sasl
         self._more = more
@@ -119,14 +126,13 @@ class KafkaBroker:
 
     def _configure(self) -> None:
         self.place.mkdir(parents=True, exist_ok=True)
-        protocol = "SASL_PLAINTEXT" if self._sasl else "PLAINTEXT"
         values = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.bootstrap.servers": self._controller,
             "listeners": f"CLIENTS://{self.bootstrap},CONTROLLER://{self._controller}",
             "advertised.listeners": f"CLIENTS://{self.bootstrap}",
-            "listener.security.protocol.map": f"CLIENTS:{protocol},CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "CLIENTS",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.place / "data"),
@@ -140,9 +146,11 @@ class KafkaBroker:
         if self._sasl:
             name, password = self._sasl
             login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            for key in ("listeners", "advertised.listeners"):
+                values[key] += f",GUARDED://{self.guarded}"
+            values["listener.security.protocol.map"] += ",GUARDED:SASL_PLAINTEXT"
             values["sasl.enabled.mechanisms"] = "PLAIN"
-            values["sasl.mechanism.inter.broker.protocol"] = "PLAIN"
-            values["listener.name.clients.plain.sasl.jaas.config"] = (
+            values["listener.name.guarded.plain.sasl.jaas.config"] = (
                 f'{login} username="{name}" password="{password}" user_{name}="{password}";'
             )
         values |= {key.replace("_", "."): value for key, value in self._more.items()}

@@ -12,6 +12,7 @@ import contextlib
 import copy
 import fcntl
 import hashlib
+import http.client
 import itertools
 import json
 import os
@@ -20,13 +21,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from maven import alone, fetched
+
+if TYPE_CHECKING:
+    import httpx
 
 VERSION = "26.7.3"
 SHA256 = "27a6535553c3cdcd083872ba40629efafb3475e3b758e0c6f691395561dd0f1f"
@@ -39,6 +44,13 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "company-login
 TEMPLATE = Path(__file__).with_name("keycloak_realm.json")
 SMALL = "-Xms64m -Xmx384m -XX:MaxMetaspaceSize=256m -XX:TieredStopAtLevel=1"
 PATIENCE_S = 600.0
+START = ("start-dev", "--http-host=127.0.0.1", "--cache=local")
+START += ("--features-disabled=admin",)  # its own pages for administrators; REST stays
+PREPARED = (
+    CACHE / f"started-{hashlib.sha256(repr((SHA256, START, ADMIN_PASSWORD)).encode()).hexdigest()[:12]}"
+)
+AGAIN_S = 20.0
+"""Seconds for which a token of Keycloak's administrator is used again, of the 60 that it holds."""
 
 
 # ---------------------------------------------------------------- the program
@@ -65,6 +77,27 @@ def fetch() -> Path:
     return ROOT
 
 
+def prepared() -> Path:
+    """Have one in the cache that has started once, and return where it is.
+
+    A first start builds the server anew and makes its tables. It costs three times the processor time of any later one.
+    """
+    fetch()
+    with alone(CACHE):
+        if not PREPARED.is_dir():
+            from ports import free_port
+
+            with tempfile.TemporaryDirectory(dir=CACHE) as made:
+                one = KeycloakProcess(Path(made), free_port())
+                try:
+                    one.start(ROOT)
+                    one.end()
+                finally:
+                    one.stop()
+                (Path(made) / "keycloak").rename(PREPARED)
+    return PREPARED
+
+
 def _copy(source: str, target: str) -> str:
     """Share what it only reads; it writes itself anew below `lib/quarkus`."""
     if source.endswith(".jar") and "/quarkus/" not in source:
@@ -83,11 +116,11 @@ class KeycloakProcess:
         self.url = f"http://127.0.0.1:{port}"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it, the first time or again, and return when it answers."""
+    def start(self, program: Path | None = None) -> None:
+        """Start it, the first time or again, and return when it answers: a copy of a prepared one, or of another."""
         home = self.place / "keycloak"
         if not home.is_dir():
-            shutil.copytree(fetch(), home, copy_function=_copy, symlinks=True)
+            shutil.copytree(program or prepared(), home, copy_function=_copy, symlinks=True)
         env = {
             **{k: os.environ[k] for k in ("PATH", "HOME", "LANG", "JAVA_HOME") if k in os.environ},
             "KC_BOOTSTRAP_ADMIN_USERNAME": "admin",
@@ -97,11 +130,8 @@ class KeycloakProcess:
         command = [
             *("setpriv", "--pdeathsig", "KILL", "--"),
             str(home / "bin" / "kc.sh"),
-            "start-dev",
-            "--http-host=127.0.0.1",
+            *START,
             f"--http-port={self.port}",
-            "--cache=local",
-            "--features-disabled=admin",  # its own pages for administrators; REST stays
         ]
         with (self.place / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -121,15 +151,19 @@ class KeycloakProcess:
             time.sleep(0.2)
 
     def answers(self) -> bool:
-        """Whether it is up."""
-        import httpx
-
-        with contextlib.suppress(httpx.TransportError):
-            answer = httpx.get(
-                f"{self.url}/realms/master/.well-known/openid-configuration", trust_env=False, timeout=20
-            )
-            return answer.status_code == 200
+        """Whether it is up. It is asked often: by something that costs less than a client for all purposes."""
+        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        with contextlib.closing(asked), contextlib.suppress(OSError, http.client.HTTPException):
+            asked.request("GET", "/realms/master/.well-known/openid-configuration")
+            return asked.getresponse().status == 200
         return False
+
+    def end(self) -> None:
+        """Have it end by itself: its database is whole then."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGTERM)
+        self._process.wait(PATIENCE_S)
+        self._process = None
 
     def stop(self) -> None:
         """End it at once."""
@@ -208,7 +242,7 @@ def _shared(place: Path) -> Keycloak:
                     start_new_session=True,
                 )
             _keepers.append(keeper)
-            deadline = time.monotonic() + PATIENCE_S
+            deadline = time.monotonic() + 2 * PATIENCE_S  # it may have to prepare one
             while not (place / "url").exists():
                 failed = place / "failed"
                 said = failed.read_text() if failed.exists() else ""
@@ -246,8 +280,12 @@ class Keycloak:
     def __init__(self, url: str) -> None:
         import httpx
 
+        from local_names import trusted
+
         self.url = url
-        self.http = httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S)
+        self.http = httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_S, verify=trusted())
+        self._token = ""
+        self._until = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -257,27 +295,34 @@ class Keycloak:
 
     def admin(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Call `/admin/realms...` and return the answer's JSON, or the new object's id."""
-        got = self.http.post(
-            "/realms/master/protocol/openid-connect/token",
-            data={
-                "grant_type": "password",
-                "client_id": "admin-cli",
-                "username": "admin",
-                "password": ADMIN_PASSWORD,
-            },
-        )
-        got.raise_for_status()
-        answer = self.http.request(
-            method,
-            f"/admin/realms{path}",
-            json=body,
-            params=query,
-            headers={"Authorization": f"Bearer {got.json()['access_token']}"},
-        )
+        answer = self._as_admin(method, path, body, query)
+        if answer.status_code == 401:  # one that was killed knows nothing of a login just before
+            self._until = 0.0
+            answer = self._as_admin(method, path, body, query)
         assert answer.is_success, f"{method} {path}: {answer.status_code} {answer.text}"
         if "location" in answer.headers:
             return answer.headers["location"].rsplit("/", 1)[1]
         return answer.json() if answer.content else None
+
+    def _as_admin(self, method: str, path: str, body: Any, query: dict[str, Any]) -> httpx.Response:
+        by = {"Authorization": f"Bearer {self._admins_token()}"}
+        return self.http.request(method, f"/admin/realms{path}", json=body, params=query, headers=by)
+
+    def _admins_token(self) -> str:
+        if time.monotonic() > self._until:  # each costs it a slow hash of the password
+            self._until = time.monotonic() + AGAIN_S
+            got = self.http.post(
+                "/realms/master/protocol/openid-connect/token",
+                data={
+                    "grant_type": "password",
+                    "client_id": "admin-cli",
+                    "username": "admin",
+                    "password": ADMIN_PASSWORD,
+                },
+            )
+            got.raise_for_status()
+            self._token = got.json()["access_token"]
+        return self._token
 
     def realm(self, *redirects: str, name: str = "", **more: Any) -> Realm:
         """Make a realm whose client `mlp-hub` may lead back to these addresses (`http://localhost:8000/*`)."""

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from local_names import trusted
 from mlp_hub._origins import label
 from mlp_hub.cli import processes
 from mlp_hub.settings import Settings
@@ -49,7 +50,7 @@ class LiveHub:
         pem = self.env.get("MLP_TLS_CERT")
         self.http = httpx.Client(
             base_url=f"{'https' if pem else 'http'}://127.0.0.1:{self.port}{self.base}",
-            verify=ssl.create_default_context(cafile=pem),
+            verify=ssl.create_default_context(cafile=pem) if pem else trusted(),
             timeout=PATIENCE_S,
             trust_env=False,
         )

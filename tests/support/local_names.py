@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import ssl
 from pathlib import Path
@@ -12,8 +13,17 @@ _NOT_KEPT = re.compile(rb"; *(?:Secure|Version=1)(?=;|$)", re.IGNORECASE)
 """What makes Python refuse a cookie that a browser would take here."""
 
 
+@functools.cache
+def trusted() -> ssl.SSLContext:
+    """Whom Python trusts. Each client that is not given it reads all authorities itself: 50 ms of processor time, to speak HTTP."""
+    return ssl.create_default_context()
+
+
 class LocalNames(httpx.HTTPTransport):
     """Connects to 127.0.0.1 for localhost and every name below it; cookies for safe connections are kept there."""
+
+    def __init__(self, local_address: str | None = None) -> None:
+        super().__init__(verify=trusted(), local_address=local_address)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         host = request.url.host

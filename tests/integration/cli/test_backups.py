@@ -139,67 +139,67 @@ def make_older_hub(settings: Settings) -> None:
         connection.execute("UPDATE alembic_version SET version_num = ?", (OLDER_HUB,))
 
 
+@pytest.fixture(scope="module")
+def stopped(hub: LiveHub) -> LiveHub:
+    """The hub while it is down and a job of it runs; only the last of these tests starts it."""
+    hub.submit("ann", "goes-on", COUNTS)
+    hub.wait_phase("ann", "goes-on", "running")
+    assert "nothing to do" in hub.run("upgrade").stdout
+    hub.down()
+    return hub
+
+
+def test_a_database_of_a_newer_version_is_neither_upgraded_nor_touched(stopped: LiveHub) -> None:
+    path = Settings.load(stopped.env).service_db_file
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    assert "newer than this version's" in fails(stopped, "upgrade")
+    assert "newer than this version's" in fails(stopped, "up")
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", (database.newest_revision(),))
+
+
+def test_where_one_database_cannot_be_brought_both_are_as_they_were(stopped: LiveHub) -> None:
+    settings = Settings.load(stopped.env)
+    make_older(settings)
+    file = settings.db_dir / "jupyterhub.sqlite"
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("ALTER TABLE spawners ADD COLUMN display_name")  # which the step would add
+
+    assert "the databases are as they were" in fails(stopped, "up")
+
+    assert migrate.current(settings.service_db_url) == "0011"
+    assert hub_revision(file) == OLDER_HUB
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("ALTER TABLE spawners DROP COLUMN display_name")
+    stopped.run("upgrade")
+    assert database.changes(settings) == []
+
+
 @pytest.mark.parametrize("command", ["upgrade", "up"])
 def test_both_databases_are_saved_and_brought_from_an_earlier_version_to_this_one(
-    away: Path, command: str
+    stopped: LiveHub, command: str
 ) -> None:
-    with live_hub(away / "home") as hub:
-        hub.add_user("ann")
-        hub.submit("ann", "counts", COUNTS)
-        hub.wait_phase("ann", "counts", "running")
-        assert "nothing to do" in hub.run("upgrade").stdout
-        hub.down()
-        settings = Settings.load(hub.env)
-        newest = hub_revision(settings.db_dir / "jupyterhub.sqlite")
-        make_older(settings)
-        told = hub.run("upgrade", "--check", check=False).stdout
-        assert f"The platform's database goes from revision 0011 to {database.newest_revision()}" in told
-        assert f"JupyterHub's database goes from revision {OLDER_HUB} to {newest}" in told
-        assert migrate.current(settings.service_db_url) == "0011"
+    settings = Settings.load(stopped.env)
+    newest = hub_revision(settings.db_dir / "jupyterhub.sqlite")
+    before = set(settings.db_dir.glob("before-*"))
+    make_older(settings)
+    told = stopped.run("upgrade", "--check", check=False).stdout
+    assert f"The platform's database goes from revision 0011 to {database.newest_revision()}" in told
+    assert f"JupyterHub's database goes from revision {OLDER_HUB} to {newest}" in told
+    assert migrate.current(settings.service_db_url) == "0011"
 
-        hub.run(command)
+    stopped.run(command)
 
-        assert database.changes(settings) == []
-        assert hub_revision(settings.db_dir / "jupyterhub.sqlite") == newest
-        (saved,) = settings.db_dir.glob("before-*")
-        assert sorted(path.name for path in saved.iterdir()) == ["hub", "platform"]
-        assert migrate.current(f"sqlite:///{saved / 'platform'}") == "0011"
-        assert hub_revision(saved / "hub") == OLDER_HUB
-        hub.up()
-        assert hub.job("ann", "counts")["phase"] == "running"
-        assert hub.job("ann", "counts")["restarts"] == 0
-
-
-def test_where_one_database_cannot_be_brought_both_are_as_they_were(away: Path) -> None:
-    with live_hub(away / "home") as hub:
-        hub.down()
-        settings = Settings.load(hub.env)
-        make_older(settings)
-        file = settings.db_dir / "jupyterhub.sqlite"
-        with contextlib.closing(sqlite3.connect(file)) as connection, connection:
-            connection.execute("ALTER TABLE spawners ADD COLUMN display_name")  # which the step would add
-
-        assert "the databases are as they were" in fails(hub, "up")
-
-        assert migrate.current(settings.service_db_url) == "0011"
-        assert hub_revision(file) == OLDER_HUB
-        with contextlib.closing(sqlite3.connect(file)) as connection, connection:
-            connection.execute("ALTER TABLE spawners DROP COLUMN display_name")
-        hub.up()
-
-
-def test_a_database_of_a_newer_version_is_neither_upgraded_nor_touched(away: Path) -> None:
-    with live_hub(away / "home") as hub:
-        hub.down()
-        path = Settings.load(hub.env).service_db_file
-        with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = '9999'")
-        connection.close()
-        assert "newer than this version's" in fails(hub, "upgrade")
-        assert "newer than this version's" in fails(hub, "up")
-        with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE alembic_version SET version_num = ?", (database.newest_revision(),))
-        connection.close()
+    assert database.changes(settings) == []
+    assert hub_revision(settings.db_dir / "jupyterhub.sqlite") == newest
+    (saved,) = set(settings.db_dir.glob("before-*")) - before
+    assert sorted(path.name for path in saved.iterdir()) == ["hub", "platform"]
+    assert migrate.current(f"sqlite:///{saved / 'platform'}") == "0011"
+    assert hub_revision(saved / "hub") == OLDER_HUB
+    if command == "up":
+        assert stopped.job("ann", "goes-on")["phase"] == "running"
+        assert stopped.job("ann", "goes-on")["restarts"] == 0
 
 
 def test_on_postgresql_too_a_backup_is_a_hub_again_and_an_older_database_is_saved(

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from live_hub import BIN, LiveHub, live_hub
+from live_hub import BIN, LiveHub
 from mlp_hub.cli import procs
 from mlp_hub.settings import Settings
 from ports import free_port
@@ -24,11 +24,30 @@ COMPONENTS = ("hub", "service", "data", "proxy")
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LiveHub, list[tuple[str, int]]]]:
+    """A hub that two `up` were to start at the same time, and what each of them said and how it ended."""
+    hub = LiveHub(tmp_path_factory.mktemp("hub") / "home")
+    ups = [
+        subprocess.Popen([str(BIN / "mlp-hub"), "up"], env=hub.env, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        yield hub, [(up.communicate(timeout=PATIENCE_S)[0], up.returncode) for up in ups]
+    finally:
+        hub.destroy()
+
+
+@pytest.fixture(scope="module")
+def hub(both: tuple[LiveHub, list[tuple[str, int]]]) -> LiveHub:
     """One hub for the tests of this file; each leaves it running."""
-    with live_hub(tmp_path_factory.mktemp("hub") / "home") as hub:
-        hub.token("admin")  # kept from here on: a hub that was just killed gives none
-        yield hub
+    hub = both[0]
+    hub.token("admin")  # kept from here on: a hub that was just killed gives none
+    return hub
+
+
+@pytest.fixture
+def two_ups(both: tuple[LiveHub, list[tuple[str, int]]]) -> list[tuple[str, int]]:
+    return both[1]
 
 
 def processes_of(home: Path) -> list[str]:
@@ -48,6 +67,11 @@ def answers(hub: LiveHub, user: str = "admin") -> bool:
     return False
 
 
+def test_two_ups_at_once_start_one_hub(two_ups: list[tuple[str, int]]) -> None:
+    assert [status for _, status in two_ups] == [0, 0]
+    assert sum("already running" in text for text, _ in two_ups) == 1
+
+
 def test_up_tells_where_to_go_and_who_to_be(hub: LiveHub) -> None:
     text = hub.up()
     for part in (
@@ -65,17 +89,6 @@ def test_up_on_a_running_hub_changes_nothing(hub: LiveHub) -> None:
     before = hub.pids()
     assert "already running" in hub.up()
     assert hub.pids() == before
-
-
-def test_two_ups_at_once_start_one_hub(hub: LiveHub) -> None:
-    hub.down()
-    both = [
-        subprocess.Popen([str(BIN / "mlp-hub"), "up"], env=hub.env, stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    texts = [child.communicate(timeout=PATIENCE_S)[0] for child in both]
-    assert [child.returncode for child in both] == [0, 0]
-    assert sum("already running" in text for text in texts) == 1
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -113,15 +126,6 @@ def test_up_is_not_kept_away_by_a_proxy_that_its_killed_supervisor_noted_down_no
     wait_for(lambda: answers(hub))
 
 
-def test_down_without_a_supervisor_stops_the_rest_too(hub: LiveHub) -> None:
-    hub.kill("supervisor")
-    wait_for(lambda: hub.pids()["supervisor"] is None)
-    hub.down()
-    assert {c["pid"] for c in hub.status()["components"].values()} == {None}
-    assert hub.run("status", check=False).returncode == 1
-    hub.up()
-
-
 def test_the_public_port_is_the_only_one_that_is_opened(hub: LiveHub) -> None:
     links = [fd for pid in hub.pids().values() for fd in Path(f"/proc/{pid}/fd").iterdir()]
     inodes = {str(fd.readlink()) for fd in links if fd.is_symlink()}
@@ -144,8 +148,7 @@ def test_a_changed_config_file_is_taken_over_by_the_next_up(hub: LiveHub, tmp_pa
         assert "Backups at noon" in hub.http.get("/hub/login").text
         after = hub.pids()
     finally:
-        del hub.env["MLP_CONFIG"]
-        hub.up()
+        del hub.env["MLP_CONFIG"]  # the next `up` of all of it leaves it behind
     assert after["hub"] != before["hub"]
     assert {n: after[n] for n in ("supervisor", "service", "proxy")} == {
         n: before[n] for n in ("supervisor", "service", "proxy")
@@ -189,25 +192,10 @@ def test_a_component_that_cannot_start_shows_its_last_words_and_nothing_is_left(
     other.destroy()
 
 
-def test_two_hubs_run_side_by_side(hub: LiveHub, tmp_path: Path) -> None:
-    with live_hub(tmp_path / ("deep" * 30) / "home") as other:
-        assert other.port != hub.port
-        assert answers(hub)
-        assert answers(other)
-        assert hub.admin_password != other.admin_password
-        assert not set(hub.pids().values()) & set(other.pids().values())
-        token = other.token("admin")
-        refused = hub.http.get("/services/mlp/api/v1/session", headers={"Authorization": f"Bearer {token}"})
-        assert refused.status_code == 401
-        short = Settings.load({"MLP_HOME": str(other.home)}).run_dir
-        assert short.is_dir()
-        other.down()
-        assert not short.exists()
-    assert answers(hub)
-
-
-def test_supervise_stays_in_the_foreground_and_ends_with_all_of_it(tmp_path: Path) -> None:
-    other = LiveHub(tmp_path / "home")
+def test_supervise_stays_in_the_foreground_and_runs_beside_another_hub_and_ends_with_all_of_it(
+    hub: LiveHub, tmp_path: Path
+) -> None:
+    other = LiveHub(tmp_path / ("deep" * 30) / "home")
     child = subprocess.Popen(
         [str(BIN / "mlp-hub"), "supervise"],
         env=other.env,
@@ -216,8 +204,18 @@ def test_supervise_stays_in_the_foreground_and_ends_with_all_of_it(tmp_path: Pat
         text=True,
     )
     try:
-        wait_for(lambda: other.run("token", "--user", "admin", check=False).returncode == 0)
+        wait_for(lambda: other.run("token", "--user", "admin", check=False).returncode == 0, every=0.5)
         assert other.pids()["supervisor"] == child.pid
+        assert other.port != hub.port
+        assert answers(hub)
+        wait_for(lambda: answers(other))
+        assert hub.admin_password != other.admin_password
+        assert not set(hub.pids().values()) & set(other.pids().values())
+        token = other.token("admin")
+        refused = hub.http.get("/services/mlp/api/v1/session", headers={"Authorization": f"Bearer {token}"})
+        assert refused.status_code == 401
+        short = Settings.load({"MLP_HOME": str(other.home)}).run_dir
+        assert short.is_dir()
         child.terminate()
         text, _ = child.communicate(timeout=PATIENCE_S)
     finally:
@@ -225,7 +223,10 @@ def test_supervise_stays_in_the_foreground_and_ends_with_all_of_it(tmp_path: Pat
     assert child.returncode == 0
     assert other.url in text
     assert set(other.pids().values()) == {None}
+    other.down()
+    assert not short.exists()
     other.destroy()
+    assert answers(hub)
 
 
 def test_token_prints_a_token_and_nothing_else(hub: LiveHub) -> None:
@@ -289,27 +290,31 @@ def test_logs_show_the_last_lines_of_each_component(hub: LiveHub) -> None:
 def test_doctor_finds_a_running_hub_whole(hub: LiveHub) -> None:
     done = hub.run("doctor", "--json", check=False)
     found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert {"sandbox", "cgroups", "mpi", "tensorflow", "gpu", "port", "disk", "database", "node"} <= set(
-        found
-    )
+    assert {
+        "sandbox",
+        "cgroups",
+        "mpi",
+        "tensorflow",
+        "gpu",
+        "port",
+        "names",
+        "disk",
+        "database",
+        "node",
+    } <= set(found)
     assert {
         name: found[name]["status"] for name in ("hub", "data", "database", "port", "mpi", "node")
     } == dict.fromkeys(("hub", "data", "database", "port", "mpi", "node"), "ok"), done.stdout
 
 
-def test_down_with_jobs_stop_suspends_jobs_and_the_next_up_remembers(hub: LiveHub) -> None:
-    hub.submit("admin", "long", "import time\nwhile True: time.sleep(0.1)", runtime="plain")
-    hub.wait_phase("admin", "long", "running")
-    hub.down(jobs="stop")
-    hub.up()
-    assert hub.wait_phase("admin", "long", "suspended")
-    hub.ok("PUT", "/users/admin/jobs/long:cancel")
-
-
-def test_jobs_stop_suspends_jobs_of_a_hub_that_went_down_before(hub: LiveHub) -> None:
+def test_down_without_a_supervisor_stops_the_rest_and_jobs_stop_suspends_jobs_after_it(hub: LiveHub) -> None:
     hub.submit("admin", "later", "import time\nwhile True: time.sleep(0.1)", runtime="plain")
     before = hub.wait_phase("admin", "later", "running")
+    hub.kill("supervisor")
+    wait_for(lambda: hub.pids()["supervisor"] is None)
     assert "1 job still running" in hub.run("down").stdout
+    assert {c["pid"] for c in hub.status()["components"].values()} == {None}
+    assert hub.run("status", check=False).returncode == 1
     told = hub.run("down", "--jobs", "stop").stdout
     assert "MLP Hub was not running" in told
     assert "1 running job suspended; after the next up: %mlp resume NAME" in told
@@ -322,7 +327,7 @@ def test_jobs_stop_suspends_jobs_of_a_hub_that_went_down_before(hub: LiveHub) ->
     hub.ok("PUT", "/users/admin/jobs/later:cancel")
 
 
-def test_down_leaves_a_notebook_server_running_and_jobs_stop_ends_it(hub: LiveHub) -> None:
+def test_down_leaves_a_notebook_server_running_and_jobs_stop_ends_it_and_suspends_jobs(hub: LiveHub) -> None:
     headers = {"Authorization": f"Bearer {hub.token('admin')}"}
     assert hub.http.post("/hub/api/users/admin/server", headers=headers).status_code in (201, 202)
     wait_for(
@@ -334,10 +339,14 @@ def test_down_leaves_a_notebook_server_running_and_jobs_stop_ends_it(hub: LiveHu
     assert processes_of(hub.home)
     hub.up()
     assert hub.http.get("/hub/api/users/admin", headers=headers).json()["servers"][""]["ready"]
+    hub.submit("admin", "long", "import time\nwhile True: time.sleep(0.1)", runtime="plain")
+    hub.wait_phase("admin", "long", "running")
     hub.down(jobs="stop")
     assert processes_of(hub.home) == []
     hub.up()
     assert hub.http.get("/hub/api/users/admin", headers=headers).json()["servers"] == {}
+    assert hub.wait_phase("admin", "long", "suspended")
+    hub.ok("PUT", "/users/admin/jobs/long:cancel")
 
 
 def test_secrets_and_databases_are_closed_to_others(hub: LiveHub) -> None:

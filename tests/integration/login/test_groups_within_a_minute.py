@@ -1,4 +1,7 @@
-"""A whole hub and a real Keycloak: who is taken out of a group or disabled there is out here, without a request of theirs."""
+"""A whole hub and a real Keycloak: who is taken out of a group or disabled there is out here, without a request of theirs.
+
+One hub serves all tests; those that change it for the next come last.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 from company_login import enter_at_keycloak, led_to, sent_to_provider, step
+from cut_line import LineOfThread
 from hub_stack import Browser
-from keycloak import PASSWORD, Keycloak, Realm, own_keycloak
+from keycloak import PASSWORD, Keycloak, Realm
 from live_hub import LiveHub
 from waiting import wait_for
 
@@ -22,36 +27,42 @@ BACK_CHANNEL = "/hub/api/mlp/backchannel-logout"
 JOB = {"code": "import time; time.sleep(3600)", "cpu": 0.1, "ram": 100}
 
 
-def made_hub(realm: Realm, **environ: str) -> LiveHub:
-    """Start a hub whose people are the realm's, and whose tenants are made of their groups."""
+@pytest.fixture(scope="module")
+def line(keycloak: Keycloak) -> Iterator[LineOfThread]:
+    """The way of the hub and of the browsers to Keycloak."""
+    way = urlsplit(keycloak.url)
+    assert way.hostname is not None
+    assert way.port is not None
+    made = LineOfThread(way.hostname, way.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def realm(line: LineOfThread) -> Iterator[Realm]:
+    with Keycloak(f"http://127.0.0.1:{line.port}") as behind_it:  # which names itself as it is asked
+        made = behind_it.realm("*")
+        yield made
+        made.delete()
+
+
+@pytest.fixture(scope="module")
+def hub(realm: Realm) -> Iterator[LiveHub]:
+    """A hub whose people are the realm's, and whose tenants are made of their groups."""
     more = {
         "MLP_LOGIN_TENANTS": RULES,
         "MLP_LOGIN_NEW_TENANTS": "make",
         "MLP_LOGIN_TENANT_QUOTA": "cpu=2,ram=4096",
         "MLP_LOGIN_REFRESH_S": REFRESH_S,
-        **environ,
     }
     hub = LiveHub(Path(tempfile.mkdtemp(prefix="mlp-groups-")), **realm.environ(**more))
     hub.home.chmod(0o755)  # users' sandboxes pass through it
-    hub.up()
-    return hub
-
-
-@pytest.fixture(scope="module")
-def realm(keycloak: Keycloak) -> Iterator[Realm]:
-    made = keycloak.realm("*")
-    yield made
-    made.delete()
-
-
-@pytest.fixture(scope="module")
-def hub(realm: Realm) -> Iterator[LiveHub]:
-    made = made_hub(realm)
     try:
-        yield made
+        hub.up()
+        yield hub
     finally:
-        made.destroy()
-        shutil.rmtree(made.home, ignore_errors=True)
+        hub.destroy()
+        shutil.rmtree(hub.home, ignore_errors=True)
 
 
 def log_in(hub: LiveHub, name: str) -> Browser:
@@ -183,41 +194,33 @@ def test_a_logout_there_is_told_at_once_by_the_back_channel_and_a_programs_token
     log_in(hub, "hanna")
 
 
-def test_a_token_of_whose_login_ended_is_taken_no_longer_than_is_set(keycloak: Keycloak) -> None:
-    own = keycloak.realm("*")
-    hub = made_hub(own, MLP_LOGIN_UNSEEN_S="0")
+def test_while_keycloak_is_away_those_who_are_inside_stay(
+    hub: LiveHub, realm: Realm, line: LineOfThread
+) -> None:
+    realm.add_user("eva", "/ml/red")
+    browser = log_in(hub, "eva")
+    wait_for(lambda: set(tenants(hub, "eva")) == {"red"})
+    line.cut()
     try:
-        own.add_user("ida", "/ml/red")
-        log_in(hub, "ida")
-        assert hub.call("GET", "/auth", "ida").status_code == 200
-        own.log_out("ida")
-        wait_for(lambda: hub.call("GET", "/auth", "ida").status_code == 401)
-        log_in(hub, "ida")
-        wait_for(lambda: hub.call("GET", "/auth", "ida").status_code == 200)
+        wait_for(lambda: "the provider cannot be asked" in (hub.home / "log" / "hub.log").read_text())
+        wait_for(lambda: "ProviderUnavailable" in reasons(hub))
+        assert browser.get("/hub/home").url.path == "/hub/home"
+        assert submit(hub, "eva", "one").status_code == 201
+        assert set(tenants(hub, "eva")) == {"red"}
     finally:
-        hub.destroy()
-        shutil.rmtree(hub.home, ignore_errors=True)
-        own.delete()
+        line.mend()
+    wait_for(lambda: "ProviderUnavailable" not in reasons(hub))
+    realm.leave("eva", "/ml/red")
+    wait_for(lambda: tenants(hub, "eva") == {})
 
 
-def test_while_keycloak_is_away_those_who_are_inside_stay(tmp_path: Path) -> None:
-    with own_keycloak(tmp_path / "keycloak") as (keycloak, process):
-        realm = keycloak.realm("*")
-        hub = made_hub(realm)
-        try:
-            realm.add_user("eva", "/ml/red")
-            browser = log_in(hub, "eva")
-            wait_for(lambda: set(tenants(hub, "eva")) == {"red"})
-            process.stop()
-            wait_for(lambda: "the provider cannot be asked" in (hub.home / "log" / "hub.log").read_text())
-            wait_for(lambda: "ProviderUnavailable" in reasons(hub))
-            assert browser.get("/hub/home").url.path == "/hub/home"
-            assert submit(hub, "eva", "one").status_code == 201
-            assert set(tenants(hub, "eva")) == {"red"}
-            process.start()
-            wait_for(lambda: "ProviderUnavailable" not in reasons(hub))
-            realm.leave("eva", "/ml/red")
-            wait_for(lambda: tenants(hub, "eva") == {})
-        finally:
-            hub.destroy()
-            shutil.rmtree(hub.home, ignore_errors=True)
+def test_a_token_of_whose_login_ended_is_taken_no_longer_than_is_set(hub: LiveHub, realm: Realm) -> None:
+    hub.env["MLP_LOGIN_UNSEEN_S"] = "0"
+    hub.up()
+    realm.add_user("ida", "/ml/red")
+    log_in(hub, "ida")
+    assert hub.call("GET", "/auth", "ida").status_code == 200
+    realm.log_out("ida")
+    wait_for(lambda: hub.call("GET", "/auth", "ida").status_code == 401)
+    log_in(hub, "ida")
+    wait_for(lambda: hub.call("GET", "/auth", "ida").status_code == 200)

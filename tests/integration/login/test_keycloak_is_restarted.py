@@ -13,11 +13,18 @@ import pytest
 from company_login import enter_at_keycloak, led_to, sent_to_provider, step
 from hub_stack import Browser, HubStack
 from keycloak import PASSWORD, KeycloakProcess, Realm, own_keycloak
+from mlp_hub.cli import checks_login
 from mlp_hub.cli.checks import Check
 from mlp_hub.cli.checks_login import login as look
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 BEGIN = "/hub/oauth_login?next=/hub/home"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor waits however slow the machine is: it is to say what Keycloak answers."""
+    monkeypatch.setattr(checks_login, "_PATIENCE_S", PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

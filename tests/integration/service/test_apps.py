@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tritonclient.http as triton
 
 from app_rig import AppRig, door, play_apps
 from mlp_api.apps import AppScale
@@ -26,6 +25,8 @@ from waiting import until
 
 
 def infer(where: str, values: list[float], *, binary: bool, model: str = "line") -> list[float]:
+    import tritonclient.http as triton
+
     client = triton.InferenceServerClient(where, network_timeout=60.0, connection_timeout=60.0)
     try:
         rows = np.array(values).reshape(-1, 1)

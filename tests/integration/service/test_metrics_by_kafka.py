@@ -45,7 +45,8 @@ def collected() -> Iterator[None]:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     if missing := kafka_broker.why_not():
         pytest.skip(missing)
-    made = KafkaBroker(tmp_path_factory.mktemp("kafka") / "one", free_port(), free_port())
+    place = tmp_path_factory.mktemp("kafka") / "one"
+    made = KafkaBroker(place, free_port(), free_port(), sasl=("hub", "right"), sasl_port=free_port())
     try:
         made.start()
         yield made
@@ -408,12 +409,11 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning(tmp_path: Path, p
     play(tmp_path, story, policy=policy)
 
 
-def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(tmp_path: Path) -> None:
-    if missing := kafka_broker.why_not():
-        pytest.skip(missing)
-    guarded = KafkaBroker(tmp_path / "guarded", free_port(), free_port(), sasl=("hub", "right"))
+def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(
+    tmp_path: Path, broker: KafkaBroker
+) -> None:
     security = {"protocol": "SASL_PLAINTEXT", "user": "hub", "password": "right"}
-    policy = BrokerPolicy((guarded.bootstrap,), security=security)
+    policy = BrokerPolicy((broker.guarded,), f"points-{next(_numbers)}", security=security)
 
     async def story(rig: Rig) -> None:
         await running(rig)
@@ -425,8 +425,4 @@ def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(tmp_path: Pat
         assert len(await there(rig, 10)) == 10
         assert "right" not in repr(policy)
 
-    try:
-        guarded.start()
-        play(tmp_path, story, policy=replace(FAST, broker=policy))
-    finally:
-        guarded.stop(kill=True)
+    play(tmp_path, story, policy=replace(FAST, broker=policy))

@@ -11,14 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
-import tritonclient.http as triton
-from onnx import TensorProto, helper, numpy_helper
-from sklearn.linear_model import LogisticRegression
 
 import make_models
 from app_rig import AppRig, door, play_apps
@@ -30,6 +24,8 @@ MAKER = Path(make_models.__file__)
 
 def infer(where: str, model: str, *inputs: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Ask a model with inputs in the order of its own description; return all outputs."""
+    import tritonclient.http as triton
+
     with triton.InferenceServerClient(where, network_timeout=120.0, connection_timeout=120.0) as client:
         described = client.get_model_metadata(model)
         asked = []
@@ -52,6 +48,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def write_onnx(directory: Path) -> None:
     """Write a layer of a network: relu(xW + b), and the largest of each row."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
     w = numpy_helper.from_array(np.array([[1.0, -1.0], [0.5, 2.0]], np.float32), "w")
     b = numpy_helper.from_array(np.array([0.25, -0.5], np.float32), "b")
     nodes = [
@@ -72,6 +71,9 @@ def write_onnx(directory: Path) -> None:
 
 def write_mlflow(directory: Path) -> None:
     """Write a classifier as MLflow does."""
+    import joblib
+    from sklearn.linear_model import LogisticRegression
+
     joblib.dump(LogisticRegression().fit(ROWS, ["a", "b", "a"]), directory / "model.pkl")
     (directory / "MLmodel").write_text(
         "flavors:\n  python_function:\n    loader_module: mlflow.sklearn\n    model_path: model.pkl\n"
@@ -80,6 +82,9 @@ def write_mlflow(directory: Path) -> None:
 
 
 def test_a_model_of_each_format_answers_as_its_own_library_does(tmp_path: Path, made: Path) -> None:
+    import joblib
+    import onnxruntime
+
     told = json.loads((made / "told.json").read_text())["told"]
 
     async def story(rig: AppRig) -> None:
@@ -150,6 +155,8 @@ def test_a_model_that_is_cut_off_or_fills_the_memory_leaves_its_app_in_error_wit
             (directory / "layer.onnx").write_bytes(whole[: len(whole) // 2])
 
         def swells(directory: Path) -> None:
+            import joblib
+
             joblib.dump(np.zeros(1 << 26), directory / "swells.joblib", compress=("zlib", 1))
 
         await rig.model("cut", cut)

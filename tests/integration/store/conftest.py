@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +25,16 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with the migrated tables."""
+    made = tmp_path_factory.mktemp("template") / "mlp.sqlite"
+    migrate.upgrade(f"sqlite:///{made}")
+    with contextlib.closing(sqlite3.connect(made)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the file alone is the database
+    return made
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database without tables."""
@@ -39,9 +52,8 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database with the migrated tables."""
     if request.param == "sqlite":
-        found = f"sqlite:///{tmp_path}/mlp.sqlite"
-        migrate.upgrade(found)
-        yield found
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "mlp.sqlite")
+        yield f"sqlite:///{tmp_path}/mlp.sqlite"
         return
     server: PostgresServer = request.getfixturevalue("postgres")
     name = f"test{next(_numbers)}"

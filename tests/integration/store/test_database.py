@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, Tx
+from waiting import PATIENCE_S
 
 
 def put(key: str, value: object = 1):
@@ -119,7 +120,7 @@ def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_one
 
     def hold(tx: Tx) -> None:
         begun.set()
-        gate.wait(5)
+        gate.wait(PATIENCE_S)
 
     def lose(tx: Tx) -> None:
         if tx.connection.dialect.name == "sqlite":
@@ -132,7 +133,7 @@ def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_one
         db.open()
         first = asyncio.ensure_future(db.write(hold))
         assert await asyncio.to_thread(
-            begun.wait, 5
+            begun.wait, PATIENCE_S
         )  # its batch is closed; what comes now goes into the next one
         rest = [asyncio.ensure_future(db.write(w)) for w in (put("a"), lose, put("b"))]
         await asyncio.sleep(0)

@@ -150,7 +150,7 @@ def test_who_repeats_the_same_fills_no_log_and_every_time_counts(db: Database) -
         with db.begin() as tx:
             tx.audit.add(at, actor, "member.set", user, tenant=tenant, detail={"role": role, "was": None})
 
-    for n in range(300):
+    for n in range(30):
         add(n / 100, ("admin", "member")[n % 2])
     add(4.0, "admin", actor="root")
     add(5.0, "admin", user="carl")
@@ -162,8 +162,8 @@ def test_who_repeats_the_same_fills_no_log_and_every_time_counts(db: Database) -
         (e.actor, e.name, e.tenant, e.detail["role"], e.detail.get("times", 1)) for e in reversed(entries)
     ]
     assert told == [
-        ("ann", "bob", "red", "admin", 150),
-        ("ann", "bob", "red", "member", 150),
+        ("ann", "bob", "red", "admin", 15),
+        ("ann", "bob", "red", "member", 15),
         ("root", "bob", "red", "admin", 1),
         ("ann", "carl", "red", "admin", 1),
         ("ann", "bob", None, "admin", 2),
