@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
 import json
 import os
 import re
 import shutil
+from asyncio.events import _set_running_loop  # as Playwright does itself
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Locator,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 from playwright.sync_api import TimeoutError as InVain
 
 from live_hub import PASSWORD, LiveHub
@@ -30,6 +42,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+ONE_RENDERER = "--renderer-process-limit=1"
+"""Pages of one test share a process, as tabs of one site do: else each new page starts one more."""
 SLOW = int(PATIENCE_S * 1000)
 """Milliseconds that a page may take on a small machine with much else to do."""
 AGAIN = 10_000
@@ -41,23 +55,78 @@ ASK = """async ([method, path]) => {
 }"""
 
 
-@contextlib.contextmanager
-def chromium(*flags: str) -> Iterator[Browser]:
-    """Start the system's Chromium, with more flags than those that it always needs.
+class _Kept:
+    """The browsers of this process, and Playwright's loop, which stands still while no fixture has one."""
 
-    Until it is left, Playwright's event loop counts as running in this thread: `asyncio.run` of any test that comes
+    def __init__(self) -> None:
+        self.playwright: Playwright | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.browsers: dict[tuple[str, ...], Browser] = {}
+        self.users = 0
+
+    def browser(self, flags: tuple[str, ...]) -> Browser:
+        """Return the one with these flags; one that ended is started again."""
+        if self.playwright is None:
+            os.environ["PLAYWRIGHT_NODEJS_PATH"] = (
+                node()
+            )  # playwright's own needs libraries that small systems lack
+            self.playwright = sync_playwright().start()
+            self.loop = asyncio.get_running_loop()
+            atexit.register(self.end)
+        found = self.browsers.get(flags)
+        if found is None or not found.is_connected():
+            path = (
+                shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+            )
+            assert path, "no Chromium here: apt install chromium"
+            found = self.playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
+            self.browsers[flags] = found
+        return found
+
+    def forget(self, flags: tuple[str, ...]) -> None:
+        """Close the one with these flags."""
+        self.browsers.pop(flags).close()
+
+    def end(self) -> None:
+        """Close all of them."""
+        _set_running_loop(self.loop)
+        for each in self.browsers.values():
+            each.close()
+        if self.playwright is not None:
+            self.playwright.stop()
+
+
+_KEPT = _Kept()
+
+
+@contextlib.contextmanager
+def chromium(*flags: str, keep: bool = False) -> Iterator[Browser]:
+    """Hand out the system's Chromium, with more flags than those that it always needs.
+
+    It is started once in a process: a start and its first page cost as much as five pages. At the end its contexts are
+    closed, but with `keep` those stay that were made meanwhile. One with flags of a test's own ends with that test.
+    Until then Playwright's event loop counts as running in this thread: `asyncio.run` of any test that comes
     in between fails. So a fixture lasts no longer than its file.
     """
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    assert path, "no Chromium here: apt install chromium"
-    os.environ["PLAYWRIGHT_NODEJS_PATH"] = node()  # playwright's own needs libraries that small systems lack
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
+    _KEPT.users += 1
+    try:
+        _set_running_loop(_KEPT.loop)
+        browser = _KEPT.browser(flags)
+        before = browser.contexts
         expect.set_options(timeout=SLOW)
         try:
             yield browser
         finally:
-            browser.close()
+            if not set(flags) <= {ONE_RENDERER}:
+                _KEPT.forget(flags)
+            elif not keep:
+                for context in browser.contexts:
+                    if context not in before:
+                        context.close()
+    finally:
+        _KEPT.users -= 1
+        if not _KEPT.users:
+            _set_running_loop(None)
 
 
 def new_context(

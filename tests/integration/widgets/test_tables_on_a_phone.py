@@ -1,49 +1,12 @@
-"""On a phone each row of a table is a card: nothing is cut off, no word is broken, and no title stands alone."""
+"""On a phone each row of a table is a card (`test_every_page.py` judges those of all pages): what stands where in it."""
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from browser import shot
-from front_pages import PAGES, Pages, fits, story
+from front_pages import PAGES, Pages
 from front_service import FrontService
-
-# a word may be broken at its dashes; one that is wider than the page has to be broken somewhere
-FAULTS = """() => {
-  const out = [];
-  for (const box of document.querySelectorAll('.mlp-table-box'))
-    if (box.scrollWidth > box.clientWidth + 1) out.push(`wider than the page: ${box.querySelector('caption').textContent}`);
-  for (const cell of document.querySelectorAll('.mlp-table td, .mlp-table th')) {
-    if (!cell.offsetParent) continue;
-    if (cell.matches('.mlp-stack td.mlp-col-num') && !cell.textContent.trim() && !cell.querySelector('button, input, a'))
-      out.push(`a title without a value: ${cell.dataset.title}`);
-    const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
-    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
-      if (text.parentElement.closest('.mlp-hidden, code')) continue;
-      for (const word of text.data.matchAll(/[\\p{L}\\p{N}.:_@]{2,}/gu)) {
-        if (word[0].length > 24) continue;
-        const range = document.createRange();
-        range.setStart(text, word.index);
-        range.setEnd(text, word.index + word[0].length);
-        const lines = new Set([...range.getClientRects()].filter((r) => r.width > 0).map((r) => Math.round(r.top)));
-        if (lines.size > 1) out.push(`broken: ${word[0]}`);
-      }
-    }
-  }
-  return out;
-}"""
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_row_is_a_card(pages: Pages, front: FrontService, name: str) -> None:
-    story(front)
-    path, text = PAGES[name]
-    page = pages.panel(path, width=420)
-    expect(page.locator("main")).to_contain_text(text)
-    expect(page.locator(".mlp-loading")).to_have_count(0)
-    assert page.evaluate(FAULTS) == []
-    assert fits(page)
 
 
 def test_what_is_compared_has_a_line_for_each_run(pages: Pages, front: FrontService) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 TOP = Path(__file__).parents[3]
@@ -27,6 +28,7 @@ IN_NOTEBOOKS_TOO = {"Job", "MLPError", "Refused", "Sweep", "Unauthorized"}
 OF_TWO_FRAMEWORKS = {"ReportCallback"}
 
 
+@cache
 def places() -> dict[str, list[str]]:
     found = defaultdict(list)
     for folder in ("hub", "extensions", "spawner"):

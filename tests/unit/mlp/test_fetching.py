@@ -64,7 +64,7 @@ class Answering(BaseHTTPRequestHandler):
 @pytest.fixture
 def shaky() -> Iterator[Shaky]:
     with Shaky() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
         server.shutdown()
@@ -72,7 +72,16 @@ def shaky() -> Iterator[Shaky]:
 
 
 def client(server: Shaky, **more: Any) -> Client:
-    return Client(f"http://127.0.0.1:{server.server_port}", "t", "ann", sleep=lambda _: None, **more)
+    """Return a client whose time passes only while it sleeps, which takes none."""
+    slept: list[float] = []
+    return Client(
+        f"http://127.0.0.1:{server.server_port}",
+        "t",
+        "ann",
+        sleep=slept.append,
+        clock=lambda: sum(slept),
+        **more,
+    )
 
 
 def test_it_goes_on_where_the_line_was_cut(shaky: Shaky, tmp_path: Path) -> None:

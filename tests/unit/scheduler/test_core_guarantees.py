@@ -136,7 +136,7 @@ def test_nobody_waits_for_ever_beside_an_endless_stream_of_small_jobs(
     priority: str,
 ) -> None:
     """The stream asks for a quarter more than there is, all the time, and the backlog ends all the same."""
-    stream = {"name": "s", "tenant": "a", "duration": 10, "count": 1200, "every": 0.5}
+    stream = {"name": "s", "tenant": "a", "duration": 10, "count": 800, "every": 0.5}
     scenario = {
         "version": 1,
         "policy": {"name": name, "backfill": backfill, "preemption": preemption, "aging_s": 0.2},
@@ -146,7 +146,7 @@ def test_nobody_waits_for_ever_beside_an_endless_stream_of_small_jobs(
             {**stream, "estimate": estimate, "priority": priority},
             *({"name": f"large-{i}", **job} for i, job in enumerate(backlog)),
         ],
-        "until": 600,
+        "until": 400,
     }
     lines = list(Simulation(read_value(scenario)).lines())
     ended = {line["job"] for line in lines[:-1] if line["event"] == "finished"}

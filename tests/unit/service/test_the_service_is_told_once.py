@@ -60,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
 def service(path: Path, *script: int | None) -> Iterator[_Server]:
     server = _Server(str(path), _Handler)
     server.told, server.script = [], list(script)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield server
