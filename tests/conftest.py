@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,8 @@ OWN = pytest.StashKey[str]()
 """The directory that was made for all files of this run."""
 
 os.environ["MLP_LANGUAGE"] = "en"  # whatever the terminal's is
+# jsonschema would build a grammar for a format that no schema here has, for a second and a half in each worker
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
 
 # no test asserts on time: how long an example takes says more of the machine than of the code
 settings.register_profile("untimed", deadline=None)
