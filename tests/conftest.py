@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,39 +14,55 @@ import pytest
 from hypothesis import settings
 
 SLOWEST = (
-    "test_story",
-    "test_whatever_the_document_allows",
     "test_groups_within_a_minute",
-    "test_saved_notebooks",
-    "test_hub",
     "test_keycloak_is_restarted",
-    "test_login_with_keycloak",
+    "test_hub",
+    "test_story",
+    "test_saved_notebooks",
+    "test_every_older_database",
+    "test_backups",
+    "test_dav",
+    "test_axe",
+    "test_proxy_before_silence",
+    "test_team_pages",
+    "test_pages_look",
     "test_hung_components",
     "test_on_postgresql",
-    "test_attacks_between_origins",
-    "test_one_job_cannot_fill_the_disk",
-    "test_backups",
-    "test_axe",
-    "test_servers_on_a_real_hub",
-    "test_two_replicas",
-    "test_full_disk",
-    "test_monitor_elsewhere",
-    "test_attacks_on_shim",
-    "test_monitor_live",
-    "test_panel_walk",
-    "test_every_older_database",
-    "test_pages_in_chinese",
-    "test_attacks_on_the_edge",
-    "test_faults",
-    "test_copies",
     "test_behind_a_domain",
-    "test_accounts_on_a_real_hub",
+    "test_whatever_the_document_allows",
+    "test_attacks_on_the_edge",
+    "test_servers_on_a_real_hub",
+    "test_notebooks_that_run",
+    "test_attacks_between_origins",
+    "test_monitor_elsewhere",
+    "test_one_job_cannot_fill_the_disk",
+    "test_attacks_on_shim",
+    "test_sessions_on_a_real_hub",
+    "test_keycloak_through_nginx",
+    "test_servers_with_environments",
+    "test_faults",
+    "test_panel_tenants",
+    "test_runs_pages",
+    "test_servers_that_their_users_break",
+    "test_pages_in_chinese",
+    "test_two_replicas",
+    "test_tables_on_a_phone",
+    "test_event_files_of_real_writers",
+    "test_programs_page",
+    "test_full_disk",
+    "test_confirming_on_a_real_hub",
+    "test_panel_walk",
+    "test_failover_is_bounded",
+    "test_copies",
     "test_a_notebook_is_stopped_for_the_disk",
-    "test_without_the_hubs_database",
-    "test_a_notebook_cannot_fill_the_disk",
+    "test_accounts_on_a_real_hub",
     "test_attacks_live",
+    "test_a_notebook_cannot_fill_the_disk",
+    "test_login_with_keycloak",
+    "test_without_the_hubs_database",
+    "test_monitor_live",
 )
-"""Files that take half a minute or more, the longest first: begun last, one of them would be waited for alone."""
+"""Files that take a minute beside others, the longest first (`make test-summary`): begun last, one would be waited for alone."""
 
 INSTALLS = ("local", "cluster")
 
@@ -53,6 +70,8 @@ OWN = pytest.StashKey[str]()
 """The directory that was made for all files of this run."""
 
 os.environ["MLP_LANGUAGE"] = "en"  # whatever the terminal's is
+# jsonschema would build a grammar for a format that no schema here has, for a second and a half in each worker
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
 
 # no test asserts on time: how long an example takes says more of the machine than of the code
 settings.register_profile("untimed", deadline=None)

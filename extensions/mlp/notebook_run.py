@@ -62,6 +62,8 @@ def _run(name: str, data: bytes, directory: Path) -> int:
             _tell(line)
     except UsageError as error:
         return _unusable(str(error))
+    # a grammar for a format that no notebook has; nbformat takes it along, and building it is a second and a half of the start
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
     try:
         import ipykernel  # noqa: F401, PLC0415 - the kernel's own; asked for here, since its process could only fail
         import nbformat  # noqa: PLC0415 - not in every environment

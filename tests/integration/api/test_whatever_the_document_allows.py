@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
+from schemathesis.generation.feedback import FeedbackSources
+from schemathesis.pytest._test_builder import build_operation_test
+from schemathesis.python._constants.orchestrator import make_constants_value_source
 from schemathesis.specs.openapi.checks import negative_data_rejection, unsupported_method
 from tornado.netutil import bind_sockets
 
@@ -23,6 +26,11 @@ from mlp_hub.web.site import make_application
 
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(openapi.document(all_routes(), "0")))
 SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
+OPERATIONS = {
+    operation.label: operation for operation in (found.ok() for found in SCHEMA.get_all_operations())
+}
+FEEDBACK = FeedbackSources(constants_value_source=make_constants_value_source(SCHEMA))
+"""What answers to earlier requests teach those that are made up later."""
 THERE = {
     "user": "ann",
     "job": "digits",
@@ -106,9 +114,9 @@ def revived(rig: ApiRig, asked: Collection[str]) -> None:
             assert answer.status in (200, 201) or answer.json["reason"] == "Conflict", answer.body
 
 
-def judged(case: Any, where: tuple[ApiRig, str]) -> None:
+def judged(case: Any, address: tuple[ApiRig, str]) -> None:
     """Send a request as a platform admin, and check all there is to check of the answer."""
-    rig, url = where
+    rig, url = address
     if (case.query or {}).get("follow") not in (None, False, "false"):
         case.query = {**case.query, "follow": "false"}  # it would go on as long as the job does
     let_in(rig)
@@ -116,20 +124,37 @@ def judged(case: Any, where: tuple[ApiRig, str]) -> None:
     case.call_and_validate(base_url=url, headers=headers, excluded_checks=EXCLUDED, timeout=120)
 
 
-@SCHEMA.parametrize()
-@EXAMPLES
-def test_what_is_made_up_is_answered_as_the_document_says(case: Any, address: tuple[ApiRig, str]) -> None:
-    judged(case, address)
+def tried(label: str, request: Callable[..., None], where: tuple[ApiRig, str]) -> None:
+    """Make requests of one operation, and hand each of them on.
+
+    They are made up now: `SCHEMA.parametrize` does it while tests are collected, in each of pytest's workers.
+    """
+    operation = OPERATIONS[label]
+    build_operation_test(
+        config=SCHEMA.config, operation=operation, test_func=request, given_kwargs={}, feedback=FEEDBACK
+    )(address=where)
 
 
-@SCHEMA.parametrize()
-@EXAMPLES
-def test_so_is_what_is_asked_of_objects_that_are_there(case: Any, address: tuple[ApiRig, str]) -> None:
-    named = {name: THERE[name] for name in case.path_parameters or {} if name in THERE}
-    let_in(address[0])
-    revived(address[0], named.keys())
-    case.path_parameters = {**(case.path_parameters or {}), **named}
-    judged(case, address)
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_what_is_made_up_is_answered_as_the_document_says(label: str, address: tuple[ApiRig, str]) -> None:
+    @EXAMPLES
+    def of_whatever(case: Any, address: tuple[ApiRig, str]) -> None:
+        judged(case, address)
+
+    tried(label, of_whatever, address)
+
+
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_so_is_what_is_asked_of_objects_that_are_there(label: str, address: tuple[ApiRig, str]) -> None:
+    @EXAMPLES
+    def of_what_is_there(case: Any, address: tuple[ApiRig, str]) -> None:
+        named = {name: THERE[name] for name in case.path_parameters or {} if name in THERE}
+        let_in(address[0])
+        revived(address[0], named.keys())
+        case.path_parameters = {**(case.path_parameters or {}), **named}
+        judged(case, address)
+
+    tried(label, of_what_is_there, address)
 
 
 def test_all_checks_that_there_are_are_made() -> None:

@@ -14,7 +14,9 @@ from mlp_stand_in import TOKEN, StandIn
 from waiting import wait_for
 
 TORCH = """
-# what torch.utils.tensorboard.SummaryWriter does
+# what torch.utils.tensorboard.SummaryWriter does where there is no TensorFlow; that is tried below
+import sys, types
+sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
 from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 writer = EventFileWriter("runs/a", 10, 120, "")
