@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from mlp_hub.dav.service import ServiceDoor
-from mlp_hub.dav.waiting import Asked, until_asked
+from mlp_hub.dav.waiting import FirstClients, until_asked
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
@@ -33,7 +33,7 @@ def main() -> int:
         pods, sandboxes = _pods(settings), settings.tenant_data_socket
         tenants: list[Path | tuple[str, int]] = [sandboxes] if pods is None else [sandboxes, pods]
         # pods read what they start with here: where there are any, it is asked for soon
-        asked = Asked() if pods is not None else until_asked(settings.data_socket, sandboxes, service)
+        asked = FirstClients() if pods is not None else until_asked(settings.data_socket, sandboxes, service)
         from mlp_hub.dav import serving  # noqa: PLC0415 - most of the process, and of no use before somebody asks
 
         serving.run(settings, service, tenants, asked)

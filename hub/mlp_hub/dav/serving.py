@@ -26,7 +26,7 @@ from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenant_server import TenantServer
 from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
-from mlp_hub.dav.waiting import Asked
+from mlp_hub.dav.waiting import FirstClients
 from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings
 
@@ -98,7 +98,7 @@ def make_door(
     )
 
 
-def run(settings: Settings, service: ServiceDoor, tenants: Sequence[Place], asked: Asked) -> None:
+def run(settings: Settings, service: ServiceDoor, tenants: Sequence[Place], asked: FirstClients) -> None:
     """Serve as the settings say, first who has asked."""
     logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
     door = make_door(settings.data_dir, service, settings.base, roots_of(settings), settings.data_endpoints)
@@ -111,13 +111,13 @@ def serve(
     service: ServiceDoor,
     *,
     tenants: Sequence[Place] = (),
-    asked: Asked | None = None,
+    asked: FirstClients | None = None,
 ) -> None:
     """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants`: what sandboxes and pods reach.
 
     `asked` has the sockets that listen already, and the connections that came by them.
     """
-    asked = asked or Asked()
+    asked = asked or FirstClients()
     servers = [
         wsgi.Server(_bound(where), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
     ]

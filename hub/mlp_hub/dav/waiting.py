@@ -31,7 +31,7 @@ MOST = 1 << 16
 
 
 @dataclass(slots=True)
-class Asked:
+class FirstClients:
     """What listens already, by its path; who has come; whether the service was told that nothing is under way here."""
 
     listening: dict[str, socket.socket] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Asked:
     begun: bool = False
 
 
-def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> Asked:
+def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClients:
     """Listen on both; return once somebody asks for files. SIGTERM ends the process: nothing is under way."""
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -55,7 +55,9 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> Asked:
             ready = [key.fileobj for key, _ in selector.select()]
             for client in [one for one in clients if one in ready]:
                 if _asks_for_files(client, service, ready=told.is_set()):
-                    return Asked({str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set())
+                    return FirstClients(
+                        {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
+                    )
                 selector.unregister(client)
                 clients.remove(client)
                 client.close()
@@ -65,7 +67,9 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> Asked:
                     clients.append(client)
                     selector.register(client, selectors.EVENT_READ)
             if tenants in ready:  # who is there asks for files: they are let in by what serves them
-                return Asked({str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set())
+                return FirstClients(
+                    {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
+                )
 
 
 def _listening(where: Path, mode: int) -> socket.socket:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.dav.waiting import Asked, until_asked
+from mlp_hub.dav.waiting import FirstClients, until_asked
 
 HEAVY = ("cheroot", "wsgidav", "mlp_hub.dav.serving", "asyncio", "sqlalchemy")
 
@@ -55,7 +55,7 @@ def connected(path: Path, sent: bytes) -> socket.socket:
         return client
 
 
-def waited(tmp_path: Path, asks: Any) -> tuple[Asked, list[Any]]:
+def waited(tmp_path: Path, asks: Any) -> tuple[FirstClients, list[Any]]:
     """Return what comes of waiting while `asks` goes on in a thread, and what that found."""
     service, found = Service(), []
     thread = threading.Thread(
