@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -64,6 +66,13 @@ def looked_at(*terminals: PtyProcess) -> bool:
     return kernelactivity.SETTING in settings
 
 
+def foreground(shell: PtyProcess) -> str:
+    """Return the name of the program that has a terminal."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{os.tcgetpgrp(shell.fd)}/comm").read_text().strip()
+    return ""
+
+
 def test_a_program_in_a_terminal_keeps_its_server_and_a_shell_that_waits_for_its_user_does_not(
     shell: PtyProcess,
 ) -> None:
@@ -71,6 +80,8 @@ def test_a_program_in_a_terminal_keeps_its_server_and_a_shell_that_waits_for_its
     assert not looked_at(shell)
     shell.write(b"sleep 1000\n")
     wait_for(lambda: looked_at(shell), message="for its program to count")
+    # before its exec the program is a copy of the shell, which heeds no Ctrl+C
+    wait_for(lambda: foreground(shell) == "sleep", message="for its program to be more than forked")
     shell.write(b"\x03")
     wait_for(lambda: not looked_at(shell), message="for the end of its program")
     shell.close(force=True)

@@ -75,7 +75,7 @@ def test_a_comment_may_come_after_a_tab_and_a_byte_order_mark_before_all() -> No
 @pytest.mark.parametrize(
     ("line", "remedy"),
     [
-        ("numpy @ file:///croot/numpy_1708638617955/work/dist", "pip list --format=freeze"),
+        ("numpy @ file:///croot/numpy_1708638617955/dist", "pip list --format=freeze"),
         ("numpy=1.26.4=py311h24aa872_0", "write two, as in pandas==2.2"),
         ("scikit-learn = 1.4", "write two, as in pandas==2.2"),
         ("channels:", "it is Conda's"),
