@@ -37,7 +37,7 @@ known = ServiceDoor(Path(service), token)
 top = Path(root)
 roots = tenant_roots(top, top / "isolation", top / "secrets" / "isolation_key")
 tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]
-asked = until_asked(where, tenants[0], known) if path else None  # as a hub has it
+asked = until_asked(where, tenants[0], known) if tenants else None  # as a hub has it
 door = make_door(top, known, roots=roots, endpoints=json.loads(os.environ.get("ENDPOINTS", "[]")))
 serve(where, door, known, tenants=tenants, asked=asked)
 os._exit(0)

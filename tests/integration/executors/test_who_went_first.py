@@ -57,7 +57,7 @@ def test_a_rank_that_leaves_without_finalize_is_the_one(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("os.kill(os.getpid(), 9)", "rank 1 was killed by signal 9"),
+        ("os.kill(os.getpid(), 9)", "rank 1 was killed by signal 9 (SIGKILL)"),
         ("os._exit(3)", "rank 1 ended with exit status 3"),
         ("sys.exit('no data')", "rank 1 ended with exit status 1"),
     ],

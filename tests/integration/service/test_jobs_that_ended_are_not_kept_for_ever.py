@@ -254,9 +254,15 @@ def test_a_turn_that_finds_nothing_comes_again_only_when_the_oldest_is_due(tmp_p
         assert await keeper.turn() == retention.LONGEST_S
         await ended(rig, "a")
         await settled(rig)
-        assert await keeper.turn() == retention.LONGEST_S
+
+        async def wait_s() -> float:  # what its end still changes of the job is measured in a turn of its own
+            while (found := await keeper.turn()) == retention.SOON_S:
+                pass
+            return found
+
+        assert await wait_s() == retention.LONGEST_S
         rig.ahead += 2 * DAY_S - 600
-        assert 500 < await keeper.turn() <= 600
+        assert 500 < await wait_s() <= 600
 
     play(tmp_path, story, policy=kept(job_s=2 * DAY_S))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page, Request, expect
@@ -140,7 +141,10 @@ def test_the_service_is_asked_anew_in_the_language_that_was_chosen(pages: Pages,
     expect(page.locator(".mlp-loading")).to_have_count(0)
 
     def anew(request: Request) -> bool:  # news may have made the page ask once more before the choice
-        return request.url.endswith("/api/v1/queue") and request.headers["accept-language"] == CHINESE
+        return (
+            urlsplit(request.url).path.endswith("/api/v1/queue")
+            and request.headers["accept-language"] == CHINESE
+        )
 
     with page.expect_request(anew) as asked:
         page.get_by_role("combobox", name="Language").select_option(CHINESE)

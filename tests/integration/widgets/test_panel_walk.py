@@ -33,7 +33,7 @@ def test_an_answer_that_comes_late_does_not_replace_a_newer_one(pages: Pages, fr
     expect(gone).to_be_visible()
     late: list[Request] = []
     with page.expect_response(lambda r: r.request in late) as answered, front.kept_back("GET /queue"):
-        with page.expect_request("**/api/v1/queue") as asked:
+        with page.expect_request("**/api/v1/queue?*") as asked:
             front.push({"type": "changed"})
         late.append(asked.value)
         wait_for(lambda: front.waiting, message="for the answer to be made")
