@@ -106,7 +106,7 @@ def test_a_replica_is_a_pod_that_answers_who_knows_its_key_and_nobody_else(lab: 
         assert not await answers_now(ready(f"{'x' * len(key)}@{place}"))
         [pod] = lab.kube.get("pods", "-n", lab.namespace, "-l", "mlp-hub/app=line")["items"]
         assert key not in json.dumps(pod)
-        assert not lab.kube.get("secrets", "-n", lab.namespace)["items"]
+        assert key not in json.dumps(lab.kube.get("configmaps", "-n", lab.namespace))
 
         again = lab.executor()  # a hub that was killed knows it by what is in the cluster
         try:

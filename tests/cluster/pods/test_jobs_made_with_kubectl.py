@@ -60,7 +60,7 @@ def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp
         (pod,) = await rig.pods(job="first", user="ann", tenant="red")
         chosen = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         (term,) = chosen["nodeSelectorTerms"]
-        assert term["matchExpressions"][0]["values"] == [first.ranks[0].node]
+        assert term["matchFields"][0]["values"] == [first.ranks[0].node]
 
         await rig.brings(job("second", "print('done')"))
         await rig.until("second", "queued")

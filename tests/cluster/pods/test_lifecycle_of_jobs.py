@@ -65,7 +65,11 @@ class PodRig(Rig):
         async def look() -> Job | None:
             job = await self.platform.jobs.get(SYSTEM, user, name)
             states = [rank.state for rank in job.ranks]
-            return job if job.phase == "running" and states == ["running"] * ranks else None
+            if job.phase != "running" or states != ["running"] * ranks:
+                return None
+            # a container runs before its program can heed a signal
+            told = [await self.texts(name, rank, user) for rank in range(ranks)]
+            return job if all(texts and texts[-1].startswith("one of") for texts in told) else None
 
         found: Job = await until(look, what=f"{ranks} ranks of {name} to run", every=0.1)
         return found
