@@ -117,6 +117,7 @@ class KubeLab(_Mounted):
 
     def executor(self, **more: Any) -> KubernetesExecutor:
         client = KubernetesClient(self.configuration)
+        more.setdefault("app_key", "the secret of this lab")
         return OwnClientExecutor(client, self.at, more.pop("ways", self.ways), lambda: self.nodes, **more)
 
     def spec(self, code: str, **more: Any) -> LaunchSpec:
