@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +51,9 @@ def test_a_kernel_that_works_without_a_word_keeps_its_server_and_an_idle_one_doe
 
 @pytest.fixture
 def shell() -> Iterator[PtyProcess]:
-    started = PtyProcess.spawn(["/bin/bash", "--norc", "-i"])
+    # who runs the suite in the background ignores Ctrl+C, and so would all that a shell starts
+    heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    started = PtyProcess.spawn(["/bin/bash", "--norc", "-i"], preexec_fn=heeds)
     yield started
     started.close(force=True)
 
