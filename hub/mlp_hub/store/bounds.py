@@ -49,6 +49,8 @@ class Bounds:
 
 WRITER = Bounds(lock_s=3, statement_s=15, idle_s=8)
 """Safety: of transactions that exclude all other writers: no statement of them is long."""
+PATIENT_LOCK_S = 12
+"""Safety: of commands, which nobody takes over: they outwait a holder that hangs (`WRITER.idle_s`), within their statement's limit."""
 READER = Bounds(lock_s=3, statement_s=30, idle_s=120)
 """Safety: of transactions that only read, and keep nobody waiting."""
 MIGRATION = Bounds(lock_s=60, statement_s=0, idle_s=300)

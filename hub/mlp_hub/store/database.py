@@ -42,6 +42,7 @@ class Database:
         if self._sqlite:
             Path(str(self.url.database)).parent.mkdir(parents=True, exist_ok=True)
         self._write_engine = engines.make_engine(self.url, write=True)
+        self._patient_engine = self._write_engine.execution_options(**{engines.PATIENT: True})
         self._read_engine = engines.make_engine(self.url, write=False, pool=readers)
         self._guard = guard
         self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
@@ -131,7 +132,7 @@ class Database:
         of a service.
         """
         try:
-            with self._write_engine.connect() as connection, connection.begin():
+            with self._patient_engine.connect() as connection, connection.begin():
                 yield Tx(connection)
         except DBAPIError as e:
             raise StoreUnavailable(

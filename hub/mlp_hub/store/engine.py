@@ -12,11 +12,13 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool, QueuePool
 
-from mlp_hub.store.bounds import READER, WRITER, Bounds, bind, bounded
+from mlp_hub.store.bounds import PATIENT_LOCK_S, READER, WRITER, Bounds, bind, bounded
 from mlp_hub.store.errors import StoreInUse
 from mlp_language.message import msg
 
 BUSY_MS = 15_000  # that a transaction of SQLite waits for another process' to end, before it is refused
+PATIENT = "mlp_patient"
+"""Execution option of a writing connection of PostgreSQL that waits longer than the service does, about as long as SQLite's."""
 LIFE_LOCKS = 0x4D4C5048  # PostgreSQL advisory locks of this class: one a lease, shared by all connections of its holder that wrote
 WRITE_LOCK = 0x4D4C5048_0002  # PostgreSQL advisory lock: held by each writing transaction
 SCHEMA_LOCK = 0x4D4C5048_0003  # PostgreSQL advisory lock: held by a migration
@@ -75,6 +77,8 @@ def make_engine(url: URL, *, write: bool, pool: int = 4) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
+        if connection.get_execution_options().get(PATIENT) and not is_sqlite(url):
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{PATIENT_LOCK_S}s'")
         connection.exec_driver_sql(begin)
 
     return engine
