@@ -178,9 +178,15 @@ def open_lab(page: Page, hub: LiveHub, user: str, path: str = "") -> None:
     page.goto(f"{hub.url}/hub/spawn/{user}")
     if "/hub/spawn" in page.url and page.locator("#spawn_form").count():
         page.locator("#spawn_form button[type=submit]").click()
-    page.wait_for_url(
-        f"**/user/{user}/**", timeout=10 * SLOW
-    )  # a pod may come late, and the page tells how far it is
+    page.wait_for_function(  # a pod may come late, and the page tells how far it is
+        "(path) => location.pathname.includes(path) || document.querySelector('#progress-bar.bg-danger')",
+        arg=f"/user/{user}/",
+        timeout=10 * SLOW,
+    )
+    if f"/user/{user}/" not in page.url:
+        raise AssertionError(
+            f"the server of {user} did not start: {page.locator('#progress-log').inner_text()}"
+        )
     page.goto(f"{hub.notebooks(user)}/user/{user}/lab{f'/tree/{path}' if path else ''}")
     page.locator("#jp-main-dock-panel").wait_for()
 
