@@ -48,7 +48,7 @@ doctor:  ## tell what works on this machine and what not
 	$(INSTALLED)
 	@$(BIN)/mlp-hub doctor
 
-.PHONY: test test-tools test-front test-unit test-integration test-acceptance test-system test-torture test-cluster test-cluster-short
+.PHONY: test test-tools test-front test-unit test-integration test-acceptance test-system test-torture test-cluster test-cluster-short test-document test-whole
 test: test-front test-unit test-system test-torture  ## run the whole test suite against the installed wheel
 
 test-tools:
@@ -74,7 +74,13 @@ test-acceptance: test-tools  ## run the tests in a real browser; pictures go to 
 	$(PYTEST) tests/acceptance $(BESIDE) --install=$(or $(INSTALL),local) $(ARGS)
 
 test-system: test-tools  ## run both of these side by side
-	$(PYTEST) tests/integration tests/acceptance $(BESIDE) $(ARGS)
+	$(PYTEST) tests/integration tests/acceptance $(BESIDE) -m "not whole" $(ARGS)
+
+test-whole: test-tools  ## run what is left out of these each time, because it takes long and other tests show its parts
+	$(PYTEST) tests/integration tests/acceptance $(BESIDE) -m whole $(ARGS)
+
+test-document: test-tools  ## make many requests of each operation of the API, and try the bounds of every field: a quarter of an hour
+	$(PYTEST) tests/integration/api/test_whatever_the_document_allows.py -n $(CORES) --whole-document $(ARGS)
 
 .PHONY: test-summary
 test-summary:  ## sum up the results of the tests that were run here: slowest files, failures, what failed together

@@ -81,6 +81,11 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="write the golden files anew")
     parser.addoption(
+        "--whole-document",
+        action="store_true",
+        help="make up many requests of each operation of the API, and try the bounds of every field",
+    )
+    parser.addoption(
         "--install",
         choices=INSTALLS,
         default="local",

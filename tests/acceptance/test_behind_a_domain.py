@@ -104,9 +104,7 @@ def test_from_the_sign_up_to_the_log_out(install: Install, tmp_path: Path, way) 
 def _run_the_sample(site: Site, page: Page) -> None:
     """Run it from a cell, and see it live there and in the panel."""
     hub = site.hub
-    open_lab(page, hub, "ann")
-    set_epochs(hub, "ann", SAMPLE, 5)
-    page.goto(f"{hub.notebooks('ann')}/user/ann/lab/tree/{SAMPLE}")
+    open_lab(page, hub, "ann", SAMPLE, before=lambda: set_epochs(hub, "ann", SAMPLE, 5))
     run_cell(page, "%%mlp submit")
     monitor = page.locator(".mlp-monitor").last
     expect(monitor).to_have_attribute("data-phase", "finished", timeout=900_000)

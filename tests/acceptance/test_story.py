@@ -22,9 +22,10 @@ from browser import (
     sign_up,
     wait_idle,
 )
-from live_hub import PASSWORD, LiveHub
+from live_hub import PASSWORD, LiveHub, set_epochs
 from waiting import wait_for
 
+MPI = "01-digits-mpi.ipynb"
 PATIENT = 900.0
 """Seconds that a job may take which really trains; it bounds only tests that fail."""
 
@@ -76,7 +77,8 @@ def test_2_the_admin_approves_them_in_the_panel(hub: LiveHub, admin: Page) -> No
 
 def test_3_ann_runs_the_sample_from_her_home_on_two_mpi_ranks_and_watches_it(hub: LiveHub, ann: Page) -> None:
     log_in(ann, hub, "ann")
-    open_lab(ann, hub, "ann", "01-digits-mpi.ipynb")
+    # half of its epochs: with more of them it tells nothing more
+    open_lab(ann, hub, "ann", MPI, before=lambda: set_epochs(hub, "ann", MPI, 30))
     run_cell(ann, "%%mlp submit")
     widget = ann.locator(".mlp-monitor").last
     expect(widget).to_have_attribute("data-phase", "running")
@@ -98,7 +100,7 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
     again = new_context(browser)
     again.add_cookies(cookies)  # type: ignore[arg-type]
     page = again.new_page()
-    open_lab(page, hub, "ann", "01-digits-mpi.ipynb")
+    open_lab(page, hub, "ann", MPI)
     wait_idle(page)
     heard: list[str] = []
 
@@ -115,7 +117,7 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
     wait_for(lambda: page.title() and heard, message="for the new kernel to be heard by the page")
     # a page that was open meanwhile may miss that the new kernel is idle, and then says nothing of it before it runs something
     page.goto("about:blank")
-    open_lab(page, hub, "ann", "01-digits-mpi.ipynb")
+    open_lab(page, hub, "ann", MPI)
     wait_idle(page)
     run_cell(page, "%mlp watch")
     job = hub.wait_phase("ann", name, "finished", timeout=PATIENT)
@@ -128,7 +130,7 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
     expect(widget.get_by_role("group", name="Curves")).to_contain_text("accuracy")
     look_at(widget)
     shot(page, "06-watched-again-after-restart")
-    path = hub.homes / "ann" / "01-digits-mpi.ipynb"
+    path = hub.homes / "ann" / MPI
 
     def kept_the_end() -> bool:
         save_notebook(page, path.name)
@@ -139,7 +141,7 @@ def test_4_with_the_browser_closed_and_the_kernel_restarted_watch_shows_all_of_i
 
 
 def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
-    saved = json.loads((hub.homes / "ann" / "01-digits-mpi.ipynb").read_text())
+    saved = json.loads((hub.homes / "ann" / MPI).read_text())
     outputs = [o for c in saved["cells"] if c["cell_type"] == "code" for o in c["outputs"] if "data" in o]
     pictures = [o["data"] for o in outputs if "text/html" in o["data"]]
     assert pictures, "no picture in the saved notebook"

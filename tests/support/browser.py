@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from asyncio.events import _set_running_loop  # as Playwright does itself
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -170,8 +170,10 @@ def sign_up(page: Page, hub: LiveHub, user: str) -> None:
     expect(page.locator("#mlp-signup-done")).to_contain_text("waits for an administrator")
 
 
-def open_lab(page: Page, hub: LiveHub, user: str, path: str = "") -> None:
-    """Start the user's notebook server unless it runs, and open JupyterLab with a file."""
+def open_lab(
+    page: Page, hub: LiveHub, user: str, path: str = "", *, before: Callable[[], None] | None = None
+) -> None:
+    """Start the user's notebook server unless it runs, and open JupyterLab with a file; `before` is called in between."""
     # what JupyterLab says when an answer took too long lies above all else; it tries again by itself
     late = page.get_by_role("dialog").filter(has_text="Server unavailable or unreachable")
     page.add_locator_handler(late, lambda: late.get_by_role("button", name="Dismiss").click())
@@ -187,6 +189,8 @@ def open_lab(page: Page, hub: LiveHub, user: str, path: str = "") -> None:
         raise AssertionError(
             f"the server of {user} did not start: {page.locator('#progress-log').inner_text()}"
         )
+    if before is not None:
+        before()
     page.goto(f"{hub.notebooks(user)}/user/{user}/lab{f'/tree/{path}' if path else ''}")
     page.locator("#jp-main-dock-panel").wait_for()
 

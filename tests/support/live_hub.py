@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +23,8 @@ import httpx
 
 from local_names import trusted
 from mlp_hub._origins import label
-from mlp_hub.cli import processes
+from mlp_hub.cli import accounts, processes
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.settings import Settings
 from ports import free_port
 from waiting import PATIENCE_S, wait_for
@@ -76,6 +80,12 @@ class LiveHub:
         return done
 
     def up(self) -> str:
+        settings = Settings.load(self.env)
+        file = settings.service_db_file
+        if not settings.db_dir.exists() and settings.service_db_url == f"sqlite:///{file}":
+            settings.db_dir.mkdir(parents=True, mode=0o700)
+            file.touch(mode=0o600)
+            file.write_bytes(made_tables())
         return self.run("up").stdout
 
     def down(self, jobs: str = "") -> None:
@@ -119,15 +129,23 @@ class LiveHub:
         return (self.home / "secrets" / "admin-password").read_text().strip()
 
     def add_user(self, name: str, tenant: str | None = None, admin: bool = False) -> None:
-        args = ["user", "add", name, "--password-stdin"]
-        args += ["--tenant", tenant] if tenant else []
-        args += ["--admin"] if admin else []
-        self.run(*args, stdin=PASSWORD + "\n")
+        """Do what `mlp-hub user add` does, without a process of its own (`test_hub.py` has the command)."""
+        with self._as_operator() as settings:
+            accounts.add(settings, name, PASSWORD, tenant=tenant, admin=admin)
 
     def token(self, user: str) -> str:
+        """Do what `mlp-hub token` does, without a process of its own (`test_hub.py` has the command)."""
         if user not in self._tokens:
-            self._tokens[user] = self.run("token", "--user", user).stdout.strip()
+            with self._as_operator() as settings:
+                self._tokens[user] = accounts.token(settings, user, [], note="", expires_in=None)
         return self._tokens[user]
+
+    @contextlib.contextmanager
+    def _as_operator(self) -> Iterator[Settings]:
+        try:
+            yield Settings.load(self.env)
+        except CommandFailed as failure:
+            raise AssertionError(failure.text()) from failure
 
     # ---------------------------------------------------------------------- REST
 
@@ -226,6 +244,19 @@ class LiveHub:
             return False
 
         wait_for(back, every=0.3, message=f"for {component} to come back")
+
+
+@functools.cache
+def made_tables() -> bytes:
+    """Return the file of a platform's database as `up` makes it (`test_hub.py`): made once, not by each hub."""
+    from mlp_hub.store import migrate  # a second of imports
+
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place, "mlp.sqlite")
+        migrate.upgrade(f"sqlite:///{file}")
+        with contextlib.closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the file alone is the database
+        return file.read_bytes()
 
 
 def tenant_use(hub: LiveHub, tenant: str = "default") -> dict[str, float]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import sqlite3
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -41,6 +45,19 @@ def node(name: str = "n1", cpu: float = 4, ram: int = 8192, gpu: int = 0) -> Nod
     return NodeInfo(name, capacity, capacity, "sim" if gpu else None)
 
 
+@functools.cache
+def _tables() -> bytes:
+    """Return the file of a database with all tables: to make them costs as much as all else of a platform's start."""
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place, "mlp.sqlite")
+        made = Database(str(file))
+        made.create_schema()
+        made.close()
+        with contextlib.closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the file alone is the database
+        return file.read_bytes()
+
+
 class Rig:
     """One database and one executor; platforms on them may come and go."""
 
@@ -52,7 +69,10 @@ class Rig:
         self.groups: GroupPolicy | None = None
         self.ahead = 0.0
         self.stands_at: float | None = None
-        self.db = Database(str(root / "mlp.sqlite"))
+        file = root / "mlp.sqlite"
+        if not file.exists():
+            file.write_bytes(_tables())
+        self.db = Database(str(file))
         self.db.create_schema()
         self.executor = SimulatedExecutor(
             nodes or (node(),), time.time, self.directories, makes_directories=True

@@ -93,19 +93,26 @@ def user_add(settings: Settings, name: str, *, tenant: str | None, admin: bool, 
             settings, "GET", f"/tenants/{quote(tenant)}", "Make it first, in the panel or by POST /tenants."
         )
     password, generated = _password(password_stdin)
+    note = add(settings, name, password, tenant=tenant, admin=admin)
+    sys.stdout.write(f"{name} can log in at {settings.url}\n{note}")
+    if generated:
+        sys.stdout.write(f"Password: {password}\n")
+
+
+def add(
+    settings: Settings, name: str, password: str, *, tenant: str | None = None, admin: bool = False
+) -> str:
+    """Make an approved account, in a tenant if one is named; return what its owner needs to know of that, a line or nothing."""
     # what is made is written down there: no account without it
     told = ask_service(settings, "GET", "/health")
     if told.json()["status"] == "failing":
         raise _away(told)
     _create(settings, name, password, admin=admin)
     ask_service(settings, "PUT", f"/users/{quote(name)}:approve")
-    note = ""
-    if tenant is not None:
-        place = ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}").json()
-        note = _sentence(place["note"]) + "\n" if place["note"] else ""
-    sys.stdout.write(f"{name} can log in at {settings.url}\n{note}")
-    if generated:
-        sys.stdout.write(f"Password: {password}\n")
+    if tenant is None:
+        return ""
+    place = ask_service(settings, "PUT", f"/tenants/{quote(tenant)}/members/{quote(name)}").json()
+    return _sentence(place["note"]) + "\n" if place["note"] else ""
 
 
 def user_password(settings: Settings, name: str, *, password_stdin: bool) -> None:

@@ -1,7 +1,11 @@
-"""Requests made of the OpenAPI document, right and wrong ones: no fault, nothing that is not written there."""
+"""Requests made of the OpenAPI document, right and wrong ones: no fault, nothing that is not written there.
+
+Each time a few of each operation; `make test-document` makes many, and tries the bounds of every field.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
 from pathlib import Path
@@ -25,12 +29,7 @@ from mlp_hub.api.table import all_routes
 from mlp_hub.web.site import make_application
 
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(openapi.document(all_routes(), "0")))
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT)
-OPERATIONS = {
-    operation.label: operation for operation in (found.ok() for found in SCHEMA.get_all_operations())
-}
-FEEDBACK = FeedbackSources(constants_value_source=make_constants_value_source(SCHEMA))
-"""What answers to earlier requests teach those that are made up later."""
+OPERATIONS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 THERE = {
     "user": "ann",
     "job": "digits",
@@ -47,14 +46,37 @@ THERE = {
 _numbers = count()
 EXCLUDED = [unsupported_method]
 """What is not here is refused as all else is, 403 with its reason: the contract knows no 405."""
-EXAMPLES = settings(
-    max_examples=8,
-    deadline=None,
-    derandomize=True,  # the same requests each time
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+FEW, MANY = 4, 60
+"""Requests that are made up of an operation."""
+
+
+class Made:
+    """What requests are made of. It is built when the first is made: each of pytest's workers would, while it collects tests."""
+
+    def __init__(self) -> None:
+        self.schema = schemathesis.openapi.from_dict(DOCUMENT)
+        found = (operation.ok() for operation in self.schema.get_all_operations())
+        self.operations = {operation.label: operation for operation in found}
+        assert list(self.operations) == OPERATIONS
+        self.feedback = FeedbackSources(constants_value_source=make_constants_value_source(self.schema))
+        """What answers to earlier requests teach those that are made up later."""
+
+
+all_made = functools.cache(Made)
+
+
+def examples(config: pytest.Config) -> settings:
+    """Say how many requests are made up: the same each time, or with `--whole-document` many more, and others each time."""
+    whole = bool(config.getoption("--whole-document"))
+    all_made().schema.config.phases.coverage.enabled = whole
+    return settings(
+        max_examples=MANY if whole else FEW,
+        deadline=None,
+        derandomize=not whole,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -125,36 +147,34 @@ def judged(case: Any, address: tuple[ApiRig, str]) -> None:
 
 
 def tried(label: str, request: Callable[..., None], where: tuple[ApiRig, str]) -> None:
-    """Make requests of one operation, and hand each of them on.
-
-    They are made up now: `SCHEMA.parametrize` does it while tests are collected, in each of pytest's workers.
-    """
-    operation = OPERATIONS[label]
+    """Make requests of one operation, and hand each of them on."""
+    of = all_made()
     build_operation_test(
-        config=SCHEMA.config, operation=operation, test_func=request, given_kwargs={}, feedback=FEEDBACK
+        config=of.schema.config,
+        operation=of.operations[label],
+        test_func=request,
+        given_kwargs={},
+        feedback=of.feedback,
     )(address=where)
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_what_is_made_up_is_answered_as_the_document_says(label: str, address: tuple[ApiRig, str]) -> None:
-    @EXAMPLES
+def test_what_is_made_up_is_answered_as_the_document_says(
+    label: str, address: tuple[ApiRig, str], pytestconfig: pytest.Config
+) -> None:
+    """Each is asked as it was made up, and of objects that are there."""
+
+    @examples(pytestconfig)
     def of_whatever(case: Any, address: tuple[ApiRig, str]) -> None:
         judged(case, address)
+        named = {name: THERE[name] for name in case.path_parameters or {} if name in THERE}
+        if named:
+            let_in(address[0])
+            revived(address[0], named.keys())
+            case.path_parameters = {**(case.path_parameters or {}), **named}
+            judged(case, address)
 
     tried(label, of_whatever, address)
-
-
-@pytest.mark.parametrize("label", OPERATIONS)
-def test_so_is_what_is_asked_of_objects_that_are_there(label: str, address: tuple[ApiRig, str]) -> None:
-    @EXAMPLES
-    def of_what_is_there(case: Any, address: tuple[ApiRig, str]) -> None:
-        named = {name: THERE[name] for name in case.path_parameters or {} if name in THERE}
-        let_in(address[0])
-        revived(address[0], named.keys())
-        case.path_parameters = {**(case.path_parameters or {}), **named}
-        judged(case, address)
-
-    tried(label, of_what_is_there, address)
 
 
 def test_all_checks_that_there_are_are_made() -> None:

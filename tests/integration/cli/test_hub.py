@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from live_hub import BIN, LiveHub
+from live_hub import BIN, PASSWORD, LiveHub
 from mlp_hub.cli import procs
 from mlp_hub.settings import Settings
 from ports import free_port
@@ -255,7 +255,7 @@ def test_a_token_for_nobody_is_refused_with_the_way_out(hub: LiveHub) -> None:
 
 def test_user_add_makes_a_member_who_may_work_at_once(hub: LiveHub) -> None:
     hub.ok("POST", "/tenants", body={"name": "red"})
-    hub.add_user("dora", tenant="red")
+    hub.run("user", "add", "dora", "--tenant", "red", "--password-stdin", stdin=PASSWORD + "\n")
     assert hub.ok("GET", "/session", "dora")["tenants"] == ["red"]
 
 

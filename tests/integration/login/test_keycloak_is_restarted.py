@@ -1,18 +1,24 @@
-"""Keycloak ends and comes back while people are inside, and the doctor tells of it."""
+"""Keycloak goes away and comes back while people are inside, and the doctor tells of it.
+
+Each time it is cut off; `make test-whole` ends one and starts it again.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from company_login import enter_at_keycloak, led_to, sent_to_provider, step
+from cut_line import LineOfThread
 from hub_stack import Browser, HubStack
-from keycloak import PASSWORD, KeycloakProcess, Realm, own_keycloak
+from keycloak import PASSWORD, Keycloak, Realm, own_keycloak
 from mlp_hub.cli import checks_login
 from mlp_hub.cli.checks import Check
 from mlp_hub.cli.checks_login import login as look
@@ -27,20 +33,44 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_login, "_PATIENCE_S", PATIENCE_S)
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[tuple[KeycloakProcess, Realm]]:
-    place = Path(tempfile.mkdtemp(prefix="mlp-keycloak-"))
-    with own_keycloak(place) as (keycloak, process):
+@dataclass(frozen=True)
+class Away:
+    """A realm whose Keycloak can be taken away."""
+
+    realm: Realm
+    take: Callable[[], None]
+    bring_back: Callable[[], None]
+
+
+@pytest.fixture(scope="module", params=["cut off", pytest.param("restarted", marks=pytest.mark.whole)])
+def running(request: pytest.FixtureRequest) -> Iterator[Away]:
+    """A realm with ann."""
+
+    def with_ann(keycloak: Keycloak) -> Realm:
         realm = keycloak.realm("*")
         realm.add_user("ann", "/ml/red")
-        yield process, realm
+        return realm
+
+    if request.param == "restarted":
+        with own_keycloak(Path(tempfile.mkdtemp(prefix="mlp-keycloak-"))) as (keycloak, process):
+            yield Away(with_ann(keycloak), process.stop, process.start)
+        return
+    way = urlsplit(request.getfixturevalue("keycloak").url)
+    assert way.hostname is not None
+    assert way.port is not None
+    line = LineOfThread(way.hostname, way.port)
+    with Keycloak(f"http://127.0.0.1:{line.port}") as behind_it:  # which names itself as it is asked
+        realm = with_ann(behind_it)
+        yield Away(realm, line.cut, line.mend)
+        realm.delete()
+    line.close()
 
 
 @pytest.fixture(scope="module")
-def hub(running: tuple[KeycloakProcess, Realm]) -> Iterator[HubStack]:
+def hub(running: Away) -> Iterator[HubStack]:
     home = Path(tempfile.mkdtemp(prefix="mlp-login-"))
     more = {"MLP_LOGIN_TENANTS": "/ml/{tenant} -> {tenant}", "MLP_LOGIN_REFRESH_S": "1"}
-    made = HubStack(home, **running[1].environ(**more))
+    made = HubStack(home, **running.realm.environ(**more))
     try:
         made.up()
         yield made
@@ -61,32 +91,28 @@ def failed(found: list[Check]) -> list[Check]:
 
 
 def test_those_inside_stay_newcomers_are_told_and_all_is_well_again_once_it_is_back(
-    hub: HubStack, running: tuple[KeycloakProcess, Realm]
+    hub: HubStack, running: Away
 ) -> None:
-    process, realm = running
     inside = log_in(hub)
     assert inside.get("/hub/home").url.path == "/hub/home"
-    assert failed(look(hub.settings)) == []
 
-    process.stop()
+    running.take()
     assert inside.get("/hub/home").url.path == "/hub/home"
     # for some seconds the hub takes it for there, as it was when it was asked last
     wait_for(lambda: step(Browser(hub), BEGIN).status_code == 503, every=0.5)
     assert failed(look(hub.settings)), "the doctor does not see that Keycloak is away"
 
-    process.start()
+    running.bring_back()
     assert failed(look(hub.settings)) == []
     wait_for(lambda: step(Browser(hub), BEGIN).is_redirect, every=0.5)
     assert log_in(hub).get("/hub/home").url.path == "/hub/home"
-    realm.join("ann", "/ml/blue")
+    running.realm.join("ann", "/ml/blue")
     log_in(hub)
     assert set(hub.api("GET", "/users/ann").json()["groups"]) == {"/ml/red", "/ml/blue"}
 
 
-def test_the_doctor_tells_what_keycloak_has_otherwise(
-    hub: HubStack, running: tuple[KeycloakProcess, Realm]
-) -> None:
-    _, realm = running
+def test_the_doctor_tells_what_keycloak_has_otherwise(hub: HubStack, running: Away) -> None:
+    realm = running.realm
     realm.change_client("mlp-hub", redirectUris=["https://hub.example.org/hub/oauth_callback"])
     (found,) = failed(look(hub.settings))
     assert "/hub/oauth_callback" in found.remedy, json.dumps(found.found)

@@ -83,13 +83,14 @@ def _cookies_are_guarded(hub: LiveHub, page: Page) -> None:
 
 
 def _run_the_sample(hub: LiveHub, page: Page) -> None:
-    open_lab(page, hub, "ann")
-    set_epochs(hub, "ann", SAMPLE, 5)
-    path, magic = hub.homes / "ann" / SAMPLE, "%%mlp submit --runtime mpi"
-    text = path.read_text()
-    assert magic in text
-    path.write_text(text.replace(magic, f"{magic} --tenant red"))
-    page.goto(f"{hub.notebooks('ann')}/user/ann/lab/tree/{SAMPLE}")
+    def for_red() -> None:
+        set_epochs(hub, "ann", SAMPLE, 5)
+        path, magic = hub.homes / "ann" / SAMPLE, "%%mlp submit --runtime mpi"
+        text = path.read_text()
+        assert magic in text
+        path.write_text(text.replace(magic, f"{magic} --tenant red"))
+
+    open_lab(page, hub, "ann", SAMPLE, before=for_red)
     run_cell(page, "%%mlp submit")
     monitor = page.locator(".mlp-monitor").last
     expect(monitor).to_have_attribute("data-phase", "finished", timeout=PATIENT_MS)
