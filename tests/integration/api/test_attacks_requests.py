@@ -292,5 +292,5 @@ def test_a_sweep_over_numbers_that_no_column_holds_is_refused(rig: ApiRig) -> No
 def test_a_point_of_a_number_that_no_column_holds_is_refused(rig: ApiRig) -> None:
     for number in (2**63, 2**64, 10**400):
         body = f'{{"source":"0.0.a","points":[{{"n":{number},"t":1,"v":{{}}}}]}}'.encode()
-        refused = rig.ask("POST", "/users/ann/jobs/digits/metrics", raw=body, token=rig.ann)
+        refused = rig.ask("POST", "/users/ann/job_metrics/digits", raw=body, token=rig.ann)
         assert (refused.status, refused.json["reason"]) == (403, "Invalid")

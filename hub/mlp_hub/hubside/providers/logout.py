@@ -135,9 +135,7 @@ def _none(why: str) -> Message:
 class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
     """Takes logout tokens."""
 
-    def initialize(
-        self, provider: Any, refresher: Refresher, *, audience: str, skew_s: float
-    ) -> None:
+    def initialize(self, provider: Any, refresher: Refresher, *, audience: str, skew_s: float) -> None:
         """Take whom to ask for keys, and who ends logins."""
         self._provider, self._refresher = provider, refresher
         self._audience, self._skew_s = audience, skew_s
