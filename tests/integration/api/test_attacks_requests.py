@@ -280,7 +280,7 @@ def test_a_variable_of_a_notebook_that_no_column_holds_is_kept_as_text(rig: ApiR
     rig.job("ann", "vast", rig.ann, env={"NOTEBOOK_VARIABLES": '{"lr": ' + "9" * 400 + "}"})
     listed = rig.ask("GET", "/users/ann/runs?search=vast", token=rig.ann)
     assert listed.status == 200, listed.body
-    assert str(listed.json[0]["params"]["lr"]).startswith("0x")
+    assert str(listed.json["runs"][0]["params"]["lr"]).startswith("0x")
 
 
 def test_a_sweep_over_numbers_that_no_column_holds_is_refused(rig: ApiRig) -> None:
