@@ -108,6 +108,8 @@ class Provenance(Request):
 class JobCreate(JobShape, kw_only=True):
     """A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
 
+    `workdir` is the directory in which it starts, a path below the home too; null: the home, or the directory of a notebook.
+
     A name that is used again, when its latest run has ended, makes its next run; with `replace` the earlier ones are deleted.
     cpu, gpu and ram are per rank, a parameter server's too.
     """
@@ -115,6 +117,7 @@ class JobCreate(JobShape, kw_only=True):
     name: JobName
     entry: Path | None = None
     code: Code | None = None
+    workdir: Path | None = None
     args: Arguments = field(default_factory=list)
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
@@ -232,6 +235,7 @@ class Job(Response):
     runtime: str
     entry: str | None
     code: str | None
+    workdir: str | None
     args: list[str]
     env: dict[str, str]
     workers: int | str

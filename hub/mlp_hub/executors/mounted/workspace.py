@@ -88,7 +88,7 @@ class MountedWorkspace:
         self._looks = ModelLooks(self._files)
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
-        """Look for a user's script, by its path below the home or as their programs see it."""
+        """Look for a user's script, or directory, by its path below the home or as their programs see it."""
         seen_at, home = f"/home/{user}", self.directories.home(user)
         path = entry
         for prefix in ("~/", f"{seen_at}/", f"{home}/"):
