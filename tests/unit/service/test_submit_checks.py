@@ -20,7 +20,7 @@ from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepTrial
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
-from mlp_hub.service.jobs.validation import check_runtime, checked_spec, fingerprint, still_there
+from mlp_hub.service.jobs.validation import ADDED_LATER, check_runtime, checked_spec, fingerprint, still_there
 from mlp_hub.service.sweeps.asked import sweep_spec
 from mlp_hub.service.sweeps.worker import trial_spec
 from notebook_files import notebook
@@ -132,6 +132,14 @@ def test_a_run_that_has_not_ended_is_named_with_what_to_do(directories: Director
     assert refused.msg.startswith(
         "digits run 2 has not ended, it is running; to run it again cancel it first"
     )
+
+
+def test_a_new_field_of_a_request_is_named_as_one_that_keys_remembered_earlier_did_not_know() -> None:
+    known = {
+        "name", "entry", "code", "args", "env", "runtime", "workers", "ps", "cpu", "gpu", "gpu_kind", "ram", "tenant", "priority",
+        "time_limit", "retries", "checkpoint_every", "topology", "tensorboard", "data",
+    }  # fmt: skip
+    assert {f.name for f in msgspec.structs.fields(JobCreate)} - known == set(ADDED_LATER)
 
 
 def test_a_key_that_was_remembered_before_there_were_runs_still_means_its_request() -> None:

@@ -35,6 +35,8 @@ from mlp_hub.service.jobs.wire import spec_of, workers_of
 from mlp_language.message import Message, msg
 
 _TOPOLOGY = re.compile(rf"({'|'.join(TOPOLOGIES)}|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{{0,62}})")
+ADDED_LATER = ("replace", "params", "provenance", "env_name", "workdir")
+"""Fields of a request that earlier versions did not have. Keys are remembered over an upgrade: unset, such a field counts as absent."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -300,9 +302,9 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
     if of:
         said = {"resubmit": of, **said}
     else:
-        for later in ("replace", "params", "provenance", "env_name", "workdir"):
+        for later in ADDED_LATER:
             if not said.get(later, True):
-                del said[later]  # as before there was such a field: keys are remembered over an upgrade
+                del said[later]
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
 
 
