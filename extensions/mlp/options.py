@@ -377,7 +377,7 @@ WITH = Option(
 SHAPE: tuple[Option, ...] = tuple(
     o for o in SUBMIT if o.wire and o.name not in {"env", "params", "workdir", "name", "replace"}
 )
-"""What an offer depends on."""
+"""Options that an offer takes: the fields of `JobShape`."""
 
 SIZE: tuple[Option, ...] = tuple(
     replace(o, default=None, shown_default=lambda: say("as before"))

@@ -71,7 +71,7 @@ JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
 class JobShape(Request, kw_only=True):
-    """What a job asks for, without its program: all that an offer depends on.
+    """What a job asks for, without its program. An offer takes all of it, and depends on most of it.
 
     cpu, gpu and ram are per rank, a parameter server's too.
     """
