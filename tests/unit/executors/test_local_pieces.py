@@ -181,6 +181,33 @@ def test_the_entry_must_be_in_the_home_directory(tmp_path: Path) -> None:
             program(bad)
 
 
+def test_a_program_starts_at_home_or_in_the_directory_below_that_was_asked_for(tmp_path: Path) -> None:
+    directories = Directories(tmp_path / "homes", tmp_path / "jobs")
+    home = Path(directories.home("ann"))
+    (home / "project/src").mkdir(parents=True)
+    (home / "linked").symlink_to("/home/ann/project")
+    (home / "out").symlink_to(tmp_path)
+    (home / "file").touch()
+    around = prepare.Surroundings(sys.executable, directories)
+
+    def made(workdir: str | None) -> SandboxSpec:
+        return prepare.sandbox_spec(launch(workdir=workdir), around, [], [])
+
+    assert (made(None).cwd, made(None).env.get("MLP_WORKDIR")) == ("/home/ann", None)
+    for workdir in ("project/src", "linked", "linked/src"):
+        found = made(workdir)
+        assert found.cwd == found.env["MLP_WORKDIR"] == f"/home/ann/{workdir}"
+        assert translate(found).cwd == translate(found).env["MLP_WORKDIR"] == f"{home}/{workdir}"
+    for bad in ("out", "out/homes", "/etc", "../bob", "project/../../bob"):
+        with pytest.raises(
+            CannotStart, match=r"is not in the home directory; submit the job again with another --workdir"
+        ):
+            made(bad)
+    for bad in ("nowhere", "file", "file/x"):
+        with pytest.raises(CannotStart, match=f"start in {bad}, and .* create it again, or submit"):
+            made(bad)
+
+
 @pytest.mark.parametrize("more", [{"image": "registry/python:3"}, {"mounts": (Mount("data", "/data"),)}])
 def test_what_only_a_cluster_has_is_refused(more: dict[str, Any], tmp_path: Path) -> None:
     around = prepare.Surroundings("/py", Directories(tmp_path, tmp_path))
