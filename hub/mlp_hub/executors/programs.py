@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -12,13 +11,9 @@ from mlp_hub.domain.resources import MILLI, thread_variables
 from mlp_hub.domain.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.workspace import WORKSPACE
 from mlp_language.message import msg
-
-
-def home_mount(user: str) -> str:
-    """Return where a user's home is seen inside."""
-    return "/home/" + (re.sub(r"[^A-Za-z0-9._@+-]", "_", user).lstrip(".") or "user")
 
 
 def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_commands.Command:

@@ -19,6 +19,7 @@ from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import Bind, Limits, Link, SandboxSpec, ensure_stored, groups, place_links
 from mlp_hub.sandbox.control import _check, _group_name
@@ -163,7 +164,7 @@ def test_the_contracts_variables_win_over_ours() -> None:
     [("ann", "/home/ann"), ("a b/../c", "/home/a_b_.._c"), ("..", "/home/user"), ("é@x", "/home/_@x")],
 )
 def test_a_home_is_one_directory_below_home(user: str, mount: str) -> None:
-    assert programs.home_mount(user) == mount
+    assert home_mount(user) == mount
 
 
 def test_the_entry_must_be_in_the_home_directory(tmp_path: Path) -> None:

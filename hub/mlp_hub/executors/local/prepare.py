@@ -12,7 +12,8 @@ from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local.environments import base_of, is_for
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.prepare import model_directory
-from mlp_hub.executors.programs import environment, home_mount, program, working_directory
+from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.programs import environment, program, working_directory
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
 from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg

@@ -21,7 +21,7 @@ from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_fi
 from mlp_hub.executors.mounted.looking import ModelLooks
 from mlp_hub.executors.mounted.manifest import manifest_of
 from mlp_hub.executors.mounted.sizes import charge_of, measure, measured, space_of
-from mlp_hub.executors.programs import home_mount
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
