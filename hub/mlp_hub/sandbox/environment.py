@@ -19,14 +19,18 @@ print(json.dumps({"prefix": sys.prefix, "base": sys.base_prefix, "exec": sys.exe
 """
 
 
-@functools.cache
 def environment_binds(python: str) -> tuple[Bind, ...]:
     """List what the environment of this interpreter consists of, read-only, at the same paths inside.
 
     That is its prefix, the base interpreter's prefix where it is not below /usr, and the directories of
-    editable installs. Remembered per interpreter for the life of the process. Raises `OSError` or
-    `subprocess.SubprocessError` when the interpreter cannot be asked.
+    editable installs. Remembered for as long as the environment lies where it does: a link may lead to another one by now. Raises
+    `OSError` or `subprocess.SubprocessError` when the interpreter cannot be asked.
     """
+    return _binds(python, os.path.realpath(Path(python).parent.parent))
+
+
+@functools.cache
+def _binds(python: str, _place: str) -> tuple[Bind, ...]:
     answer = json.loads(
         subprocess.run([python, "-c", _ASK], capture_output=True, check=True, env=_clean()).stdout
     )

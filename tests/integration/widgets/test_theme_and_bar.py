@@ -48,7 +48,7 @@ PEOPLE = {
     "team-admin": {"admin": False, "tenant_admin": ["red", "speech-recognition"]},
     "admin": {"admin": True},
 }
-WIDTHS = (1920, 1441, 1440, 1366, 1341, 1280, *WINDOWS, 761, 760, 420, 360)
+WIDTHS = (1920, 1441, 1440, 1366, 1341, 1280, *WINDOWS, 861, 860, 420, 360)
 
 
 @pytest.mark.parametrize(("who", "language"), [*((who, "en-US") for who in PEOPLE), ("admin", "zh-CN")])

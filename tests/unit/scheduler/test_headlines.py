@@ -78,6 +78,12 @@ def scenes() -> Iterator[Verdict]:
     yield from verdicts(busy).values()
     servers = tenant(cpu=2, used=Resources(cpu=500), others=("ann's notebook",))
     yield from verdicts(snapshot(job("a", workers=2), job("b", cpu=2), tenants=(servers,))).values()
+    for servers_hold, jobs_hold in ((2000, 2.0), (4000, 0.0)):
+        red = tenant(cpu=4, cohort="c", used=Resources(cpu=servers_hold), others=("ann's notebook",))
+        blue = tenant("blue", cpu=1, cohort="c", used=Resources(cpu=1000))
+        beside = runs(job("beside", cpu=jobs_hold), "n")
+        waits = snapshot(job("a"), nodes=(node(cpu=64),), tenants=(red, blue), running=(beside,))
+        yield from verdicts(waits).values()
     gpus = TenantQueue("red", Quota(gpu=2000), used=Resources(gpu=1000), others=("ann's notebook",))
     on_gpus = snapshot(job("a", workers=2, gpu=1), job("b", gpu=2), nodes=(node(gpu=2),), tenants=(gpus,))
     yield from verdicts(on_gpus).values()
