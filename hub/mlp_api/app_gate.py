@@ -78,7 +78,10 @@ class AppUsage(Response):
 
 
 class AppAdmit(Request):
-    """A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought."""
+    """A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought.
+
+    `again`: it was let in, is open still, and is asked about once more, which is no guess whatever else comes from its address.
+    """
 
     kind: Literal["key", "token", "cookie"]
     secret: Secret
@@ -86,6 +89,7 @@ class AppAdmit(Request):
     app: Annotated[str, Meta(max_length=255)] = ""
     label: Annotated[str, Meta(max_length=63)] = ""
     address: Annotated[str, Meta(max_length=64)] = ""
+    again: bool = False
 
 
 class AppAdmission(Response):

@@ -42,7 +42,9 @@ Sureness = Literal["sure", "likely", "unknown"]
 StageName = Literal["queued", "admitted", "created", "bound", "pulled", "started", "first-line"]
 OnOff = Literal["on", "off"]
 PARAM_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.-]{0,63}$(?!\n)"
-ParamValue = bool | int | float | Annotated[str, Meta(max_length=1000)]
+ParamValue = (
+    bool | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | float | Annotated[str, Meta(max_length=1000)]
+)
 Params = Annotated[
     dict[Annotated[str, Meta(pattern=PARAM_PATTERN)], ParamValue],
     Meta(max_length=100, description="parameters of the program, which finds them in `mlp.params`"),

@@ -16,7 +16,7 @@ class MetricPoint(Struct, kw_only=True, forbid_unknown_fields=True):
     `v` holds the numeric values; epoch, step, loss, accuracy and progress have their known meanings.
     """
 
-    n: Annotated[int, Meta(ge=1)]
+    n: Annotated[int, Meta(ge=1, le=2**62)]
     t: float
     v: Annotated[dict[Annotated[str, Meta(min_length=1, max_length=100)], float | None], Meta(max_length=100)]
 

@@ -12,6 +12,8 @@ from front_shapes import attempt
 
 LOOKS = {"light": (False, 1280), "dark": (True, 1280), "narrow": (False, 420)}
 """Dark or not, and the width of the window."""
+WINDOWS = (1200, 1000, 800)
+"""Widths of windows that stand beside others on a screen."""
 PAGES = {
     "jobs": ("", "mnist-tf"),
     "job": ("jobs/ann/digits", "Curves"),
@@ -46,6 +48,24 @@ PAGES = {
     "nothing": ("admin/nothing", "There is no such page"),
 }
 """The panel's pages: where each is, and what it shows of the stand-in's data."""
+CUT_OFF = """() => {
+  const out = [], bars = [...document.querySelectorAll('.mlp-top a, .mlp-top button, .mlp-top select')];
+  const seen = bars.map((e) => [e, e.getBoundingClientRect()]);
+  for (const [e, box] of seen) {
+    let [left, right] = [0, document.documentElement.clientWidth];
+    for (let around = e.parentElement; around; around = around.parentElement) {
+      if (getComputedStyle(around).overflowX === 'visible') continue;
+      const edges = around.getBoundingClientRect();
+      [left, right] = [Math.max(left, edges.left), Math.min(right, edges.right)];
+    }
+    const name = e.getAttribute('aria-label') ?? e.textContent;
+    if (box.left < left - 1 || box.right > right + 1) out.push(name);
+    for (const [other, its] of seen)
+      if (other !== e && its.left < box.right - 1 && box.left < its.right - 1 && its.top < box.bottom - 1 && box.top < its.bottom - 1)
+        out.push(`${name} lies on ${other.textContent}`);
+  }
+  return out;
+}"""
 STILL = "window.setInterval = () => 0;"
 
 
@@ -167,3 +187,9 @@ def restyle(page: Page, *, dark: bool = False, width: int = 1280, height: int = 
 
 def fits(page: Page) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth + 1"))
+
+
+def cut_off(page: Page) -> list[str]:
+    """Return what of the navigation bar is not all there."""
+    found: list[str] = page.evaluate(CUT_OFF)
+    return found

@@ -12,8 +12,9 @@ from tornado.httputil import HTTPHeaders
 
 from mlp_api.said import writer
 from mlp_hub.api.auth import TooMany, Unauthorized
-from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.jobs.wire import fact_to
+from mlp_hub.store.errors import ValueRefused
 from mlp_language.message import Eyes, Message, msg, to_data
 from mlp_language.render import ENGLISH, Reader, render
 
@@ -90,6 +91,9 @@ def of_error(
 
     Faults are logged, never shown.
     """
+    if isinstance(error, ValueRefused):  # by the database: what no other check has found
+        log.warning("%s was sent what cannot be stored: %s", what, error.__cause__)
+        error = Refused(Reason.INVALID, error.message)
     status, message, extra = _answer_to(error, what)
     if isinstance(error, Refused) and error.eyes is not None:
         eyes = error.eyes

@@ -122,10 +122,15 @@ class Authenticator:
             raise Unauthorized
         return Credential(session.token, session.id)
 
-    async def identify(self, credential: Credential, address: str = "") -> Principal:
-        """Say who a credential belongs to; raise Unauthorized, TooMany or Unavailable."""
+    async def identify(self, credential: Credential, address: str = "", *, again: bool = False) -> Principal:
+        """Say who a credential belongs to; raise Unauthorized, TooMany or Unavailable.
+
+        `again`: it was admitted before, so that to ask about it is no guess, however many others guess from its address.
+        """
         # a session's token is the service's own, wherever its browser is
-        principal = await self._of_token(credential.token, address, told=not credential.session)
+        principal = await self._of_token(
+            credential.token, address, told=not credential.session, limited=not again
+        )
         if principal is None:
             if credential.session:
                 await self._sessions.end(credential.session)
@@ -148,12 +153,16 @@ class Authenticator:
             if principal is not None and principal.kind is CallerKind.USER and principal.name == name:
                 del self._cache[key]
 
-    async def _of_token(self, token: str, address: str, *, told: bool) -> Principal | None:
+    async def stands(self, credential: Credential) -> bool:
+        """Tell whether the session of a credential has not ended; without one it is the token alone that counts."""
+        return not credential.session or await self._sessions.get(credential.session) is not None
+
+    async def _of_token(self, token: str, address: str, *, told: bool, limited: bool) -> Principal | None:
         key = _key(token)
         known = self._cache.get(key)
         if known is not None and self._clock() < known[0]:
             return known[1]
-        if key not in self._good and self._allow_lookup is not None:
+        if limited and key not in self._good and self._allow_lookup is not None:
             wait = self._allow_lookup(address)
             if wait:
                 raise TooMany(wait)

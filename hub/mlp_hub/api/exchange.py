@@ -76,6 +76,7 @@ class Exchange(HTTPMessageDelegate):
         self._late: asyncio.TimerHandle | None = None
         self._early = False  # answered before the body's end, which ends the connection
         self._gone = False
+        self._streams = False  # all is done, and the answer comes piece by piece, for as long as it likes
         self._begun = time.perf_counter()
 
     # ------------------------------------------------- what Tornado calls
@@ -120,9 +121,10 @@ class Exchange(HTTPMessageDelegate):
         return self._gone
 
     def _on_gone(self) -> None:
-        # what was begun is carried through (it may have changed something), but for what says otherwise; streams look at this
+        # what was begun is carried through (it may have changed something), but for what says otherwise
         self._gone = True
-        if self._task is not None and self._found is not None and self._found.route.ends_with_client:
+        ends = self._streams or (self._found is not None and self._found.route.ends_with_client)
+        if self._task is not None and ends:
             self._task.cancel()
 
     # ------------------------------------------------------------- inside
@@ -305,7 +307,21 @@ class Exchange(HTTPMessageDelegate):
             raise
         await self._send_stream(connection, stream)
 
+    async def _end_with_token(self) -> None:
+        """Break off what is sent to who may have it no more, in the middle: nobody takes it for whole."""
+        found = self._admitted()
+        if found.credential is None:
+            return
+
+        async def told(_: Admitted) -> None:
+            """Leave it as it is: what is sent does not depend on it."""
+
+        await self._gatekeeper.watch(found, self._address, self._service.config.recheck_s, told)
+        self._stream.close()
+
     async def _send_stream(self, connection: Any, stream: Any) -> None:
+        self._streams = True
+        ending = asyncio.ensure_future(self._end_with_token())
         try:
             async for chunk in stream:
                 if self._is_gone():
@@ -317,6 +333,8 @@ class Exchange(HTTPMessageDelegate):
             # the status is sent already; an early end is all that can be said
             log.exception("a stream of %s failed", decode.clip(self._request.path))
         finally:
+            self._streams = False
+            ending.cancel()
             await stream.aclose()
             if not self._is_gone():
                 with contextlib.suppress(

@@ -5,23 +5,27 @@ Nothing is read or looked up for who may not have it, and what does not exist is
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, urlsplit
 
 from tornado.httputil import HTTPServerRequest
 
 from mlp_hub.api import decode
-from mlp_hub.api.auth import Credential, TooMany, check_browser
+from mlp_hub.api.auth import Credential, TooMany, Unauthorized, check_browser
 from mlp_hub.api.authorize import authorize
 from mlp_hub.api.call import Service
 from mlp_hub.api.connections import network_of
 from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.recent import check_recent
 from mlp_hub.api.routes import Found, Relation, Route, RouteTable
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.tenant_context import NOBODY, TenantContext
 from mlp_language.message import msg
 
+log = logging.getLogger(__name__)
 ANONYMOUS = Principal(CallerKind.USER, "")
 
 
@@ -70,10 +74,31 @@ class Gatekeeper:
             )
         return admitted
 
+    async def watch(
+        self, admitted: Admitted, address: str, every_s: float, told: Callable[[Admitted], Awaitable[None]]
+    ) -> None:
+        """Return once who was admitted would be no more: whatever is open for longer than a moment is to end then.
+
+        `told` is told each time who they are now. Who cannot be asked cannot have said no.
+        """
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                await told(await self.admit_again(admitted, address))
+            except (Unauthorized, Refused):
+                return
+            except Unavailable:
+                continue
+            except Exception:  # this was no answer either; the next look may go better
+                log.exception("whether %s goes on could not be found out", admitted.route.operation)
+
     async def admit_again(self, admitted: Admitted, address: str) -> Admitted:
         """Return who was admitted as they are now, while they would be: what was open stays open no longer than that."""
-        assert admitted.credential is not None  # noqa: S101 - no WebSocket is public
-        principal = await self._service.auth.identify(admitted.credential, address)
+        credential, auth = admitted.credential, self._service.auth
+        assert credential is not None  # noqa: S101 - what is open for longer is not public
+        if not await auth.stands(credential):
+            raise Unauthorized
+        principal = await auth.identify(credential, address, again=True)
         context = await self._authorize(admitted.route, principal, admitted.params)
         return replace(admitted, principal=principal, context=context)
 

@@ -8,7 +8,6 @@ to the other is a stranger's, told apart by its address.
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from tornado.netutil import bind_sockets
 
 from mlp_hub.api.connections import ConnectionGate, Gate, OnlyFrom
+from mlp_hub.unix_sockets import beside, listen_at
 
 Network = IPv4Network | IPv6Network
 PLATFORM_MODE, TENANTS_MODE = 0o600, 0o666
@@ -54,7 +54,7 @@ class Listener:
         if self.path is None or not isinstance(self.where, Path) or _inode(self.path) == _inode(self.where):
             return
         self.path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
-        temporary = _beside(self.path)
+        temporary = beside(self.path)
         temporary.hardlink_to(self.where)
         temporary.replace(self.path)
 
@@ -83,25 +83,9 @@ def bind_socket(path: Path, mode: int) -> socket.socket:
                     errno.EADDRINUSE,
                     f"another service listens on {path}; stop it first, or use another MLP_HOME",
                 )
-    # bound under another name and moved: the path is never there without its mode, nor missing for a moment
-    temporary = _beside(path)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = listen_at(path, mode)
     listener.setblocking(False)
-    old = os.umask(0o177)
-    try:
-        listener.bind(str(temporary))
-    finally:
-        os.umask(old)
-    temporary.chmod(mode)
-    listener.listen(1024)
-    temporary.replace(path)
     return listener
-
-
-def _beside(path: Path) -> Path:
-    temporary = path.with_name(f".{path.name[:20]}{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    return temporary
 
 
 def _inode(path: Path) -> int | None:

@@ -9,7 +9,6 @@ from typing import Any
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from mlp_hub.api import answers, decode
-from mlp_hub.api.auth import TooMany, Unauthorized
 from mlp_hub.api.call import Call, Service
 from mlp_hub.api.gatekeeper import Admitted, Gatekeeper
 from mlp_hub.api.owned import KINDS, kind_in
@@ -129,16 +128,12 @@ class StreamSocket(WebSocketHandler):
         admitted, call = self._admitted, self._call
         assert admitted is not None  # noqa: S101
         assert call is not None  # noqa: S101
-        while True:
-            await asyncio.sleep(self._service.config.recheck_s)
-            try:
-                again = await self._gatekeeper.admit_again(admitted, self._address)
-                call.eyes = await eyes_of(self._service.platform, again.principal)
-            except (Unauthorized, Refused):
-                self.close(TOKEN_ENDED, "the token is not valid any more")
-                return
-            except (Unavailable, TooMany):
-                continue  # who cannot be asked cannot have said no
+
+        async def told(again: Admitted) -> None:
+            call.eyes = await eyes_of(self._service.platform, again.principal)
+
+        await self._gatekeeper.watch(admitted, self._address, self._service.config.recheck_s, told)
+        self.close(TOKEN_ENDED, "the token is not valid any more")
 
 
 def close_all() -> None:

@@ -41,6 +41,9 @@ _PACKAGES = ("hub", "extensions", "spawner")
 _MADE = {"node_modules", "__pycache__", "static", "dist", "build", ".mypy_cache"}
 _UNCOMPILED = r"/(tests?|testing/data|lib2to3|idlelib)/"  # never imported by users; a third of all files
 
+_STARTS = "import mlp_hub.cli.main, mlp_hub.app"
+"""What is tried before an environment takes its place: one in which it fails starts no hub, nor stops the one that runs."""
+
 _ONE_APT = threading.Lock()
 
 
@@ -106,6 +109,7 @@ class Bootstrap:
             parts.append(pool.submit(self.steps.run, "dependencies", self.dependencies))
             _wait([*parts, tools])
         self.steps.run("wheel", self.wheel)
+        call("starts", [str(self.python), "-P", "-c", _STARTS], self.env)
         environments.name_by_link(self.link, self.venv)
         self.write_stamp("installed", wanted)
         if self.venv != before:
@@ -448,7 +452,6 @@ def main(argv: Sequence[str]) -> int:
         elif command == "test":
             # Keycloak, which the tests of logging in are made with, and Kafka are programs of Java that Maven fetches
             programs = {
-                "chromium": "chromium",
                 "curl": "curl",
                 "java": "default-jre-headless",
                 "mvn": "maven",
@@ -457,6 +460,9 @@ def main(argv: Sequence[str]) -> int:
                 "litmus": "litmus",
                 "nginx": "nginx",
             }
+            apt({"chromium-headless-shell": "chromium-headless-shell"})  # not every system has it
+            if shutil.which("chromium-headless-shell") is None:
+                programs["chromium"] = "chromium"
             made.tools_for("test", programs)
             made.steps.run("keycloak", made.keycloak)
             made.steps.run("kafka", made.kafka)

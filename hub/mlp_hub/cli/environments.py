@@ -14,7 +14,7 @@ import shutil
 import time
 from pathlib import Path
 
-_NAME = re.compile(r"-[0-9a-f]{8}")
+_NAME = re.compile(r"-[0-9a-f]{8}$")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _FIRST = "-00000000"  # of one that had the link's place itself: who runs from it names it by the link
 _MOVED = ".mlp-moved"  # says when it lost that place
@@ -91,11 +91,15 @@ def prune(link: Path) -> None:
 
 
 def _used(environments: list[Path]) -> set[Path]:
-    """Return the environments that a process names as its program, or as that of its interpreter."""
+    """Return the environments that a process names as its program, or as that of its interpreter.
+
+    One that names the link runs from where that led when it began: the libraries that it has mapped tell.
+    """
     wanted: dict[Path, tuple[bytes, float | None]] = {
         path: (os.fsencode(path) + b"/", None) for path in environments
     }
     wanted |= {path: _first(path) for path in environments if path.name.endswith(_FIRST)}
+    links = tuple({os.fsencode(path.with_name(_NAME.sub("", path.name))) + b"/" for path in environments})
     found: set[Path] = set()
     for process in Path("/proc").glob("[1-9]*"):
         if int(process.name) == os.getpid():
@@ -110,7 +114,18 @@ def _used(environments: list[Path]) -> set[Path]:
             if any(part.startswith(name) for part in line[:3])
             and (before is None or _began(process) < before)
         }
+        if any(part.startswith(links) for part in line[:3]):
+            mapped = _mapped(process)
+            found |= {path for path in environments if os.fsencode(path) + b"/" in mapped}
     return found
+
+
+def _mapped(process: Path) -> bytes:
+    """Return what a process has mapped, each file by the path that it has now."""
+    try:
+        return (process / "maps").read_bytes()
+    except OSError:  # it has ended, or is somebody else's
+        return b""
 
 
 def _first(path: Path) -> tuple[bytes, float | None]:

@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape
 from wsgidav.dav_error import DAVError
 
 from mlp_hub.dav import listing
-from mlp_hub.dav.draining import drain
+from mlp_hub.dav.draining import drain, linger
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
@@ -116,6 +116,10 @@ class Door:
         if environ["PATH_INFO"] == "/health":
             yield from self._health(start)
             return
+        yield from self._answered(environ, start)
+        linger(environ)
+
+    def _answered(self, environ: Environ, start: Start) -> Iterator[bytes]:
         try:
             yield from self._admitted(environ, start)
         except NotServed as refused:

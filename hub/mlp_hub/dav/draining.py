@@ -1,4 +1,4 @@
-"""Reading what is left of a body that was refused, so that its sender reads the refusal."""
+"""Reading what is left of a body that was refused, so that its sender reads the refusal: what may come to an end, before the answer."""
 
 from __future__ import annotations
 
@@ -16,22 +16,37 @@ DRAINED_S = 10.0
 MOST_DRAINED = 16
 """Safety: refused bodies that are read at a time: anybody may send some that hardly come, and each has a thread. Beyond, the connection ends."""
 _drains = threading.Semaphore(MOST_DRAINED)
+_LEFT = "mlp.left"
+"""Whether a body is left that is too long to be read before the answer."""
 
 
 def drain(environ: dict[str, Any]) -> None:
     """Read what is left of a body, as far as that is worth while; the connection ends where more is left.
 
-    It would be read all the same before the next request, and into memory.
+    It would be read all the same before the next request, and into memory. One that is announced to be longer is left to `linger`.
     """
     request = environ.get("mlp.request")
     if request is None or getattr(request, "mlp_drained", False):
         return
     request.mlp_drained = True
-    left = DRAINED
-    body = environ["wsgi.input"]
-    announced = environ.get(LENGTH, 0) != 0 or environ.get("CONTENT_LENGTH") not in (None, "", "0")
+    length = environ.get("CONTENT_LENGTH")
+    announced = environ.get(LENGTH, 0) != 0 or length not in (None, "", "0")
     if not announced and "HTTP_TRANSFER_ENCODING" not in environ:
         return
+    if getattr(request.rfile, "remaining", 0) > DRAINED:
+        environ[_LEFT] = request.close_connection = True
+        return
+    _read(environ, request)
+
+
+def linger(environ: dict[str, Any]) -> None:
+    """Go on reading, behind the answer: a connection that ended at once would take the answer from who still sends."""
+    if environ.pop(_LEFT, False):
+        _read(environ, environ["mlp.request"])
+
+
+def _read(environ: dict[str, Any], request: Any) -> None:
+    left, body = DRAINED, environ["wsgi.input"]
     if not _drains.acquire(blocking=False):
         request.close_connection = True
         return

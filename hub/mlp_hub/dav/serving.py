@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import threading
@@ -24,11 +23,12 @@ from mlp_hub.dav.properties import Properties
 from mlp_hub.dav.resources import Files, reference
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
-from mlp_hub.dav.tenant_server import TenantServer
+from mlp_hub.dav.tenant_server import SocketServer, TenantServer
 from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
 from mlp_hub.dav.waiting import FirstClients
 from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import listen_at
 
 log = logging.getLogger("mlp_hub.dav")
 THREADS = 96
@@ -118,8 +118,8 @@ def serve(
     `asked` has the sockets that listen already, and the connections that came by them.
     """
     asked = asked or FirstClients()
-    servers = [
-        wsgi.Server(_bound(where), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
+    servers: list[SocketServer] = [
+        SocketServer(_bound(where), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
     ]
     _listen(servers[0], where, 0o600, THREADS - 8, asked.listening.get(str(where)))
     for place in tenants:
@@ -150,7 +150,7 @@ def _bound(where: Place) -> str | tuple[str, int]:
     return where if isinstance(where, tuple) else str(where)
 
 
-def _take(server: wsgi.Server, client: socket.socket) -> None:
+def _take(server: SocketServer, client: socket.socket) -> None:
     """Serve a connection that was accepted before the server was there."""
     client.settimeout(server.timeout)
     connection = server.ConnectionClass(server, client, MakeFile)
@@ -159,22 +159,15 @@ def _take(server: wsgi.Server, client: socket.socket) -> None:
 
 
 def _listen(
-    server: wsgi.Server, where: Place, mode: int, more: int, listening: socket.socket | None = None
+    server: SocketServer,
+    where: Place,
+    mode: int,
+    more: int,
+    listening: socket.socket | None = None,
 ) -> None:
     server.gateway = _Gateway
     server.max_request_header_size = HEADERS_MAX
-    if listening is not None:
-        server.bind_unix_socket = lambda _: setattr(server, "socket", listening)  # type: ignore[method-assign]  # it listens already
-        server.prepare()
-        server.requests.grow(more)
-        return
     if isinstance(where, Path):
-        where.unlink(missing_ok=True)
-    old = os.umask(0o177)
-    try:
-        server.prepare()
-    finally:
-        os.umask(old)
-    if isinstance(where, Path):
-        where.chmod(mode)
+        server.listening = listening or listen_at(where, mode)
+    server.prepare()
     server.requests.grow(more)

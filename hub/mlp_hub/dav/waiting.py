@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import selectors
 import signal
 import socket
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.unix_sockets import listen_at
 
 log = logging.getLogger("mlp_hub.dav")
 BACKLOG = 512
@@ -44,7 +44,8 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClie
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    public, tenants = _listening(where, 0o600), _listening(sandboxes, 0o666)
+    public = listen_at(where, 0o600, backlog=BACKLOG)
+    tenants = listen_at(sandboxes, 0o666, backlog=BACKLOG)
     threading.Thread(target=_begin, args=(service, told), name="begin", daemon=True).start()
     log.info("waiting for who asks for files on %s and %s", where, sandboxes)
     clients: list[socket.socket] = []
@@ -70,19 +71,6 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClie
                 return FirstClients(
                     {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
                 )
-
-
-def _listening(where: Path, mode: int) -> socket.socket:
-    where.unlink(missing_ok=True)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    old = os.umask(0o177)
-    try:
-        made.bind(str(where))
-    finally:
-        os.umask(old)
-    where.chmod(mode)
-    made.listen(BACKLOG)
-    return made
 
 
 def _begin(service: ServiceDoor, told: threading.Event) -> None:

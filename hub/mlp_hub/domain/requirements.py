@@ -24,7 +24,8 @@ _MARK = "\ufeff"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _OTHER_FILE = re.compile(r"(?:-r|-c|--requirement|--constraint)\b")
 _HASHES = re.compile(r"(?:^|\s)--hash[=\s]|\\$")
-_CONDA_KEY = re.compile(r"(?:name|channels|dependencies|prefix):")
+_CONDA_KEY = re.compile(r"(?:name|channels|dependencies|prefix):|@EXPLICIT$")
+_EDITABLE = re.compile(r"(?:-e|--editable)\b")
 _FREEZE = "pip list --format=freeze > requirements.txt"
 _CONDA_PIN = re.compile(r"[A-Za-z0-9._-]+\s*=\s*[^=\s]")
 
@@ -96,7 +97,13 @@ def _unlike(line: str) -> Message | None:
     if _OTHER_FILE.match(line):
         return msg("it names another file, which does not come along; put its lines here")
     if _HASHES.search(line):
-        return msg("hashes are the hub's to find; give the file that this one was made of, or leave them out")
+        return msg(
+            "hashes are the hub's to find; write the file without them, as by uv export --no-hashes or poetry export --without-hashes"
+        )
+    if _EDITABLE.match(line):
+        return msg(
+            "it is a project that lies where the file was written; leave it out, as by uv export --no-emit-project"
+        )
     if line.startswith("-"):
         return msg("it is an option, and what comes from where is the hub's to say; leave it out")
     return _of_conda(line)

@@ -98,6 +98,10 @@ def scalars(values: Mapping[str, object]) -> dict[str, ParamValue]:
             continue
         if isinstance(value, str):
             found[name] = value[:LONGEST_TEXT]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            found[name] = hex(value)[
+                :LONGEST_TEXT
+            ]  # no database has such numbers; digits Python refuses, where they are many
         elif isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
             found[name] = value
     return found

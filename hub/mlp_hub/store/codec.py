@@ -270,7 +270,7 @@ def tenant_row(tenant: Tenant) -> Values:
         "queue_order": tenant.queue_order,
         "isolation": tenant.isolation,
         "network": tenant.network,
-        "description": tenant.description,
+        "description": text(tenant.description),
         "settings": dumps(_TenantSettings(**settings)),
     }
 

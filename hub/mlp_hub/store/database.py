@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection, inspect, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.store import engine as engines
-from mlp_hub.store.errors import StoreUnavailable, WrongSchema
+from mlp_hub.store.errors import StoreUnavailable, ValueRefused, WrongSchema
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
-from mlp_hub.store.writer import Writer
+from mlp_hub.store.writer import NO_PLACE, Writer
 from mlp_language.message import msg
 
 T = TypeVar("T")
@@ -119,6 +119,8 @@ class Database:
         try:
             with self._read_engine.connect() as connection, connection.begin():
                 yield Tx(connection)
+        except DataError as e:
+            raise ValueRefused(NO_PLACE) from e
         except DBAPIError as e:
             raise StoreUnavailable(
                 msg("the database {name} cannot be read: {why}", name=self._name, why=str(e.orig))

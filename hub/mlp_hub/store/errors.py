@@ -4,6 +4,7 @@ MLPError
 └── Unavailable
     ├── StoreUnavailable   the database cannot be reached, written or committed to
     │   └── StatementFailed   it works, and refused what this one wrote
+    │       └── ValueRefused  it has no place for a value that was given: a number beyond its column, a text with a NUL
     ├── StoreInUse         another service process works on this database
     └── WrongSchema        the database's tables are not those of this version
 """
@@ -19,6 +20,10 @@ class StoreUnavailable(Unavailable):
 
 class StatementFailed(StoreUnavailable):
     """The database works, and refused what was written: nothing of this function is kept, others are not concerned."""
+
+
+class ValueRefused(StatementFailed):
+    """The database has no place for a value that was given, and never will: asking again changes nothing."""
 
 
 class StoreInUse(Unavailable):

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine, RootTransaction
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.engine import BUSY_MS
-from mlp_hub.store.errors import StatementFailed, StoreUnavailable
+from mlp_hub.store.errors import StatementFailed, StoreUnavailable, ValueRefused
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
 
+NO_PLACE = msg(
+    "a value that was sent cannot be stored: a number that is too large, or a text with a NUL in it; send another one"
+)
 MAX_BATCH = 512
 MAX_BATCH_S = 0.05  # work that waits for the common commit waits no longer than about this
 
@@ -253,7 +256,7 @@ def _said(error: SQLAlchemyError) -> Message:
 
 
 def _failed(error: DBAPIError) -> StatementFailed:
-    failure = StatementFailed(_said(error))
+    failure = ValueRefused(NO_PLACE) if isinstance(error, DataError) else StatementFailed(_said(error))
     failure.__cause__ = error
     return failure
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
@@ -192,25 +191,13 @@ def a_site(rig: ApiRig, route: Route) -> None:
         rig.search("ann", rig.ann)
 
 
-@contextlib.contextmanager
-def put_right(rig: ApiRig) -> Iterator[None]:
-    """Let all in again that were deregistered meanwhile, and give back the tokens that were ended."""
-    tokens = dict(rig.hub.tokens)
-    try:
-        yield
-    finally:
-        rig.hub.tokens.update(tokens)
-        for account in rig.hub.accounts.values():
-            account["authorized"] = True
-
-
 @pytest.fixture(autouse=True)
 def _as_it_was(rig: ApiRig, request: pytest.FixtureRequest) -> Iterator[None]:
     """Begin each test with what its route asks for, and end it with all people let in."""
     route = getattr(request.node, "callspec", None) and request.node.callspec.params.get("route")
     if route is not None:
         a_site(rig, route)
-    with put_right(rig):
+    with rig.people_as_now():
         yield
 
 
@@ -221,7 +208,7 @@ def each_of(rig: ApiRig, route: Route, callers: Iterable[str]) -> Iterator[str]:
     """
     for who in callers:
         a_site(rig, route)
-        with put_right(rig):
+        with rig.people_as_now():
             yield who
 
 

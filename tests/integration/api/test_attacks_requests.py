@@ -33,6 +33,8 @@ BIG = "x" * 10_000_000
         b'{"name":"a","code":"x","cpu":-1}',
         b'{"name":"a","code":"x","ram":' + b"9" * 5000 + b"}",
         b'{"name":"a","code":"x","ram":-5}',
+        b'{"name":"a","code":"x","params":{"lr":' + b"9" * 400 + b"}}",
+        b'{"name":"a","code":"x","params":{"lr":9223372036854775808}}',
         b'{"name":"a","code":"\\ud800"}',
         b'{"name":"a\xff","code":"x"}',
         b"\xff\xfe",
@@ -272,3 +274,23 @@ def test_refused_programs_leave_nothing_in_memory(rig: ApiRig) -> None:
         tracemalloc.stop()
         gc.enable()
     assert left < 10_000_000
+
+
+def test_a_variable_of_a_notebook_that_no_column_holds_is_kept_as_text(rig: ApiRig) -> None:
+    rig.job("ann", "vast", rig.ann, env={"NOTEBOOK_VARIABLES": '{"lr": ' + "9" * 400 + "}"})
+    listed = rig.ask("GET", "/users/ann/runs?search=vast", token=rig.ann)
+    assert listed.status == 200, listed.body
+    assert str(listed.json["runs"][0]["params"]["lr"]).startswith("0x")
+
+
+def test_a_sweep_over_numbers_that_no_column_holds_is_refused(rig: ApiRig) -> None:
+    body = b'{"name":"vast","code":"x","grid":{"lr":[' + b"9" * 400 + b"]}}"
+    refused = rig.ask("POST", "/users/ann/sweeps", raw=body, token=rig.ann)
+    assert (refused.status, refused.json["reason"]) == (403, "Invalid")
+
+
+def test_a_point_of_a_number_that_no_column_holds_is_refused(rig: ApiRig) -> None:
+    for number in (2**63, 2**64, 10**400):
+        body = f'{{"source":"0.0.a","points":[{{"n":{number},"t":1,"v":{{}}}}]}}'.encode()
+        refused = rig.ask("POST", "/users/ann/job_metrics/digits", raw=body, token=rig.ann)
+        assert (refused.status, refused.json["reason"]) == (403, "Invalid")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import itertools
 import os
@@ -183,6 +184,19 @@ def test_more_than_the_quota_is_refused_before_and_in_the_middle(
     settled(rig, team, 0)
     assert left_over(rig) == []
     assert dav.ask("GET", f"{data}/big").status == 404
+
+
+def test_a_body_that_is_longer_than_there_is_room_is_refused_before_any_of_it_comes(
+    dav: DavRig, data: str
+) -> None:
+    with contextlib.closing(dav.connect()) as connection:
+        connection.putrequest("PUT", f"{data}/big")
+        connection.putheader("Authorization", "Bearer ann-token")
+        connection.putheader("Content-Length", str(1 << 40))
+        connection.endheaders()
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Connection")) == (507, "close")
+        assert "quota" in answer.read().decode()
 
 
 @pytest.mark.parametrize(

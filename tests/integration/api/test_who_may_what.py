@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -74,18 +72,6 @@ def askers(rig: ApiRig) -> dict[str, Asker]:
     found["managed user"] = Asker(BY_NAME["user"], "gina-token", "gina", "gina-token")
     assert {asker.caller.name for asker in found.values()} == set(BY_NAME)
     return found
-
-
-@contextlib.contextmanager
-def let_in(rig: ApiRig) -> Iterator[None]:
-    """Let all in again that were shut out meanwhile, and give back the tokens that were ended."""
-    tokens = dict(rig.hub.tokens)
-    try:
-        yield
-    finally:
-        rig.hub.tokens.update(tokens)
-        for account in rig.hub.accounts.values():
-            account["authorized"] = True
 
 
 def window(name: str) -> dict[str, Any]:
@@ -221,7 +207,7 @@ def test_who_may_gets_through_and_nobody_else(rig: ApiRig, askers: dict[str, Ask
         if route.title in SIGN_UPS and asker.caller.may(route):
             continue
         may |= {kind} if asker.caller.may(route) else set()
-        with let_in(rig):
+        with rig.people_as_now():
             through |= {kind} if gets_through(rig, route, asker) else set()
     assert through == may
 

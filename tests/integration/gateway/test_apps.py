@@ -130,6 +130,23 @@ def test_a_revoked_key_ends_and_so_does_what_is_open_with_it(rig: GatewayRig) ->
     assert missing.json["reason"] == "NotFound"
 
 
+def test_attack_guesses_keep_nothing_open_of_a_key_that_was_revoked(
+    rig: GatewayRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = rig.key("ann", "shop", "guesses", rig.ann)
+    take = rig.service.limiter.take
+    with upgraded(rig, {"X-API-Key": key}) as (open_one, answer):
+        assert answer.startswith(b"HTTP/1.1 101 ")
+        monkeypatch.setattr(
+            rig.service.limiter,
+            "take",
+            lambda bucket, who: 3 if bucket == "unknown-token" else take(bucket, who),
+        )
+        assert rig.ask("DELETE", "/users/ann/apps/shop/keys/guesses", token=rig.ann).status == 200
+        wait_for(lambda: rig.visit(f"{APP}/", X_API_Key=key).status == 401, message="for the key to end")
+        assert read_end(open_one) == b""
+
+
 # ------------------------------------------------------------------ what passes
 
 

@@ -1,4 +1,4 @@
-"""Every page of the panel in light, dark and narrow: it shows its data, nothing is too wide, and axe-core finds nothing.
+"""Every page of the panel in light, dark, narrow, and between: it shows its data, nothing is too wide, and axe-core finds nothing.
 
 Who walks through them loads the panel once, as people do; `test_pages_in_chinese.py` opens each by its address.
 """
@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from axe import assert_accessible_light_and_dark
 from browser import shot, two_frames
-from front_pages import LOOKS, PAGES, Pages, Tabs, fits, restyle, story
+from front_pages import LOOKS, PAGES, WINDOWS, Pages, Tabs, cut_off, fits, restyle, story
 from front_service import FrontService
 from ports import PAGES as PORTS
 from ports import free_port
@@ -79,5 +79,11 @@ def test_a_page_shows_its_data_fits_and_has_no_violation_in_every_look(page: Pag
         shot(page, f"panel-{name}-{look}", full=True)
         assert fits(page), look
     assert page.evaluate(FAULTS) == []
+    for width in WINDOWS:
+        restyle(page, width=width)
+        two_frames(page)
+        shot(page, f"panel-{name}-{width}", full=True)
+        assert fits(page), width
+        assert cut_off(page) == [], width
     restyle(page)
     assert_accessible_light_and_dark(page)

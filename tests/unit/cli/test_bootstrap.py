@@ -71,6 +71,30 @@ def test_a_failing_tool_shows_its_last_words_and_where_the_rest_is(tree: Path) -
     assert "ended with 3" in str(caught.value)
 
 
+@pytest.mark.parametrize("starts", [True, False])
+def test_an_environment_takes_its_place_only_if_the_hub_starts_in_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, starts: bool
+) -> None:
+    for part in ("system_tools", "make_venv", "build_tools", "dependencies", "wheel"):
+        monkeypatch.setattr(boot.Bootstrap, part, lambda _: None)
+    monkeypatch.setattr(boot, "_sources", list)
+    monkeypatch.setattr(boot, "_digest", lambda *_: "b" * 64)
+    monkeypatch.setattr(boot, "FRONTS", {})
+    monkeypatch.setattr(boot.environments, "runs", lambda _: True)
+    monkeypatch.setattr(boot, "_STARTS", "pass" if starts else "raise ImportError('a broken wheel')")
+    link, before = tree / ".venv", tree / ".venv-0000000a"
+    (before / "bin").mkdir(parents=True)
+    (before / "bin" / "python").symlink_to(sys.executable)
+    (before / "pyvenv.cfg").touch()
+    link.symlink_to(before.name)
+    if starts:
+        boot.Bootstrap(link).install()
+    else:
+        with pytest.raises(boot.BootstrapError, match="a broken wheel"):
+            boot.Bootstrap(link).install()
+    assert (link.resolve() != before) == starts
+
+
 def test_a_program_that_is_there_is_not_installed() -> None:
     assert boot.apt({"sh": "dash"}) is None
 

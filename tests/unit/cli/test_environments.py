@@ -71,6 +71,29 @@ def test_one_that_a_process_was_started_from_stays_until_that_has_ended(link: Pa
     assert [path.name for path in link.parent.glob(".venv-*")] == [second.name]
 
 
+def test_one_that_is_known_by_the_link_stays_for_who_has_its_libraries(link: Path) -> None:
+    """As the hub's own processes are started: an `up` that fails, or comes later, leaves them what they run from."""
+    first = made_beside(link, "0000000a", "first")
+    environments.swap(link, first)
+    (link / "lib" / "native.so").write_bytes(bytes(4096))
+    (link / "lib" / "hub.py").write_text(
+        "import mmap, sys; file = open(sys.argv[1], 'rb'); kept = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)\n"
+        "print('on', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-IS", str(link / "lib" / "hub.py"), str(link / "lib" / "native.so")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as hub:
+        assert hub.stdout is not None
+        assert hub.stdout.readline() == b"on\n"
+        for number in ("0000000b", "0000000c"):
+            environments.swap(link, made_beside(link, number, number))
+            environments.prune(link)
+        assert (first / "lib" / "native.so").exists()
+        assert not link.with_name(".venv-0000000b").exists()
+        hub.kill()
+    environments.prune(link)
+    assert not first.exists()
+
+
 def test_the_first_one_which_all_know_by_the_link_stays_for_those_that_began_before(link: Path) -> None:
     def watcher() -> subprocess.Popen[bytes]:
         command = [sys.executable, "-IS", str(link / "lib" / "watch.py")]

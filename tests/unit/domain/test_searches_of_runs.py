@@ -94,8 +94,13 @@ def test_parameters_are_single_values() -> None:
         "nan": math.nan,
         "": 1,
         "n" * 101: 1,
+        "seed": 2**63,
+        "long": 10**5000,
     }
-    assert scalars(said) == {"lr": 0.1, "deep": True, "opt": "x" * 1000}
+    found = scalars(said)
+    assert found.pop("seed") == "0x8000000000000000", "a number that no column holds is text"
+    assert len(str(found.pop("long"))) == 1000
+    assert found == {"lr": 0.1, "deep": True, "opt": "x" * 1000}
 
 
 def test_a_thinned_curve_keeps_its_ends_and_its_extremes() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import jwt
 import pytest
+from jupyterhub import orm
 
 from mlp_hub.hubside.cli_codes import Wrong
+from mlp_hub.hubside.providers import taken
 from mlp_hub.hubside.providers.asking import ProviderAway
-from mlp_hub.hubside.providers.device import FRESH_S, DeviceFlow, Exchanged, begins_at
+from mlp_hub.hubside.providers.device import FRESH_S, DeviceFlow, begins_at
 from mlp_hub.hubside.providers.discovery import Document
 from mlp_hub.hubside.providers.standing import LoginEnded, ProviderUnreachable, Standing, TokenRefused
 from mlp_language.message import msg
@@ -45,38 +48,46 @@ class Asked:
         return self.answer
 
 
+@pytest.fixture
+def db() -> Iterator[Any]:
+    made = orm.new_session_factory("sqlite:///:memory:")()
+    taken.ensure_table(made)
+    yield made
+    made.close()
+
+
 def flow_of(answer: Any, now: float = NOW) -> DeviceFlow:
     made = DeviceFlow.__new__(DeviceFlow)
-    made.client_id, made.skew_s = "cli", 0.0
+    made.client_id, made.skew_s, made.clock = "cli", 0.0, lambda: now
     made.provider = Asked(answer)  # type: ignore[assignment]
-    made.exchanged = Exchanged(lambda: now)
     return made
 
 
-def whose(flow: DeviceFlow, token: str) -> Standing:
-    return asyncio.run(flow.whose("at", token))
+def whose(db: Any, flow: DeviceFlow, token: str) -> Standing:
+    return asyncio.run(flow.whose(db, "at", token))
 
 
-def test_a_login_is_checked_as_the_terminals_client_and_gives_one_token() -> None:
+def test_a_login_is_checked_as_the_terminals_client_and_gives_one_token(db: Any) -> None:
     flow, token = flow_of(ANN), id_token()
-    assert whose(flow, token) is ANN
+    assert whose(db, flow, token) is ANN
     assert flow.provider.asked == [("at", token, "cli")]  # type: ignore[attr-defined]
-    with pytest.raises(Wrong, match="was used"):
-        whose(flow, token)
-    assert whose(flow, id_token(jti="another")) is ANN
+    for again in (flow, flow_of(ANN)):  # the other one of a hub that was started anew
+        with pytest.raises(Wrong, match="was used"):
+            whose(db, again, token)
+    assert whose(db, flow, id_token(jti="another")) is ANN
 
 
-def test_a_login_is_the_same_however_its_signature_is_written() -> None:
+def test_a_login_is_the_same_however_its_signature_is_written(db: Any) -> None:
     flow, token = flow_of(ANN), id_token()
-    whose(flow, token)
+    whose(db, flow, token)
     with pytest.raises(Wrong, match="was used"):
-        whose(flow, f"{token.rpartition('.')[0]}.{'A' * 43}")
+        whose(db, flow, f"{token.rpartition('.')[0]}.{'A' * 43}")
 
 
-def test_a_login_that_is_old_is_taken_no_more() -> None:
-    assert whose(flow_of(ANN, NOW + FRESH_S), id_token()) is ANN
+def test_a_login_that_is_old_is_taken_no_more(db: Any) -> None:
+    assert whose(db, flow_of(ANN, NOW + FRESH_S), id_token()) is ANN
     with pytest.raises(Wrong, match="too old"):
-        whose(flow_of(ANN, NOW + FRESH_S + 1), id_token())
+        whose(db, flow_of(ANN, NOW + FRESH_S + 1), id_token())
 
 
 @pytest.mark.parametrize(
@@ -94,9 +105,9 @@ def test_a_login_that_is_old_is_taken_no_more() -> None:
         ),
     ],
 )
-def test_what_the_provider_does_not_stand_for_gives_none(answer: Any, said: str) -> None:
+def test_what_the_provider_does_not_stand_for_gives_none(db: Any, answer: Any, said: str) -> None:
     with pytest.raises(Wrong, match=said):
-        whose(flow_of(answer), id_token())
+        whose(db, flow_of(answer), id_token())
 
 
 def document(**fields: str) -> Document:

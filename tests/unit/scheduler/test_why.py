@@ -91,6 +91,28 @@ def test_what_cannot_start_beside_a_notebook_is_told_what_could(
     assert verdict.headline.args["way"] == way
 
 
+@pytest.mark.parametrize(
+    ("servers", "jobs", "way"),
+    [
+        (0, {"cpu": 4}, "Starts when jobs of red end."),
+        (2, {"cpu": 2}, "Starts when jobs or notebook servers of red end."),
+        (4, {"cpu": 0, "gpu": 1}, "Starts when notebook servers of red end."),
+        (0, {"cpu": 0, "gpu": 1}, "Others have it; it waits until they end."),
+    ],
+)
+def test_it_is_told_whether_jobs_or_servers_hold_what_it_waits_for(
+    servers: int, jobs: dict[str, float], way: str
+) -> None:
+    """A job that holds none of it changes nothing by its end."""
+    red = tenant(cpu=4, cohort="c", used=Resources(cpu=servers * 1000), others=("bob's notebook",))
+    blue = tenant("blue", cpu=1, cohort="c", used=Resources(cpu=1000 if servers or jobs["cpu"] else 5000))
+    scene = snapshot(
+        job("a"), nodes=(node(cpu=64, gpu=1),), tenants=(red, blue), running=(runs(job("b", **jobs), "n"),)
+    )
+    (verdict,) = explain(scene, "a", 0.0).reasons
+    assert str(verdict.headline.args["way"]) == way
+
+
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
     assert explain(snapshot(job("a")), "a", 5.0) == Why(
         (),

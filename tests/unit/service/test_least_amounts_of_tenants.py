@@ -1,4 +1,4 @@
-"""Amounts that are less than anything: refused, not taken for nothing; and how many kinds of GPU a limit may name."""
+"""Amounts that are less than anything, or lie between thousandths: refused, not rounded; and how many kinds of GPU a limit may name."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ CRUMBS: list[dict[str, Any]] = [
     {"lending_limit": {"gpu": 1e-9}},
     {"reserved": {"gpu:a100": 0.0009}},
 ]
+BETWEEN: list[dict[str, Any]] = [
+    {"cpu": 1.0005},
+    {"gpu": 0.33333},
+    {"gpu_kinds": {"a100": 2.5001}},
+    {"borrowing_limit": {"cpu": 1.0005}},
+    {"reserved": {"gpu:a100": 0.0019}},
+]
 MANY = {f"k{n}": 1.0 for n in range(MOST_KINDS + 1)}
 TOO_MANY: list[dict[str, Any]] = [
     {"gpu_kinds": MANY},
@@ -38,6 +45,23 @@ def test_a_limit_below_a_thousandth_is_refused_and_names_the_least(fields: dict[
         with pytest.raises(Refused, match=r"0\.001 is the least") as caught:
             make()
         assert caught.value.reason is Reason.INVALID
+
+
+@pytest.mark.parametrize("fields", BETWEEN, ids=str)
+def test_a_limit_between_two_thousandths_is_refused_and_names_both(fields: dict[str, Any]) -> None:
+    for make in (
+        lambda: tenant_from(TenantCreate(name="red", **fields), "red"),
+        lambda: _tenant(TenantQueue("red"), WhatIfTenant(**fields)),
+    ):
+        with pytest.raises(Refused, match=r"three digits after the point; use [\d.]+ or [\d.]+"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("cpu", "thousandths"), [(0.1 + 0.2, 300), (1.001, 1001), (999_999.999, 999_999_999)]
+)
+def test_an_amount_that_floats_only_come_near_to_is_taken(cpu: float, thousandths: int) -> None:
+    assert tenant_from(TenantCreate(name="red", cpu=cpu), "red").quota.cpu == thousandths
 
 
 @pytest.mark.parametrize("fields", TOO_MANY, ids=["gpu_kinds", "reserved"])

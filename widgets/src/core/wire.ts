@@ -2608,6 +2608,8 @@ export interface AppMinute {
 }
 /**
  * A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought.
+ *
+ * `again`: it was let in, is open still, and is asked about once more, which is no guess whatever else comes from its address.
  */
 export interface AppAdmit {
   kind: "cookie" | "key" | "token";
@@ -2616,6 +2618,7 @@ export interface AppAdmit {
   app?: string;
   label?: string;
   address?: string;
+  again?: boolean;
 }
 /**
  * What the gateway does with a request. But for `may` all else is empty: what is not there and what is not open are one.

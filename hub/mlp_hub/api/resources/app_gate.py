@@ -125,7 +125,7 @@ async def _key_given(call: Call, asked: AppAdmit) -> domain.AppKey:
     gate = call.platform.app_gate
     wait = (
         0
-        if gate.is_known(asked.secret)
+        if asked.again or gate.is_known(asked.secret)
         else call.service.limiter.take("unknown-token", network_of(asked.address))
     )
     if wait:
@@ -147,7 +147,7 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
         credential = Credential(asked.secret)
     else:
         raise Unauthorized  # no token has such letters, and no header carries them
-    principal = await call.service.auth.identify(credential, asked.address)
+    principal = await call.service.auth.identify(credential, asked.address, again=asked.again)
     if principal.kind is not CallerKind.USER or not may_enter(principal):
         return ""
     if APPS_READ in principal.scopes:

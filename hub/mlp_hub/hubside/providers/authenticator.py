@@ -12,7 +12,7 @@ from traitlets import Callable as CallableTrait
 from mlp_hub.domain.service_account import is_service
 from mlp_hub.hubside import records
 from mlp_hub.hubside.authenticator import NOBODY, AccountRefused, NativeAccounts
-from mlp_hub.hubside.providers import ends, identities, sids
+from mlp_hub.hubside.providers import ends, identities, sids, taken
 from mlp_hub.hubside.providers.kinds import provider_of
 from mlp_hub.hubside.providers.standing import Arrival, Begun, Standing
 from mlp_hub.hubside.providers.states import States
@@ -52,6 +52,7 @@ class CompanyAccounts(NativeAccounts):
             identities.ensure_table(self.db)
             ends.ensure_table(self.db)
             sids.ensure_table(self.db)
+            taken.ensure_table(self.db)
 
     # ------------------------------------------------------------- what pages ask
 

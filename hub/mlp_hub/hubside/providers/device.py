@@ -9,7 +9,6 @@ client's. Who never was here logs in by a browser first: names are given out the
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ import jwt
 
 from mlp_hub.hubside.cli_codes import Wrong, machine_and_days
 from mlp_hub.hubside.cli_login import MAY_NOT, LoginWays, TokenGiver
-from mlp_hub.hubside.providers import identities, kinds
+from mlp_hub.hubside.providers import identities, kinds, taken
 from mlp_hub.hubside.providers.asking import ProviderAway, for_people
 from mlp_hub.hubside.providers.discovery import Document
 from mlp_hub.hubside.providers.oidc import OidcProvider
@@ -36,35 +35,32 @@ REMEMBERED = 10_000
 """Safety: ID tokens that were exchanged and are remembered; with more of them at once none is taken: bounds memory."""
 
 
-class Exchanged:
-    """ID tokens that were exchanged lately. Each gives one token. `clock` gives seconds since the epoch."""
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
-        self._until: dict[str, float] = {}
-
-    def take(self, id_token: str, skew_s: float = 0.0) -> None:
-        """Take a token whose signature was checked; raise Wrong where it is old, or was taken before."""
-        now = self._clock()
-        made = float(jwt.decode(id_token, options={"verify_signature": False})["iat"])
-        if now - made > FRESH_S + skew_s:
-            raise Wrong(msg("this login is too old: run `mlp login` again"))
-        self._until = {name: until for name, until in self._until.items() if until > now}
-        # of the part that is signed: what stands behind it can be written in more than one way
-        name = hashlib.sha256(id_token.rpartition(".")[0].encode()).hexdigest()
-        if name in self._until or len(self._until) >= REMEMBERED:
-            raise Wrong(msg("this login was used: run `mlp login` again"))
-        self._until[name] = made + FRESH_S + 2 * skew_s + 1
+def take(db: Any, id_token: str, now: float, skew_s: float = 0.0) -> None:
+    """Take a token whose signature was checked, which gives one token of ours; raise Wrong where it is old, or was taken before."""
+    made = float(jwt.decode(id_token, options={"verify_signature": False})["iat"])
+    if now - made > FRESH_S + skew_s:
+        raise Wrong(msg("this login is too old: run `mlp login` again"))
+    # of the part that is signed: what stands behind it can be written in more than one way
+    signed, over = id_token.rpartition(".")[0], made + FRESH_S + 2 * skew_s + 1
+    try:
+        fresh = taken.take(db, "device", signed, over=over, now=now, most=REMEMBERED)
+    except taken.TooManyTakenError:
+        fresh = False
+    if not fresh:
+        raise Wrong(msg("this login was used: run `mlp login` again"))
 
 
 class DeviceFlow:
     """The device flow of the provider, as the public client that `login_cli_client_id` names."""
 
-    def __init__(self, settings: Settings, provider: OidcProvider) -> None:
+    def __init__(
+        self, settings: Settings, provider: OidcProvider, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`clock` gives seconds since the epoch."""
         self.client_id = settings.login_cli_client_id
         self.skew_s = settings.login_clock_skew_s
         self.provider = provider
-        self.exchanged = Exchanged()
+        self.clock = clock
 
     async def told(self) -> dict[str, str] | None:
         """Return what a terminal needs to begin; None where the provider has no such flow, or does not answer."""
@@ -83,8 +79,8 @@ class DeviceFlow:
             "token": document.url("token_endpoint"),
         }
 
-    async def whose(self, access_token: str, id_token: str) -> Standing:
-        """Return whose tokens these are; raise Wrong where they are not this client's, or nobody's any more."""
+    async def whose(self, db: Any, access_token: str, id_token: str) -> Standing:
+        """Return whose tokens these are, once; raise Wrong where they are not this client's, or nobody's any more."""
         try:
             found = await self.provider.standing_of(access_token, id_token, client_id=self.client_id)
         except TokenRefused as refused:
@@ -94,7 +90,7 @@ class DeviceFlow:
             raise Wrong(for_people(self.provider.title, ProviderAway(found.message, found.misconfigured)))
         if not isinstance(found, Standing):
             raise Wrong(msg("{title} does not know this login any more", title=self.provider.title))
-        self.exchanged.take(id_token, self.skew_s)
+        take(db, id_token, self.clock(), self.skew_s)
         return found
 
 
@@ -118,7 +114,7 @@ class DeviceExchange(TokenGiver):
     async def granted(self, given: Callable[[str], str]) -> tuple[Any, str, int]:
         """Return who logged in at the provider, if they may here."""
         machine, days = machine_and_days(given)
-        standing = await self.flow.whose(given("access_token"), given("id_token"))
+        standing = await self.flow.whose(self.db, given("access_token"), given("id_token"))
         known = identities.find(self.db, standing.issuer, standing.subject)
         if known is None:
             raise Wrong(

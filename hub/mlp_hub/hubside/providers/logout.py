@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +14,7 @@ import jwt
 from jupyterhub.apihandlers.base import APIHandler
 
 from mlp_hub.hubside.language import said
-from mlp_hub.hubside.providers import identities, sids
+from mlp_hub.hubside.providers import identities, sids, taken
 from mlp_hub.hubside.providers.asking import ProviderAway
 from mlp_hub.hubside.providers.discovery import Document
 from mlp_hub.hubside.providers.refresh import Refresher
@@ -55,21 +54,14 @@ class SessionEnd:
     over_at: float
 
 
-class LogoutsTaken:
-    """SessionEnd tokens that were taken: none is taken twice."""
-
-    def __init__(self) -> None:
-        self._over: OrderedDict[str, float] = OrderedDict()
-
-    def take(self, logout: SessionEnd, now: float) -> None:
-        """Note a token as taken; raise TokenRefused where it was before."""
-        while self._over and next(iter(self._over.values())) <= now:
-            self._over.popitem(last=False)
-        if logout.name in self._over:
-            raise TokenRefused(msg("the provider's note of a logout was taken already"))
-        if len(self._over) >= USED_MAX:
-            raise TokenRefused(_none("too many at once"))
-        self._over[logout.name] = logout.over_at
+def take(db: Any, logout: SessionEnd, now: float) -> None:
+    """Note a logout token as taken; raise TokenRefused where it was before, also by the hub that ran before this one."""
+    try:
+        fresh = taken.take(db, "logout", logout.name, over=logout.over_at, now=now, most=USED_MAX)
+    except taken.TooManyTakenError:
+        raise TokenRefused(_none("too many at once")) from None
+    if not fresh:
+        raise TokenRefused(msg("the provider's note of a logout was taken already"))
 
 
 async def check(
@@ -143,11 +135,9 @@ def _none(why: str) -> Message:
 class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
     """Takes logout tokens."""
 
-    def initialize(
-        self, provider: Any, refresher: Refresher, used: LogoutsTaken, *, audience: str, skew_s: float
-    ) -> None:
+    def initialize(self, provider: Any, refresher: Refresher, *, audience: str, skew_s: float) -> None:
         """Take whom to ask for keys, and who ends logins."""
-        self._provider, self._refresher, self._used = provider, refresher, used
+        self._provider, self._refresher = provider, refresher
         self._audience, self._skew_s = audience, skew_s
 
     def check_xsrf_cookie(self) -> None:
@@ -169,7 +159,7 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
                 now=now,
                 skew_s=self._skew_s,
             )
-            self._used.take(logout, now)
+            take(self.db, logout, now)
         except TokenRefused as refused:
             self._refuse(400, refused.message)
             return

@@ -11,7 +11,7 @@ from jupyterhub import orm
 from jupyterhub.roles import assign_default_roles
 
 from mlp_hub.hubside import ending, logins
-from mlp_hub.hubside.providers import ends, sids
+from mlp_hub.hubside.providers import ends, sids, taken
 from mlp_hub.hubside.providers.identities import PersonIdentity, of_name
 from mlp_hub.hubside.providers.refresh import Why
 from mlp_hub.hubside.providers.standing import AuthState, Standing
@@ -34,6 +34,7 @@ class HubPeople:
         self._stopping: dict[str, asyncio.Task[None]] = {}
         ends.ensure_table(self._db)
         sids.ensure_table(self._db)
+        taken.ensure_table(self._db)
 
     async def state_of(self, name: str) -> AuthState | None:
         """Return what is kept of a login; None for who is no person of the provider, or has none."""

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from mlp_hub.hubside.configure import socket_url
-from mlp_hub.hubside.providers.logout import LogoutHandler, LogoutsTaken
+from mlp_hub.hubside.providers.logout import LogoutHandler
 from mlp_hub.hubside.providers.people import HubPeople
 from mlp_hub.hubside.providers.refresh import ProviderSweep, Refresher
 from mlp_hub.service.tenants.groups import policy_as_set
@@ -42,7 +42,6 @@ class Watching:
         how = {
             "provider": self._provider,
             "refresher": self.refresher,
-            "used": LogoutsTaken(),
             "audience": self._settings.login_client_id,
             "skew_s": self._settings.login_clock_skew_s,
         }

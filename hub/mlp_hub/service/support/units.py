@@ -32,10 +32,10 @@ def maybe_when(time: float | None) -> datetime | None:
 
 
 def amount_of_try(asked: api.ResourceRequestTry) -> Resources:
-    """Return the amount of a resource request."""
-    gpu = finite_thousandths("gpu", asked.gpu)
+    """Return the amount of a resource request, to the nearest thousandth: its applier may have computed it."""
+    gpu = _nearest("gpu", asked.gpu)
     kinds = ((asked.gpu_kind, gpu),) if asked.gpu_kind and gpu else ()
-    return Resources(finite_thousandths("cpu", asked.cpu), gpu, asked.ram, asked.rom, kinds)
+    return Resources(_nearest("cpu", asked.cpu), gpu, asked.ram, asked.rom, kinds)
 
 
 def limit_to(quota: Quota | None) -> dict[str, float] | None:
@@ -122,7 +122,30 @@ def finite_thousandths(field: str, value: float) -> int:
 
 
 def thousandths(field: str, value: float) -> int:
-    """Return cores or devices in thousandths. Refuses what is more than nothing and less than one of them."""
+    """Return cores or devices in thousandths. Refuses what has more digits than they have."""
+    _check_least(field, value)
+    less = math.floor(value * MILLI)
+    if not math.isclose(value * MILLI, milli(value), rel_tol=1e-12, abs_tol=1e-6):
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "{field} is {value}, and amounts have three digits after the point; use {less} or {more}",
+                field=field,
+                value=f"{value:.12g}",
+                less=f"{units(less):.12g}",
+                more=f"{units(less + 1):.12g}",
+            ),
+        )
+    return milli(value)
+
+
+def _nearest(field: str, value: float) -> int:
+    _check_least(field, finite(field, value))
+    return milli(value)
+
+
+def _check_least(field: str, value: float) -> None:
+    """Refuse what is more than nothing and less than one thousandth."""
     if 0 < value < 1 / MILLI:
         raise Refused(
             Reason.INVALID,
@@ -132,7 +155,6 @@ def thousandths(field: str, value: float) -> int:
                 value=f"{value:g}",
             ),
         )
-    return milli(value)
 
 
 def check_kinds(field: str, kinds: int) -> None:

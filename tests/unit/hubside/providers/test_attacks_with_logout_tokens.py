@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jupyterhub import orm
 from jupyterhub.apihandlers.base import APIHandler
 
 from mlp_hub.hubside.providers import logout
+from mlp_hub.hubside.providers import taken as tokens
 from mlp_hub.hubside.providers.discovery import Document
-from mlp_hub.hubside.providers.logout import EVENT, LONGEST_S, LogoutHandler, LogoutsTaken, SessionEnd, check
+from mlp_hub.hubside.providers.logout import EVENT, LONGEST_S, LogoutHandler, SessionEnd, check
 from mlp_hub.hubside.providers.standing import TokenRefused
 from mlp_language.render import plain
 
@@ -108,13 +112,24 @@ def test_nothing_that_is_signed_otherwise_is_taken(token: str) -> None:
         taken(token)
 
 
-def test_one_is_taken_once_and_remembered_for_as_long_as_it_could_be_taken() -> None:
-    used, found = LogoutsTaken(), taken(signed(GOOD))
-    used.take(found, NOW)
+def test_one_is_taken_once_and_remembered_for_as_long_as_it_could_be_taken_over_restarts(
+    tmp_path: Path,
+) -> None:
+    found = taken(signed(GOOD))
+
+    def told(now: float) -> str:
+        """Tell a hub that has just been started of it, and return why it was refused."""
+        with contextlib.closing(orm.new_session_factory(f"sqlite:///{tmp_path}/hub.sqlite")()) as db:
+            tokens.ensure_table(db)
+            try:
+                logout.take(db, found, now)
+            except TokenRefused as refused:
+                return plain(refused.message)
+            return ""
+
+    assert told(NOW) == ""
     for later in (NOW, NOW + 120 + SKEW_S - 1):
-        with pytest.raises(TokenRefused) as refused:
-            used.take(found, later)
-        assert "taken already" in plain(refused.value.message)
+        assert "taken already" in told(later)
     with pytest.raises(TokenRefused):  # by then it is refused for its age
         taken(signed(GOOD), NOW + 120 + SKEW_S)
 

@@ -34,17 +34,18 @@ export class Asking {
 
   /**
    * Say whether a credential may use an app: { status: 200, ... }, or a refusal's status and `msg`. With `anew`
-   * nothing that is remembered counts.
+   * nothing that is remembered counts. With `again` it is about what was let in and is open still: that is no guess.
    */
-  async admit(question, from, { anew = false, language = "" } = {}) {
+  async admit(question, from, { anew = false, again = false, language = "" } = {}) {
     const key = JSON.stringify([question.user, question.app, question.label, question.kind, question.secret]);
     const known = this.#known.get(key);
     const now = performance.now();
     if (known && !anew && now - known.at < (known.answer.status === 200 ? FRESH_MS : REFUSED_MS)) return known.answer;
-    let flying = this.#flying.get(key);
+    const asked = again ? `again ${key}` : key; // what one is answered for guessing is not the other's answer
+    let flying = this.#flying.get(asked);
     if (!flying) {
-      flying = this.put("/gateway:admit", question, from, language).finally(() => this.#flying.delete(key));
-      this.#flying.set(key, flying);
+      flying = this.put("/gateway:admit", again ? { ...question, again } : question, from, language).finally(() => this.#flying.delete(asked));
+      this.#flying.set(asked, flying);
     }
     const said = await flying;
     const status = said.status === 200 ? VERDICTS[said.verdict] : undefined;

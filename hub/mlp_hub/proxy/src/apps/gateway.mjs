@@ -331,7 +331,7 @@ export class AppGateway {
   /** End what is open of those who may no more. The question also tells the service that the app is in use. */
   #lookAgain() {
     for (const it of this.#open) {
-      this.#asking.admit(it.question, it.from).then((answer) => {
+      this.#asking.admit(it.question, it.from, { again: true }).then((answer) => {
         if ([401, 404].includes(answer.status) && this.#open.has(it)) it.end();
       });
     }
