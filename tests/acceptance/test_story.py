@@ -195,7 +195,7 @@ def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raise
         hub.submit("bob", name, sleeper, tenant="red", workers=2, runtime="plain", cpu=1, ram=200)
     hub.wait_phase("bob", "one", "running")
     why = wait_for(lambda: (w := hub.ok("GET", "/users/bob/jobs/two/why", "bob"))["reasons"] and w)
-    told = "Needs 2 cpu, 0 free. Starts when jobs of red end."
+    told = "Needs 2 cpu, 0 free. Starts when jobs or notebook servers of red end."
     assert why["reasons"][0]["message"] == told
     facts = str(why["reasons"][0]["facts"])
     assert "2.2 cpu" in facts
