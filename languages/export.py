@@ -1,6 +1,6 @@
 """Catalogues as programs read them, made of the `.po` files that people write.
 
-python languages/export.py      front-end catalogues, for its build; those of Python are made with the wheel
+python languages/export.py      front-end catalogues, for its build; those of Python are made with the wheel and by `make messages`
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import write_po
 
-from export import FRONT, PYTHON, ROOT, catalogues
+from export import FRONT, PYTHON, ROOT, catalogues, for_python
 
 SOURCES = ("hub", "extensions", "spawner")
 SAMPLES = "extensions/mlp/samples"
@@ -97,7 +97,10 @@ def node() -> Path:
 
 
 def update() -> None:
-    """Bring the `.po` files to what the sources say; nothing is guessed, nothing unused is kept, no date changes."""
+    """Bring the `.po` files to what the sources say; nothing is guessed, nothing unused is kept, no date changes.
+
+    What gettext reads beside them is written too: an editable environment has no wheel that would.
+    """
     for domain, (template, _) in domains():
         for path, catalogue in catalogues(domain):
             comment, created = catalogue.header_comment, catalogue.creation_date
@@ -106,6 +109,7 @@ def update() -> None:
             catalogue.obsolete.clear()
             with path.open("wb") as file:
                 write_po(file, catalogue, width=110, sort_output=True, no_location=True)
+    for_python()
 
 
 def check() -> list[str]:

@@ -133,6 +133,7 @@ class RunPicture(tables.Sentences):
             (say("note"), run["note"]),
             (say("script"), found.get("entry") or ""),
             (say("arguments"), " ".join(found.get("args") or ())),
+            (say("starts in"), f"~/{found['workdir']}" if found.get("workdir") else ""),
             (say("commit"), _commit(run)),
             (
                 say("datasets"),

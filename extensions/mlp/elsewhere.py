@@ -9,6 +9,8 @@ from mlp.language import say
 FLAGS: Mapping[str, str] = {
     "--account": "--tenant NAME",
     "-A": "--tenant NAME",
+    "--chdir": "--workdir DIR",
+    "-D": "--workdir DIR",
     "--constraint": "--gpu-kind KIND",
     "--cpus": "--cpu 2",
     "--cpus-per-task": "--cpu 2",

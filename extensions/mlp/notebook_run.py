@@ -1,7 +1,8 @@
 """Runs a notebook as the program of a job: `python -m mlp.notebook_run work.ipynb`.
 
-The cells run one after the other in a kernel of the notebook's, in its directory, as they do in JupyterLab. What they print is
-the job's log, how many are done its progress, and the executed copy is in the run's directory whatever becomes of the job.
+The cells run one after the other in a kernel of the notebook's, in its directory, as they do in JupyterLab, or in that of
+`--workdir`. What they print is the job's log, how many are done its progress, and the executed copy is in the run's directory
+whatever becomes of the job.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def run_file(path: str) -> int:
         data = Path(path).read_bytes()
     except OSError as error:
         return _unusable(say("{path} cannot be read: {why}", path=path, why=str(error.strerror)))
-    return _run(Path(path).name, data, Path(path).resolve().parent)
+    # a job that was given no directory starts in the home, and its notebook in its own
+    directory = Path.cwd() if os.environ.get("MLP_WORKDIR") else Path(path).resolve().parent
+    return _run(Path(path).name, data, directory)
 
 
 def run_text(name: str, text: str) -> int:

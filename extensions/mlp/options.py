@@ -6,6 +6,7 @@ Defaults here are those of the contract; a test compares them with the schemas t
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ _YEAR = 365 * 86400
 MOST_RANKS = 10_000
 MOST_DATASETS = 32
 MOST_PARAMS = 100
+MOST_PATH = 4096
 PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 DATASET = re.compile(
     r"([^/:\s]{1,255}/)?[a-z][a-z0-9.-]{0,49}(:\S{1,200})?|[^/:\s]{1,255}/[a-z][a-z0-9.-]{0,49}/[^:]{1,500}(:\S{1,200})?"
@@ -255,6 +257,20 @@ def array(text: object) -> str:
     return text
 
 
+def workdir(text: object) -> str:
+    """Check a directory below the home: whether it is there, the service says."""
+    written = os.fspath(text) if isinstance(text, os.PathLike) else text
+    if not isinstance(written, str) or not 0 < len(written) <= MOST_PATH:
+        raise ValueError(say("must be a path of at most {n} characters", n=f"{MOST_PATH:,}"))
+    if written.startswith("/") or ".." in written.split("/"):
+        raise ValueError(
+            say(
+                "is not a path below your home directory; right: project/src, not beginning with / and without .."
+            )
+        )
+    return written
+
+
 def names(text: object) -> tuple[str, ...]:
     """Split `lr,batch`."""
     found = tuple(p.strip() for p in str(text).split(",") if p.strip())
@@ -335,6 +351,8 @@ SUBMIT: tuple[Option, ...] = (
            "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
     Option("env_name", lambda: say("an environment of the team, whose packages its Python has (see the verb env)"), job_name, None, "NAME",
            shown_default=lambda: say("none")),
+    Option("workdir", lambda: say("the directory in which the program starts, by its path below your home"), workdir, None, "DIR",
+           shown_default=lambda: say("your home; of a notebook, its own directory")),
     Option("array", lambda: say("a job for each index, as one entry; the program finds its own in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
            "0-31[%8]", wire=False, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
@@ -357,9 +375,9 @@ WITH = Option(
 """Only a notebook has variables; in Python they are `variables={...}`."""
 
 SHAPE: tuple[Option, ...] = tuple(
-    o for o in SUBMIT if o.wire and o.name not in {"env", "params", "name", "replace"}
+    o for o in SUBMIT if o.wire and o.name not in {"env", "params", "workdir", "name", "replace"}
 )
-"""What an offer depends on."""
+"""Options that an offer takes: the fields of `JobShape`."""
 
 SIZE: tuple[Option, ...] = tuple(
     replace(o, default=None, shown_default=lambda: say("as before"))

@@ -73,7 +73,7 @@ JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
 class JobShape(Request, kw_only=True):
-    """What a job asks for, without its program: all that an offer depends on.
+    """What a job asks for, without its program. An offer takes all of it, and depends on most of it.
 
     cpu, gpu and ram are per rank, a parameter server's too.
     """
@@ -110,6 +110,8 @@ class Provenance(Request):
 class JobCreate(JobShape, kw_only=True):
     """A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
 
+    `workdir` is the directory in which it starts, a path below the home too; null: the home, or the directory of a notebook.
+
     A name that is used again, when its latest run has ended, makes its next run; with `replace` the earlier ones are deleted.
     cpu, gpu and ram are per rank, a parameter server's too.
     """
@@ -117,6 +119,7 @@ class JobCreate(JobShape, kw_only=True):
     name: JobName
     entry: Path | None = None
     code: Code | None = None
+    workdir: Path | None = None
     args: Arguments = field(default_factory=list)
     env: Annotated[dict[EnvName, Annotated[str, Meta(max_length=65_536)]], Meta(max_length=500)] = field(
         default_factory=dict
@@ -234,6 +237,7 @@ class Job(Response):
     runtime: str
     entry: str | None
     code: str | None
+    workdir: str | None
     args: list[str]
     env: dict[str, str]
     workers: int | str

@@ -121,6 +121,7 @@ class RunDetail(Response):
 
     run: ListedRun
     entry: str | None
+    workdir: str | None
     program: str | None
     runtime: str
     workers: int | str

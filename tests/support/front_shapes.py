@@ -110,6 +110,7 @@ def job(name: str, **change: Any) -> Json:
         "runtime": "mpi",
         "entry": None,
         "code": "print(1)",
+        "workdir": None,
         "args": [],
         "env": {},
         "workers": 2,

@@ -182,6 +182,16 @@ def test_an_entry_behind_a_link_inside_the_home_is_taken(home: Path) -> None:
     assert asyncio.run(entry_in(workspace_of(home), "ann", "x.py")) == "x.py"
 
 
+def test_a_home_is_seen_where_ranks_see_it_whatever_its_users_name(tmp_path: Path) -> None:
+    home = tmp_path / "homes/ann b"
+    (home / "code").mkdir(parents=True)
+    (home / "code/train.py").touch()
+    (home / "x.py").symlink_to("/home/ann_b/code/train.py")
+    workspace = workspace_of(home)
+    for entry in ("x.py", "/home/ann_b/x.py"):
+        assert asyncio.run(entry_in(workspace, "ann b", entry)) == "x.py"
+
+
 def test_a_directory_that_becomes_a_link_while_one_is_in_it_leads_nowhere(home: Path, tmp_path: Path) -> None:
     with Folder.at(home) as top, top.inside("code") as code:
         (home / "code").rename(home / "old")

@@ -161,7 +161,7 @@ class Hint(StrEnum):
     )
     DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
     NOBODY_ANSWERS = "nobody-answers"  # it asked for input, and a job has nobody who gives it
-    STARTS_AT_HOME = "starts-at-home"  # it missed a file by a relative path, and a job starts in the home
+    STARTS_AT_HOME = "starts-at-home"  # it missed a file by a relative path: it does not start beside itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +243,7 @@ class JobSpec:
     ps: int = 0
     entry: str | None = None  # a path in the user's home
     code: str | None = None  # or the program's text
+    workdir: str | None = None  # a path in the user's home too, in which it starts; None: the home
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     gpu_kind: str | None = None

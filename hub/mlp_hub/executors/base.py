@@ -141,6 +141,7 @@ class LaunchSpec:
     program: EntryPoint | Code
     args: tuple[str, ...]
     env: Mapping[str, str]  # MLP_* of the contract and the user's own
+    workdir: str | None = None  # directory below its user's home in which the program starts; None: the home
     time_limit: float | None = None
     grace_s: float = 30.0
     network: str = "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -36,3 +37,8 @@ Belonging = StoredPlace | JobRun
 """What belongs to a tenant, and lies in its tree."""
 Place = JobRun | Home
 """A directory whose size can be asked for."""
+
+
+def home_mount(user: str) -> str:
+    """Return where a user's home is seen inside."""
+    return "/home/" + (re.sub(r"[^A-Za-z0-9._@+-]", "_", user).lstrip(".") or "user")

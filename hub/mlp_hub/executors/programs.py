@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from mlp_hub.beneath import PathKind, peek
+from mlp_hub.beneath import PathKind, look, peek
 from mlp_hub.domain.resources import MILLI, thread_variables
 from mlp_hub.domain.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.workspace import WORKSPACE
 from mlp_language.message import msg
-
-
-def home_mount(user: str) -> str:
-    """Return where a user's home is seen inside."""
-    return "/home/" + (re.sub(r"[^A-Za-z0-9._@+-]", "_", user).lstrip(".") or "user")
 
 
 def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_commands.Command:
@@ -53,6 +48,34 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
     return rank_commands.Command((), path, spec.args)
 
 
+def working_directory(spec: LaunchSpec, home: str) -> str:
+    """Return the directory inside in which the program starts; raises `CannotStart` where it is not there or leaves the home."""
+    mount = home_mount(spec.user)
+    if spec.workdir is None:
+        return mount
+    parts = PurePosixPath(spec.workdir).parts
+    outside = spec.workdir.startswith("/") or ".." in parts
+    kind = PathKind.OUTSIDE if outside else look(home, spec.workdir, mount)
+    if kind is PathKind.OUTSIDE:
+        raise CannotStart(
+            msg(
+                "the program should start in {path}, which is not in the home directory; submit the job again with another --workdir, "
+                "such as project/src",
+                path=spec.workdir,
+            )
+        )
+    # it was there when the job was submitted; what cannot be looked at is tried
+    if kind not in (PathKind.DIRECTORY, PathKind.UNKNOWN):
+        raise CannotStart(
+            msg(
+                "the program should start in {path}, and the home directory has no such directory any more; create it again, or submit "
+                "the job with another --workdir",
+                path=spec.workdir,
+            )
+        )
+    return f"{mount}/{spec.workdir}"
+
+
 def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict[str, str]:
     """Return the whole environment of the ranks; the user's and the contract's variables come last."""
     home = home_mount(spec.user)
@@ -69,6 +92,7 @@ def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict
         "PYTHONFAULTHANDLER": "1",  # a crash in compiled code leaves Python's stack in the log, not nothing
         **thread_variables(spec.per_worker.cpu / MILLI),
         "MLP_WORKSPACE": WORKSPACE,
+        **({} if spec.workdir is None else {"MLP_WORKDIR": f"{home}/{spec.workdir}"}),
         "MLP_RUNTIME": spec.runtime.name,
         **extra,
         **spec.env,

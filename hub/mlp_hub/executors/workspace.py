@@ -90,7 +90,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """A user's script: its path below the home, and what lies there; `UNKNOWN` where it cannot be looked at.
+    """What a user named in the home, a script or a directory: its path below, and what lies there; `UNKNOWN` where it cannot be looked at.
 
     `unfit` says why a file that is there can be no program, and what to do. `alike` is the path of a file that is there where
     this one is missing, and differs from it in nothing but case or form of Unicode.
@@ -211,7 +211,7 @@ class Workspace(Protocol):
         ...
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
-        """Look for a user's script, by its path below the home or as their programs see it."""
+        """Look for a user's script, or directory, by its path below the home or as their programs see it."""
         ...
 
     async def newest_checkpoint(self, of: JobRun) -> float | None:

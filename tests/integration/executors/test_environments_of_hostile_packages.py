@@ -23,6 +23,7 @@ from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
 
@@ -235,3 +236,12 @@ def test_attacks_what_is_small_to_fetch_and_huge_to_unpack_is_ended_for_the_quot
         factory.make("bomb\n")
     assert not factory.top.exists()
     assert factory.is_clean()
+
+
+def test_attacks_names_take_of_the_quota_also_where_the_files_are_empty(factory: Factory) -> None:
+    many = 3 * FREE_ENTRIES
+    factory.wheel("many", {f"many/f{n}": "" for n in range(many)})
+    extent = factory.make("many\n")
+    assert extent.files > many
+    assert extent.size >= (many - FREE_ENTRIES) * ENTRY
+    assert factory.steps.sizes[-1] == extent.size

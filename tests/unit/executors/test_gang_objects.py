@@ -286,6 +286,8 @@ def test_mounts_are_claims_by_name(tmp_path: Path) -> None:
     (launch("plain", mounts=(Mount("mlp-files", "/all"),)), ALL, "mlp-files holds everybody's files"),
     (launch("plain", args=("x" * 90_000,) * 12), ALL, "put long arguments and variables into a file"),
     (launch("plain", program=EntryPoint("missing.py")), ALL, "there is no file missing.py in the home directory"),
+    (launch("plain", workdir="missing"), ALL, "start in missing, and the home directory has no such directory any more"),
+    (launch("plain", workdir="../bob"), ALL, "is not in the home directory; submit the job again with another --workdir"),
     (launch("plain", 1, 1), ALL, "parameter servers (ps 1) need runtime tf, not plain"),
 ])  # fmt: skip
 def test_what_can_never_run_is_refused_with_the_way_out(
@@ -301,6 +303,14 @@ def test_a_long_program_is_no_matter_since_pods_read_it_in_the_jobs_directory(tm
     gang = described(launch("plain", program=Code("x" * 1_100_000)), ALL, tmp_path)
     assert not any("xxx" in text for text in gang.files.values())
     assert json.loads(gang.files["plan.json"])["program"][-2] == "/workspace/code/main.py"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_rank_of_a_gang_is_told_in_which_directory_it_starts(case: str, tmp_path: Path) -> None:
+    (tmp_path / "homes/ann/project/src").mkdir(parents=True)
+    spec, kinds = CASES[case]
+    plan = json.loads(described(replace(spec, workdir="project/src"), kinds, tmp_path).files["plan.json"])
+    assert plan["workdir"] == plan["env"]["MLP_WORKDIR"] == "/home/ann/project/src"
 
 
 def test_a_name_that_operators_could_not_add_to_is_a_mistake(tmp_path: Path) -> None:

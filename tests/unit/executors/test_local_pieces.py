@@ -19,6 +19,7 @@ from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import Bind, Limits, Link, SandboxSpec, ensure_stored, groups, place_links
 from mlp_hub.sandbox.control import _check, _group_name
@@ -163,7 +164,7 @@ def test_the_contracts_variables_win_over_ours() -> None:
     [("ann", "/home/ann"), ("a b/../c", "/home/a_b_.._c"), ("..", "/home/user"), ("é@x", "/home/_@x")],
 )
 def test_a_home_is_one_directory_below_home(user: str, mount: str) -> None:
-    assert programs.home_mount(user) == mount
+    assert home_mount(user) == mount
 
 
 def test_the_entry_must_be_in_the_home_directory(tmp_path: Path) -> None:
@@ -179,6 +180,33 @@ def test_the_entry_must_be_in_the_home_directory(tmp_path: Path) -> None:
     for bad in ("/etc/passwd", "../x.py", "sub/../../x.py", "nothing.py", "sub", "train.py/x"):
         with pytest.raises(CannotStart, match=r"home directory|is a directory"):
             program(bad)
+
+
+def test_a_program_starts_at_home_or_in_the_directory_below_that_was_asked_for(tmp_path: Path) -> None:
+    directories = Directories(tmp_path / "homes", tmp_path / "jobs")
+    home = Path(directories.home("ann"))
+    (home / "project/src").mkdir(parents=True)
+    (home / "linked").symlink_to("/home/ann/project")
+    (home / "out").symlink_to(tmp_path)
+    (home / "file").touch()
+    around = prepare.Surroundings(sys.executable, directories)
+
+    def made(workdir: str | None) -> SandboxSpec:
+        return prepare.sandbox_spec(launch(workdir=workdir), around, [], [])
+
+    assert (made(None).cwd, made(None).env.get("MLP_WORKDIR")) == ("/home/ann", None)
+    for workdir in ("project/src", "linked", "linked/src"):
+        found = made(workdir)
+        assert found.cwd == found.env["MLP_WORKDIR"] == f"/home/ann/{workdir}"
+        assert translate(found).cwd == translate(found).env["MLP_WORKDIR"] == f"{home}/{workdir}"
+    for bad in ("out", "out/homes", "/etc", "../bob", "project/../../bob"):
+        with pytest.raises(
+            CannotStart, match=r"is not in the home directory; submit the job again with another --workdir"
+        ):
+            made(bad)
+    for bad in ("nowhere", "file", "file/x"):
+        with pytest.raises(CannotStart, match=f"start in {bad}, and .* create it again, or submit"):
+            made(bad)
 
 
 @pytest.mark.parametrize("more", [{"image": "registry/python:3"}, {"mounts": (Mount("data", "/data"),)}])

@@ -110,6 +110,23 @@ def test_a_rank_writes_its_log_its_report_and_its_own_output(tmp_path: Path) -> 
     assert not list(here.log.glob("*.reserve"))
 
 
+def test_a_rank_starts_in_the_directory_that_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    here = pod(tmp_path, "import os; print(os.getcwd())", workdir=str(tmp_path / "src"))
+    assert here.run() == (0, f"{tmp_path}/src\n", "")
+
+
+def test_a_directory_that_cannot_be_entered_is_the_reason_and_the_program_does_not_start_elsewhere(
+    tmp_path: Path,
+) -> None:
+    gone = str(tmp_path / "gone")
+    here = pod(tmp_path, "print('began')", workdir=gone)
+    assert here.run()[0] == 127
+    said = f"the program should start in {gone}, which cannot be entered: No such file or directory"
+    assert (here.report()["cause"], here.report()["message"]) == ("start-failed", said)
+    assert here.lines() == [("stderr", f"[mlp] {said}")]
+
+
 def test_a_later_attempt_goes_on_in_the_same_log(tmp_path: Path) -> None:
     here = pod(tmp_path, "print('hello')")
     here.run()

@@ -24,7 +24,7 @@ SAMPLES = Path(mlp.__file__).parent / "samples"
 VALUES = {
     "runtime": "tf", "workers": "2:4", "cpu": "0.5", "gpu": "1", "gpu_kind": "a100", "ram": "2G", "ps": "1",
     "tenant": "red", "priority": "high", "time_limit": "1h30m", "retries": "2", "checkpoint_every": "10m",
-    "topology": "spread", "tensorboard": "off", "env": "A=b", "params": "lr=0.1", "data": "digits:train", "name": "digits",
+    "topology": "spread", "tensorboard": "off", "env": "A=b", "params": "lr=0.1", "data": "digits:train", "workdir": "src", "name": "digits",
 }  # fmt: skip
 
 
@@ -170,11 +170,11 @@ NAMES = {
     ("words", "current", "found"),
     [
         ([], "su", ["submit", "suspend"]),
-        (["submit"], "--wo", ["--workers"]),
+        (["submit"], "--wo", ["--workdir", "--workers"]),
         (["submit", "--runtime"], "", ["mpi", "tf"]),
         (["submit"], "--runtime=m", ["--runtime=mpi"]),
         (["submit", "--tenant"], "", ["red"]),
-        (["submit", "--workers", "2"], "--work", []),
+        (["submit", "--workers", "2"], "--work", ["--workdir"]),
         (["submit", "--env", "A=b"], "--en", ["--env", "--env-name"]),
         (["watch"], "dig", ["digits", "digits-2"]),
         (["cancel", "nap"], "digits-", ["digits-2"]),

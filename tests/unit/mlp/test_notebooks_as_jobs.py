@@ -184,3 +184,16 @@ def test_a_job_says_what_is_wrong_before_a_kernel_starts(
 ) -> None:
     assert notebook_run.run_text("work.ipynb", text) == notebook_run.UNUSABLE
     assert said in capfd.readouterr().err
+
+
+def test_its_cells_run_in_its_directory_or_in_that_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/work.ipynb").write_text(notebook("1"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(notebook_run, "_run", lambda *given: given[-1])
+    monkeypatch.delenv("MLP_WORKDIR", raising=False)
+    assert notebook_run.run_file("sub/work.ipynb") == tmp_path / "sub"
+    monkeypatch.setenv("MLP_WORKDIR", str(tmp_path))
+    assert notebook_run.run_file("sub/work.ipynb") == tmp_path

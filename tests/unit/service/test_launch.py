@@ -56,6 +56,10 @@ def test_ranks_are_told_how_often_to_save_in_seconds() -> None:
     assert launched(checkpoint_every=1800).env["MLP_CHECKPOINT_EVERY"] == "1800"
 
 
+def test_ranks_start_where_their_user_said() -> None:
+    assert (launched(workdir="project/src").workdir, launched().workdir) == ("project/src", None)
+
+
 def test_ranks_are_told_where_event_files_are_not_to_be_drawn() -> None:
     assert launched(tensorboard="off").env["MLP_TENSORBOARD"] == "off"
     assert "MLP_TENSORBOARD" not in launched().env

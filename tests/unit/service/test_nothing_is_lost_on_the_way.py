@@ -13,6 +13,7 @@ from mlp_hub.service.jobs import wire
 FULL = jobs_api.JobCreate(
     name="digits",
     code="print()",
+    workdir="project/src",
     args=["--epochs", "5"],
     env={"SEED": "1"},
     runtime="tf",

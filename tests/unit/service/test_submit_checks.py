@@ -11,14 +11,18 @@ import msgspec
 import pytest
 
 from mlp_api.jobs import JobCreate
+from mlp_api.sweeps import SweepCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepTrial
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
-from mlp_hub.service.jobs.validation import check_runtime, checked_spec, fingerprint, still_there
+from mlp_hub.service.jobs.validation import ADDED_LATER, check_runtime, checked_spec, fingerprint, still_there
+from mlp_hub.service.sweeps.asked import sweep_spec
+from mlp_hub.service.sweeps.worker import trial_spec
 from notebook_files import notebook
 
 
@@ -130,10 +134,19 @@ def test_a_run_that_has_not_ended_is_named_with_what_to_do(directories: Director
     )
 
 
+def test_a_new_field_of_a_request_is_named_as_one_that_keys_remembered_earlier_did_not_know() -> None:
+    known = {
+        "name", "entry", "code", "args", "env", "runtime", "workers", "ps", "cpu", "gpu", "gpu_kind", "ram", "tenant", "priority",
+        "time_limit", "retries", "checkpoint_every", "topology", "tensorboard", "data",
+    }  # fmt: skip
+    assert {f.name for f in msgspec.structs.fields(JobCreate)} - known == set(ADDED_LATER)
+
+
 def test_a_key_that_was_remembered_before_there_were_runs_still_means_its_request() -> None:
     asked = JobCreate(name="j", code="x", cpu=1.5, env={"A": "1"})
     before = msgspec.json.encode(asked)
-    for later in (b',"replace":false', b',"params":{}', b',"provenance":null', b',"env_name":null'):
+    optional = (b"provenance", b"env_name", b"workdir")
+    for later in (b',"replace":false', b',"params":{}', *(b',"%s":null' % name for name in optional)):
         assert later in before
         before = before.replace(later, b"")
     assert fingerprint(asked) == hashlib.sha256(before).hexdigest()
@@ -220,3 +233,50 @@ def test_a_script_that_cannot_run_is_refused_with_the_remedy(directories: Direct
         check(directories, entry="tool")
     with pytest.raises(Refused, match=r"there is no file Train.py .* did you mean train.py\?"):
         check(directories, entry="Train.py")
+
+
+@pytest.mark.parametrize("asked", ["project/src", "~/project/src", "./project//src/", "linked"])
+def test_a_program_starts_in_a_directory_below_the_home(directories: Directories, asked: str) -> None:
+    home = directories.homes / "ann"
+    (home / "project/src").mkdir()
+    (home / "linked").symlink_to("project/src")
+    found = check(directories, workdir=asked).workdir
+    assert found == ("linked" if asked == "linked" else "project/src")
+
+
+def test_every_trial_of_a_sweep_and_member_of_an_array_starts_in_the_same_directory(
+    directories: Directories,
+) -> None:
+    asked = SweepCreate(name="s", code="x", array="0-3", workdir="./project")
+    workspace = MountedWorkspace(directories, Fence())
+    job = asyncio.run(checked_spec(asked, "ann", {"red"}, "red", workspace))
+    sweep = Sweep("uid", sweep_spec(asked, job), 1, SweepPhase.RUNNING, Budget(4), 1.0)
+    assert [trial_spec(sweep, SweepTrial(n, {"index": n})).workdir for n in range(4)] == ["project"] * 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("/etc", "give one without .., as in project/src"),
+        ("/home/ann/project", "give one without .., as in project/src"),
+        ("~//etc", "give one without .."),
+        ("..", "give one without .."),
+        ("project/../../bob", "give one without .."),
+        ("project/..", "give one without .."),
+        (".", "in which programs start anyway; leave it out"),
+        ("~/", "in which programs start anyway; leave it out"),
+        ("a\0b", "NUL"),
+        ("train.py", "is not a directory"),
+        ("train.py/x", "there is no directory train.py/x"),
+        ("nowhere", "there is no directory nowhere in your home directory; create it"),
+        ("out", "leaves your home directory by a link"),
+        ("out/project", "leaves your home directory by a link"),
+    ],
+)
+def test_a_program_starts_nowhere_else(directories: Directories, asked: str, words: str) -> None:
+    (directories.homes / "ann/out").symlink_to(directories.homes.parent)
+    (directories.homes.parent / "project").mkdir()
+    with pytest.raises(Refused) as caught:
+        check(directories, workdir=asked)
+    assert caught.value.reason is Reason.INVALID
+    assert words in caught.value.msg

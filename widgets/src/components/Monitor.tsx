@@ -110,6 +110,7 @@ function JobFacts({ job, now }: { job: Job; now: number }): JSX.Element {
   const facts = [
     [t("Team"), job.tenant], [t("Runtime"), job.runtime], [t("Workers"), t("{workers}, {size} each", { workers: workersWords(job), size: sizeWords(job) })],
     ...(job.env_name ? [[t("Environment"), job.env_name]] : []),
+    ...(job.workdir ? [[t("Starts in"), `~/${job.workdir}`]] : []),
     ...(job.priority !== "normal" ? [[t("Priority"), priorityName(job.priority)]] : []),
     ...(job.time_limit ? [[t("Time limit"), duration(job.time_limit)]] : []),
     ...(restarts(job) ? [[t("Restarts"), String(restarts(job))]] : []),

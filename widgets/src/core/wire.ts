@@ -1039,6 +1039,8 @@ export interface RuntimeUpdate {
 /**
  * A job to run: `entry` is a path in the user's home, or `code` the program's text; exactly one of them.
  *
+ * `workdir` is the directory in which it starts, a path below the home too; null: the home, or the directory of a notebook.
+ *
  * A name that is used again, when its latest run has ended, makes its next run; with `replace` the earlier ones are deleted.
  * cpu, gpu and ram are per rank, a parameter server's too.
  */
@@ -1073,6 +1075,7 @@ export interface JobCreate {
   name: string;
   entry?: string | null;
   code?: string | null;
+  workdir?: string | null;
   /**
    * @maxItems 1000
    */
@@ -1128,6 +1131,7 @@ export interface Job {
   runtime: string;
   entry: string | null;
   code: string | null;
+  workdir: string | null;
   args: string[];
   env: {
     [k: string]: string;
@@ -1619,6 +1623,7 @@ export interface Curve {
 export interface RunDetail {
   run: ListedRun;
   entry: string | null;
+  workdir: string | null;
   program: string | null;
   runtime: string;
   workers: number | string;
@@ -1700,6 +1705,7 @@ export interface SweepCreate {
   name: string;
   entry?: string | null;
   code?: string | null;
+  workdir?: string | null;
   /**
    * @maxItems 1000
    */

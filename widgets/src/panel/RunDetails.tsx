@@ -47,6 +47,7 @@ export function RunDetails({ user, name }: { user: string; name: string }): JSX.
   const facts: [string, JSX.Element | string][] = [
     [t("Parameters"), Object.entries(found.run.params).map(([key, value]) => `${key}=${value}`).join(", ")],
     [t("Arguments"), found.args.join(" ")],
+    [t("Starts in"), found.workdir ? `~/${found.workdir}` : ""],
     [t("Commit"), found.run.commit ? `${found.run.commit.slice(0, 12)}${found.run.dirty ? t(" and changes") : ""}` : ""],
     [t("Datasets"), found.data.map((d) => `${d.user}/${d.name} (${[bytes(d.size), ...(d.digest ? [dataWords(d)] : [])].join(t(", "))})`).join(", ")],
     [t("Environment of the team"), found.env_name ? `${found.env_name} (${found.env_image ?? `${t("lock")} ${(found.env_lock ?? "").slice(0, 12)}`})` : ""],

@@ -10,7 +10,7 @@ from mlp_hub.executors.kubernetes.installation import NOTEBOOK, Installation
 from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
 from mlp_hub.executors.kubernetes.nodes.gpus import Gpus, NoGpus, gpus_of
 from mlp_hub.executors.nodes import TENANT
-from mlp_hub.executors.programs import home_mount
+from mlp_hub.executors.places import home_mount
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import PODS, Object, name_of, namespace_of

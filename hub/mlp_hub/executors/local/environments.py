@@ -35,7 +35,7 @@ from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory, remove_directory_in
 from mlp_hub.executors.mounted.fence import Acting
-from mlp_hub.executors.mounted.sizes import length_of, space_of
+from mlp_hub.executors.mounted.sizes import charge_of, entries_beyond, space_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
 from mlp_hub.sandbox import (
     ENVIRONMENTS_AT,
@@ -62,7 +62,7 @@ LIMITS = Limits(cpu=1000, ram_mib=2048, pids=512, tmp_mib=512, cpu_max=2000)
 LAST = 4096
 """Safety: bytes of a step's output that are told."""
 MOST_FILES = 500_000
-"""Safety: files of one environment."""
+"""Safety: files, links and directories of one environment."""
 BASE = ".base"
 """Given: name of the file in an environment that says for which Python it was made."""
 _HOME, _UV = "/home/build", "/opt/mlp/uv"
@@ -244,7 +244,7 @@ class LocalEnvironments:
                 said = now
                 steps.told(said)
             if time.monotonic() - measured > MEASURE_S:
-                steps.admit(max(length_of(arriving / _CACHE), length_of(arriving / of.name)))
+                steps.admit(max(charge_of([arriving / _CACHE]), charge_of([arriving / of.name])))
                 measured = time.monotonic()
             if time.monotonic() - began > LONGEST_S:
                 raise BuildFailed(
@@ -401,7 +401,7 @@ def _last_lines(build: Path) -> str:
 def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
     """Give all below to the platform; raises `BuildFailed` for what is no file, directory or link."""
     root = os.geteuid() == 0
-    files = size = 0
+    files = size = entries = 0
     left: list[tuple[str, ...]] = [()]
     while left:
         names = left.pop()
@@ -411,6 +411,7 @@ def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
                 folder.give(0, 0)
             os.fchmod(folder.fd, 0o755)
             for name, found in _entries(folder):
+                entries += 1
                 if stat.S_ISDIR(found.st_mode):
                     left.append((*names, name))
                 elif stat.S_ISLNK(found.st_mode):
@@ -424,11 +425,11 @@ def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
                     files, size = files + 1, size + found.st_size
                 else:
                     raise BuildFailed(msg("a package brings {name}, which is no file", name=name))
-        if files > MOST_FILES or len(names) > 60:
+        if entries > MOST_FILES or len(names) > 60:
             raise BuildFailed(
                 msg("it has more than {most} files; name fewer packages", most=f"{MOST_FILES:,}")
             )
-    return Extent(files, size)
+    return Extent(files, size + entries_beyond(entries))
 
 
 def _entries(folder: Folder) -> Sequence[tuple[str, os.stat_result]]:
@@ -438,4 +439,4 @@ def _entries(folder: Folder) -> Sequence[tuple[str, os.stat_result]]:
 
 def _extent(top: Path, goes_on: Callable[[], None]) -> Extent:
     goes_on()
-    return Extent(0, length_of(top))
+    return Extent(0, charge_of([top]))

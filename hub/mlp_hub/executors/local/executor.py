@@ -52,7 +52,7 @@ from mlp_hub.executors.mounted.prepare import make_directories, show_model
 from mlp_hub.executors.mounted.reading import MountedLogs
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.executors.programs import home_mount
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
 from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable

@@ -12,7 +12,8 @@ from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local.environments import base_of, is_for
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.prepare import model_directory
-from mlp_hub.executors.programs import environment, home_mount, program
+from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.programs import environment, program, working_directory
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
 from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
@@ -79,6 +80,7 @@ def sandbox_spec(
         env=env,
         home_dir=home,
         home_mount=home_mount(spec.user),
+        cwd=working_directory(spec, home),
         log_dir=f"{job}/log",
         user_name=spec.user,
         uid=spec.uid,

@@ -21,6 +21,7 @@ from mlp_hub.executors.mounted.files import MountedFile, list_directory, open_fi
 from mlp_hub.executors.mounted.looking import ModelLooks
 from mlp_hub.executors.mounted.manifest import manifest_of
 from mlp_hub.executors.mounted.sizes import charge_of, measure, measured, space_of
+from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import (
@@ -88,8 +89,8 @@ class MountedWorkspace:
         self._looks = ModelLooks(self._files)
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
-        """Look for a user's script, by its path below the home or as their programs see it."""
-        seen_at, home = f"/home/{user}", self.directories.home(user)
+        """Look for a user's script, or directory, by its path below the home or as their programs see it."""
+        seen_at, home = home_mount(user), self.directories.home(user)
         path = entry
         for prefix in ("~/", f"{seen_at}/", f"{home}/"):
             path = path.removeprefix(prefix)

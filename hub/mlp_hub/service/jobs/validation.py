@@ -6,6 +6,7 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import NoReturn
 
@@ -34,6 +35,8 @@ from mlp_hub.service.jobs.wire import spec_of, workers_of
 from mlp_language.message import Message, msg
 
 _TOPOLOGY = re.compile(rf"({'|'.join(TOPOLOGIES)}|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{{0,62}})")
+ADDED_LATER = ("replace", "params", "provenance", "env_name", "workdir")
+"""Fields of a request that earlier versions did not have. Keys are remembered over an upgrade: unset, such a field counts as absent."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
@@ -102,6 +105,8 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     entry = None if asked.entry is None else await entry_in(workspace, user, asked.entry)
     if entry is not None and entry.endswith(NOTEBOOK):
         _check_notebook(asked, runtime, high)
+    if asked.workdir is not None:
+        asked = msgspec.structs.replace(asked, workdir=await workdir_in(workspace, user, asked.workdir))
     spec = spec_of(asked, user, tenant_for(asked.tenant, tenants, default), runtime, entry)
     targets(spec.data, user)
     return spec
@@ -235,6 +240,49 @@ async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
     return posixpath.normpath(found.path)
 
 
+async def workdir_in(workspace: Workspace, user: str, workdir: str) -> str:
+    """Return the path, relative to the user's home, of the directory in which a program is to start; refuse what is not there or leaves it."""
+    if "\0" in workdir:
+        _refuse(msg("workdir holds a NUL character, which no path can"))
+    path = posixpath.normpath(workdir.removeprefix("~/"))
+    if path.startswith("/") or ".." in PurePosixPath(workdir).parts:
+        _refuse(
+            msg(
+                "workdir {workdir} is not a path below your home directory; give one without .., as in project/src",
+                workdir=workdir,
+            )
+        )
+    if path == ".":
+        _refuse(
+            msg(
+                "workdir {workdir} is your home directory, in which programs start anyway; leave it out, or name a directory below, as in "
+                "project/src",
+                workdir=workdir,
+            )
+        )
+    found = await workspace.find_entry(user, path)
+    if found.kind is PathKind.OUTSIDE:
+        _refuse(
+            msg(
+                "workdir {workdir} leaves your home directory by a link; name a directory that lies in it",
+                workdir=workdir,
+            )
+        )
+    if found.kind in (PathKind.FILE, PathKind.OTHER):
+        _refuse(
+            msg("workdir {workdir} is not a directory; name the directory that holds it", workdir=workdir)
+        )
+    if found.kind is PathKind.MISSING:
+        _refuse(
+            msg(
+                "there is no directory {path} in your home directory; create it, or check the path: it counts from your home, wherever "
+                "you submit from",
+                path=path,
+            )
+        )
+    return path
+
+
 def still_there(job: Job) -> Refused:
     """Return the refusal of another run of a name while this one has not ended."""
     return Refused(
@@ -254,9 +302,9 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
     if of:
         said = {"resubmit": of, **said}
     else:
-        for later in ("replace", "params", "provenance", "env_name"):
+        for later in ADDED_LATER:
             if not said.get(later, True):
-                del said[later]  # as before there was such a field: keys are remembered over an upgrade
+                del said[later]
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
 
 

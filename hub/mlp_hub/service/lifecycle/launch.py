@@ -65,6 +65,7 @@ def launch_spec(
         program=Code(spec.code or "") if spec.entry is None else EntryPoint(spec.entry),
         args=spec.args,
         env=env,
+        workdir=spec.workdir,
         time_limit=job.time_left,
         grace_s=policy.grace_s,
         network=network,

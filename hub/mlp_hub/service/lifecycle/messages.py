@@ -93,10 +93,8 @@ def _unlike_a_terminal(hint: Hint) -> Message:
             "nobody answers in a job: give what it asks for with --param or --env, or as arguments after --"
         )
     return msg(
-        "a job starts in the home directory, not in that of its program: name files from there, or change the directory "
-        "first, by {python} in Python or {script} in a script",
-        python="os.chdir(os.path.dirname(__file__))",
-        script='cd "$(dirname "$0")"',
+        "a job starts in the home directory or in that of --workdir, not beside its program: submit it with --workdir DIR, or "
+        "name files relative to where it starts",
     )
 
 

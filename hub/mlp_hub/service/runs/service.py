@@ -151,6 +151,7 @@ class RunService:
             return runs_api.RunDetail(
                 run=wire.run_to(tx.runs.rows(context, [job.uid], now)[0]),
                 entry=spec.entry,
+                workdir=spec.workdir,
                 program=spec.code if spec.code is not None else tx.runs.text(origin.program),
                 runtime=spec.runtime,
                 workers=asked.workers,

@@ -11,7 +11,7 @@ from typing import Any
 import mlp_hub
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.kubernetes.gang.shape import Outline
-from mlp_hub.executors.programs import home_mount
+from mlp_hub.executors.places import home_mount
 from mlp_language.message import msg
 
 MOUNT = "/run/mlp"

@@ -10,7 +10,7 @@ from mlp_hub.executors import rank_commands
 from mlp_hub.executors.kubernetes.gang.files import START
 from mlp_hub.executors.kubernetes.gang.shape import Outline
 from mlp_hub.executors.kubernetes.rank.places import BY_MODULE, PYTHON
-from mlp_hub.executors.programs import environment, program
+from mlp_hub.executors.programs import environment, program, working_directory
 from mlp_hub.executors.workspace import CODE, WORKSPACE
 
 _OVER_PODS: Mapping[str, Mapping[str, Any]] = {
@@ -56,6 +56,7 @@ def plan(shape: Outline, mode: str, hosts: tuple[str, ...], *, waits: bool) -> d
         "mode": mode,
         "log": f"{WORKSPACE}/log",
         "home": environment(spec, PYTHON, {})["HOME"],
+        "workdir": None if spec.workdir is None else working_directory(spec, home),
         "roles": ranks.roles,
         "asks_all": ranks.asks_all,
         "hosts": hosts,

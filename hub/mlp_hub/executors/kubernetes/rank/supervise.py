@@ -19,7 +19,7 @@ from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse
 from mlp_hub.sandbox.shim import files, logs
 from mlp_hub.sandbox.shim.asking import AskedProcesses
-from mlp_hub.sandbox.shim.said import msg
+from mlp_hub.sandbox.shim.said import Said, msg
 
 _READ = 64 << 10
 """Tuning: bytes that are read at a time: calls, for memory."""
@@ -83,9 +83,7 @@ class SupervisedRank:
             self._start(argv, env)
         except OSError as error:
             self._log.close()
-            return self.report.never_began(
-                msg("{program}: {error}", program=argv[0], error=str(error.strerror))
-            )
+            return self.report.never_began(self._why_not(argv, error))
         self.report.begun()
         assert self._process is not None  # noqa: S101 - started above
         self._use.begin(self._process.pid)
@@ -94,8 +92,19 @@ class SupervisedRank:
         self._loop(self._wake_fd)
         return self._conclude(self._status)
 
+    def _why_not(self, argv: list[str], error: OSError) -> Said:
+        """Say what could not be started; Popen names the directory where that could not be entered."""
+        workdir = self.plan["workdir"]
+        if workdir is None or error.filename != workdir:
+            return msg("{program}: {error}", program=argv[0], error=str(error.strerror))
+        return msg(
+            "the program should start in {path}, which cannot be entered: {error}",
+            path=workdir,
+            error=str(error.strerror),
+        )
+
     def _start(self, argv: list[str], env: dict[str, str]) -> None:
-        home = self.plan["home"]
+        home, workdir = self.plan["home"], self.plan["workdir"]
         if os.getpid() != 1:  # with a pod's first process all others go anyway
             from ctypes import CDLL  # noqa: PLC0415 - takes a moment
 
@@ -104,7 +113,7 @@ class SupervisedRank:
         self._process = subprocess.Popen(
             argv,
             env=env,
-            cwd=home if os.path.isdir(home) else "/",
+            cwd=workdir or (home if os.path.isdir(home) else "/"),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
