@@ -171,7 +171,9 @@ def _log_out(site: Site, page: Page) -> None:
 
     def shut_out() -> bool:
         """Her server believes what it knows of a login for some seconds."""
-        page.goto(theirs)
-        return page.url.startswith(f"{site.hub.url}/hub/login")
+        page.goto(theirs, wait_until="commit")
+        at = page.url
+        page.goto("about:blank")  # Lab itself, which is much to load, is nothing that this waits for
+        return at.startswith(f"{site.hub.url}/hub/login")
 
     wait_for(shut_out, every=1, message="for the notebook server to ask for a login")

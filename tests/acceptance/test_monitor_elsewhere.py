@@ -6,7 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
-from browser import SLOW, log_in, look_at, new_context, run_cell, shot
+from browser import log_in, look_at, new_context, reach_server, run_cell, shot
 from installs import Install
 from live_hub import LiveHub, make_endless
 
@@ -14,10 +14,7 @@ SAMPLE = "01-digits-mpi.ipynb"
 
 
 def start_server(page: Page, hub: LiveHub, user: str) -> None:
-    page.goto(f"{hub.url}/hub/spawn/{user}")
-    if page.locator("#spawn_form").count():
-        page.locator("#spawn_form button[type=submit]").click()
-    page.wait_for_url(f"**/user/{user}/**", timeout=10 * SLOW)
+    reach_server(page, hub, user)
     make_endless(hub, user, SAMPLE)
 
 

@@ -25,7 +25,7 @@ from browser import (
 from live_hub import PASSWORD, LiveHub, set_epochs
 from waiting import wait_for
 
-MPI = "01-digits-mpi.ipynb"
+MPI, TF = "01-digits-mpi.ipynb", "02-digits-tensorflow.ipynb"
 PATIENT = 900.0
 """Seconds that a job may take which really trains; it bounds only tests that fail."""
 
@@ -152,7 +152,8 @@ def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
 
 
 def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: LiveHub, ann: Page) -> None:
-    open_lab(ann, hub, "ann", "02-digits-tensorflow.ipynb")
+    set_epochs(hub, "ann", TF, 15)  # of 30, which take two minutes of a core to become better by a hundredth
+    open_lab(ann, hub, "ann", TF)
     for name, picture in (("digits-tf", "07-tensorflow"), ("digits-ps", "08-parameter-server")):
         run_cell(ann, f"--name {name}")
         wait_for(lambda n=name: hub.call("GET", f"/users/ann/jobs/{n}", "ann").is_success)
@@ -163,7 +164,7 @@ def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: Liv
         shot(ann, f"{picture}-running")
         hub.wait_phase("ann", name, "finished", timeout=PATIENT)
         accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
-        assert accuracy > 0.97
+        assert accuracy > 0.95
         expect(widget).to_have_attribute("data-phase", "finished")
         look_at(widget)
         shot(ann, picture)
@@ -194,7 +195,7 @@ def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raise
         hub.submit("bob", name, sleeper, tenant="red", workers=2, runtime="plain", cpu=1, ram=200)
     hub.wait_phase("bob", "one", "running")
     why = wait_for(lambda: (w := hub.ok("GET", "/users/bob/jobs/two/why", "bob"))["reasons"] and w)
-    told = "Needs 2 cpu, 0 free. Starts when jobs of red end."
+    told = "Needs 2 cpu, 0 free. Starts when jobs or notebook servers of red end."
     assert why["reasons"][0]["message"] == told
     facts = str(why["reasons"][0]["facts"])
     assert "2.2 cpu" in facts

@@ -177,9 +177,20 @@ def open_lab(
     # what JupyterLab says when an answer took too long lies above all else; it tries again by itself
     late = page.get_by_role("dialog").filter(has_text="Server unavailable or unreachable")
     page.add_locator_handler(late, lambda: late.get_by_role("button", name="Dismiss").click())
-    page.goto(f"{hub.url}/hub/spawn/{user}")
-    if "/hub/spawn" in page.url and page.locator("#spawn_form").count():
-        page.locator("#spawn_form button[type=submit]").click()
+    reach_server(page, hub, user)
+    if before is not None:
+        before()
+    page.goto(f"{hub.notebooks(user)}/user/{user}/lab{f'/tree/{path}' if path else ''}")
+    page.locator("#jp-main-dock-panel").wait_for()
+
+
+def reach_server(page: Page, hub: LiveHub, user: str) -> None:
+    """Start the user's notebook server unless it runs; the page is there, and has loaded nothing yet of what it will leave at once."""
+    page.goto(f"{hub.url}/hub/spawn/{user}", wait_until="commit")
+    if "/hub/spawn" in page.url:
+        page.wait_for_load_state()
+        if page.locator("#spawn_form").count():
+            page.locator("#spawn_form button[type=submit]").click()
     page.wait_for_function(  # a pod may come late, and the page tells how far it is
         "(path) => location.pathname.includes(path) || document.querySelector('#progress-bar.bg-danger')",
         arg=f"/user/{user}/",
@@ -189,10 +200,6 @@ def open_lab(
         raise AssertionError(
             f"the server of {user} did not start: {page.locator('#progress-log').inner_text()}"
         )
-    if before is not None:
-        before()
-    page.goto(f"{hub.notebooks(user)}/user/{user}/lab{f'/tree/{path}' if path else ''}")
-    page.locator("#jp-main-dock-panel").wait_for()
 
 
 def wait_idle(page: Page) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -271,11 +272,11 @@ def make_endless(hub: LiveHub, user: str, sample: str) -> None:
 
 
 def set_epochs(hub: LiveHub, user: str, sample: str, epochs: int) -> None:
-    """Let the job of the sample in the user's home train for so long."""
+    """Let the jobs of the sample in the user's home train for so long."""
     path = hub.homes / user / sample
-    text = path.read_text()
-    assert "epochs, batch, momentum = 60," in text
-    path.write_text(text.replace("epochs, batch, momentum = 60,", f"epochs, batch, momentum = {epochs},"))
+    text, found = re.subn(r"(epochs, batch, [a-z, ]+ = )[36]0,", rf"\g<1>{epochs},", path.read_text())
+    assert found
+    path.write_text(text)
 
 
 @contextlib.contextmanager
