@@ -29,7 +29,7 @@ OWN_PATHS = {
     "mlp_hub/web/pages.py": "what is installed",
     "mlp_hub/confined/rights.py": "the system's files, /proc, and an empty root of its own",
     "mlp_hub/dav/serving.py": "its socket in the state directory, and the top of the storage tree",
-    "mlp_hub/dav/waiting.py": "its sockets in the state directory",
+    "mlp_hub/unix_sockets.py": "sockets of the state directory",
     "mlp_hub/proxy/__init__.py": "what is installed",
     "mlp_hub/store/database.py": "the database",
     "mlp_hub/store/engine.py": "the database",

@@ -32,18 +32,20 @@ def rig(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GangRi
 def test_one_rank_of_a_plain_job_runs_as_its_user(rig: GangRig) -> None:
     program = """
 import os, pathlib, sys
-print("rank", os.environ["MLP_RANK"], "of", os.environ["MLP_WORLD_SIZE"], os.getuid(), os.environ["HOME"])
+print("rank", os.environ["MLP_RANK"], "of", os.environ["MLP_WORLD_SIZE"], os.getuid(), os.environ["HOME"], os.getcwd())
 print("to stderr", file=sys.stderr)
 pathlib.Path("made.txt").write_text("here")
 pathlib.Path(os.environ["MLP_WORKSPACE"], "kept.txt").write_text(" ".join(sys.argv[1:]))
 """
-    running = rig.start(launch("plain", program, args=("a", "b c")))
+    (rig.home / "project").mkdir()
+    (rig.home / "project").chmod(0o777)
+    running = rig.start(launch("plain", program, args=("a", "b c"), workdir="project"))
     running.ended()
     assert [(line.stream, line.text) for line in running.lines(0)] == [
-        ("stdout", "rank 0 of 1 300007 /home/ann"),
+        ("stdout", "rank 0 of 1 300007 /home/ann /home/ann/project"),
         ("stderr", "to stderr"),
     ]
-    assert (rig.home / "made.txt").read_text() == "here"
+    assert (rig.home / "project" / "made.txt").read_text() == "here"
     assert (running.directory / "kept.txt").read_text() == "a b c"
     report = running.report(0)
     assert (report["state"], report["exit_code"], report["cause"]) == ("finished", 0, "ok")
@@ -80,11 +82,13 @@ print(socket.gethostname(), flush=True)
 
 
 def test_three_mpi_ranks_over_pods_add_up(rig: GangRig) -> None:
-    running = rig.start(launch("mpi", SUM, 3))
+    (rig.home / "ranks").mkdir()
+    running = rig.start(launch("mpi", f"{SUM}print(os.getcwd())", 3, workdir="ranks"))
     running.ended()
     said = [running.texts(rank) for rank in range(3)]
     assert [lines[0] for lines in said] == [f"rank {rank} of 3 sum 6 {rank}" for rank in range(3)]
     assert len({lines[1] for lines in said}) == 3
+    assert {lines[2] for lines in said} == {"/home/ann/ranks"}
     assert all(running.report(rank)["cause"] == "ok" for rank in range(3))
 
 

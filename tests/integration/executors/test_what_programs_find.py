@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from executor_lab import Lab
+from mlp_hub.domain.job import Cause
 from mlp_hub.executors.base import AttemptPhase
 
 
@@ -38,3 +39,36 @@ print(open("loss.png", "rb").read(4)[1:].decode())
     spec = lab.spec(program)
     assert lab.run(spec).phase is AttemptPhase.SUCCEEDED, lab.output(spec)
     assert lab.output(spec)[-1] == "PNG"
+
+
+@pytest.mark.parametrize(("runtime", "workers"), [("plain", 1), ("mpi", 2)])
+def test_a_program_starts_in_the_directory_that_was_asked_for(lab: Lab, runtime: str, workers: int) -> None:
+    place = lab.home("ann") / "project" / "src"
+    place.mkdir(parents=True)
+    (place / "shown.txt").write_text("there")
+    program = "import os; print(os.getcwd(), open('shown.txt').read())"
+    spec = lab.spec(program, runtime=runtime, workers=workers, workdir="project/src")
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED, lab.output(spec)
+    assert [lab.output(spec, rank) for rank in range(workers)] == [["/home/ann/project/src there"]] * workers
+
+
+@pytest.mark.parametrize(
+    ("workdir", "said"),
+    [
+        ("gone", "no such directory"),
+        ("out", "not in the home"),
+        ("file", "no such directory"),
+        ("../bob", "not in the home"),
+    ],
+)
+def test_a_program_does_not_start_elsewhere_instead(lab: Lab, workdir: str, said: str) -> None:
+    """It was there when the job was submitted; a moment later its user has something else there."""
+    home = lab.home("ann")
+    (home / "out").symlink_to("/etc")
+    (home / "file").write_text("")
+    spec = lab.spec("print('ran')", workdir=workdir)
+    failure = lab.run(spec).failure
+    assert failure is not None
+    assert failure.cause is Cause.START_FAILED
+    assert said in failure.message
+    assert lab.output(spec) == []
