@@ -71,6 +71,7 @@ class Rig:
         self.stands_at: float | None = None
         file = root / "mlp.sqlite"
         if not file.exists():
+            root.mkdir(parents=True, exist_ok=True)
             file.write_bytes(_tables())
         self.db = Database(str(file))
         self.db.create_schema()

@@ -8,15 +8,18 @@ import threading
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from jupyterhub import orm
 
 from keycloak import PASSWORD, Keycloak, Realm
 from local_names import LocalNames
 from mlp.cli import device
 from mlp.errors import Refused
 from mlp_hub.hubside.cli_codes import Wrong
+from mlp_hub.hubside.providers import taken
 from mlp_hub.hubside.providers.device import DeviceFlow
 from mlp_hub.hubside.providers.oidc import OidcProvider
 from mlp_hub.hubside.providers.standing import Standing
@@ -50,6 +53,15 @@ def told(loop: asyncio.Runner, flow: DeviceFlow) -> dict[str, str]:
     found = loop.run(flow.told())
     assert found is not None
     return found
+
+
+@pytest.fixture
+def db() -> Iterator[Any]:
+    """JupyterHub's database, which remembers the logins that were taken."""
+    made = orm.new_session_factory("sqlite:///:memory:")()
+    taken.ensure_table(made)
+    yield made
+    made.close()
 
 
 class Person:
@@ -92,17 +104,17 @@ def logged_in(
 
 
 def test_who_logs_in_by_a_code_is_known_with_their_groups(
-    loop: asyncio.Runner, realm: Realm, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch
+    loop: asyncio.Runner, realm: Realm, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:
     where = told(loop, flow)
     assert where["begin"].startswith(realm.issuer)
     access_token, id_token = logged_in(where, monkeypatch, "ann")
-    found = loop.run(flow.whose(access_token, id_token))
+    found = loop.run(flow.whose(db, access_token, id_token))
     assert isinstance(found, Standing)
     assert (found.issuer, found.subject) == (realm.issuer, realm.user_id("ann"))
     assert (found.claimed_name, found.groups) == ("ann", ("/ml/red",))
     with pytest.raises(Wrong, match="was used"):
-        loop.run(flow.whose(access_token, id_token))
+        loop.run(flow.whose(db, access_token, id_token))
 
 
 def test_who_says_no_there_gives_no_token(
@@ -113,27 +125,27 @@ def test_who_says_no_there_gives_no_token(
 
 
 def test_a_login_of_another_client_is_not_taken(
-    loop: asyncio.Runner, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch
+    loop: asyncio.Runner, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:
     access_token, id_token = logged_in({**told(loop, flow), "client_id": "another-app"}, monkeypatch, "ann")
     with pytest.raises(Wrong, match="somebody else than"):
-        loop.run(flow.whose(access_token, id_token))
+        loop.run(flow.whose(db, access_token, id_token))
 
 
 def test_the_tokens_of_two_people_are_not_taken_together(
-    loop: asyncio.Runner, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch
+    loop: asyncio.Runner, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:
     anns, _ = logged_in(told(loop, flow), monkeypatch, "ann")
     _, bobs = logged_in(told(loop, flow), monkeypatch, "bob")
     with pytest.raises(Wrong):
-        loop.run(flow.whose(anns, bobs))
+        loop.run(flow.whose(db, anns, bobs))
 
 
 def test_who_was_shut_out_since_gives_none(
-    loop: asyncio.Runner, realm: Realm, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch
+    loop: asyncio.Runner, realm: Realm, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:
     realm.add_user("cid")
     access_token, id_token = logged_in(told(loop, flow), monkeypatch, "cid")
     realm.disable("cid")
     with pytest.raises(Wrong, match="does not know this login"):
-        loop.run(flow.whose(access_token, id_token))
+        loop.run(flow.whose(db, access_token, id_token))

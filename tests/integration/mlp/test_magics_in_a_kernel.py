@@ -225,7 +225,7 @@ with provisionalcompleter():
     print([sorted(c.text for c in get_ipython().Completer.completions(line, len(line))) for line in {!r}])"""
     lines = [
         "%mlp watch di",
-        "%%mlp submit --wor",
+        "%%mlp submit --worke",
         "%mlp submit --runtime t",
         "%mlp submit --runtime=m",
         "%mlp sub",
