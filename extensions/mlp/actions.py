@@ -39,6 +39,8 @@ from mlp.words import sentences
 from mlp_language.catalogue import LANGUAGES
 
 Json = dict[str, Any]
+COPY_S, COPY_LOOK_S = 60.0, 0.3
+"""Tuning: seconds for which a registered version is waited for, and between two looks: a file of some GB is there by then."""
 ALIVE = "alive"
 SUITS = {"cancel": ALIVE, "suspend": ALIVE, "resume": "suspended", "resubmit": "ended", "delete": "ended"}
 DONE: dict[str, Callable[[str], str]] = {
@@ -286,7 +288,7 @@ def models(client: Client, call: ParsedLine) -> Any:
         wanted = {"any_files": given.get("any_files", False)}
         if "tenant" in given:
             wanted["tenant"] = given["tenant"]
-        return tables.registered(client.register(names[0], names[1], wanted))
+        return tables.registered(_once_copied(client, client.register(names[0], names[1], wanted)))
     if act == "stage":
         return tables.staged(client.stage(names[0], names[1]))
     if act == "get":
@@ -295,6 +297,17 @@ def models(client: Client, call: ParsedLine) -> Any:
     if act == "show":
         return tables.model(client.model(names[0]))
     return _remove_models(client, names, all_=bool(given.get("all")))
+
+
+def _once_copied(client: Client, made: Json) -> Json:
+    """Return a version as it is once its files are copied, or after `COPY_S`: what comes next, such as an app of it, needs them."""
+    name, until = words.version(made), client.clock() + COPY_S
+    while made.get("state") == "creating" and client.clock() < until:
+        client.sleep(COPY_LOOK_S)
+        made = client.model(name)
+    if made.get("state") == "error":
+        raise MLPError(say("{name} is not registered: {why}", name=name, why=str(made.get("message") or "")))
+    return made
 
 
 def _remove_models(client: Client, names: Sequence[str], *, all_: bool) -> Outcomes:

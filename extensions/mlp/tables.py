@@ -260,17 +260,12 @@ def model(found: Json) -> Sentences:
 
 
 def registered(made: Json) -> Sentences:
-    """Write that a version was taken in."""
-    name = words.version(made)
-    lines = [
-        say(
-            "{name} is being copied, {size}. See: {command}",
-            name=name,
-            size=file_size(made.get("size")),
-            command=words.command(f"models show {name}"),
-        )
-    ]
-    return Sentences(lines, made)
+    """Write that a version was taken in, and whether its files are there."""
+    name, size = words.version(made), file_size(made.get("size"))
+    command = words.command(f"models show {name}")
+    if made.get("state") == "ready":
+        return Sentences([say("{name} is ready, {size}. See: {command}", name=name, size=size, command=command)], made)
+    return Sentences([say("{name} is being copied, {size}. See: {command}", name=name, size=size, command=command)], made)
 
 
 def staged(moved: Json) -> Sentences:

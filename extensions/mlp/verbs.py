@@ -263,7 +263,8 @@ def examples(surface: str) -> tuple[str, ...]:
         ("%mlp submit train.py --workers 2 -- --epochs 5", say("a script, its arguments after --")),
         ("%mlp watch digits", say("live, from its beginning")),
     )
-    return tuple(f"{line:<57}{what}" for line, what in lines)
+    widest = max(len(line) for line, _ in lines)
+    return tuple(f"{line:<{widest}}  {what}" for line, what in lines)
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ export function Announcing({ tenant }: { tenant?: string }): JSX.Element {
       ),
     },
     { title: t("When"), cell: (one) => ((ms(one.begin) ?? 0) > now ? t("from {begin} until {until}", { begin: clock(one.begin, now), until: clock(one.until, now) }) : t("until {until}", { until: clock(one.until, now) })) },
-    { title: t("By"), kind: "low", cell: (one) => one.made_by },
+    { title: t("Made by"), kind: "low", cell: (one) => one.made_by },
     {
       title: t("Actions"),
       hideTitle: true,

@@ -189,7 +189,7 @@ def _never(tenant: Tenant, over: Sequence[DimensionStanding]) -> Refused:
             Reason.EXCEEDS_MAX_QUOTA,
             msg(
                 "{tenant} may use {may}, which is what the nodes have; this asks for {asked}, which can never start. "
-                "Ask for {most} at most, or have the quota of {tenant} raised",
+                "Ask for {most} at most: no quota makes the nodes larger",
                 **said,
             ),
         )
