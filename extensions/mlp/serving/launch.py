@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             status = _serve(args, listener, key)
     except NoModel as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"ModelError: {error}\n")  # a line that the cause of a failed job is taken from
         status = BAD_MODEL
     sys.exit(status)
 

@@ -169,6 +169,7 @@ def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(t
         assert "known are MLmodel" in told.tail
         assert told.failures >= 2
         assert "a replica ended" in str(told.message)
+        assert "no model that can be served is in it, but notes.txt" in str(told.message)
         bombed = await rig.app(lambda a: a.failures >= 1, "bomb")
         assert bombed.ready == 0
         for name in ("notes", "bomb"):
