@@ -216,7 +216,7 @@ def port(settings: Settings) -> Check:
     if processes.find(settings, "proxy") or processes.runs_unnoted(settings, "proxy"):
         return Check("port", OK, say("{bind}:{port} is this hub's", bind=settings.bind, port=settings.port))
     try:
-        ports.check_free(settings.bind, settings.port)
+        ports.check_free(settings.bind, settings.port, settings.home)
     except CommandFailed as failure:
         return Check("port", FAIL, failure.msg, failure.remedy)
     return Check("port", OK, say("{bind}:{port} is free", bind=settings.bind, port=settings.port))

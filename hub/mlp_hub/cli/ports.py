@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import socket
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from mlp_language.render import say
 _LISTEN = "0A"
 
 
-def check_free(bind: str, port: int) -> None:
-    """Raise MachineFailure where the port cannot be opened, naming who holds it."""
+def check_free(bind: str, port: int, home: Path) -> None:
+    """Raise MachineFailure where the port cannot be opened, naming who holds it and `home`, the directory of this hub."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
@@ -31,16 +30,20 @@ def check_free(bind: str, port: int) -> None:
             probe.bind(address)
             probe.listen(1)
         except OSError as error:
-            raise _explained(error, bind, port) from error
+            raise _explained(error, bind, port, home) from error
 
 
-def _explained(error: OSError, bind: str, port: int) -> MachineFailure:
+def _explained(error: OSError, bind: str, port: int, home: Path) -> MachineFailure:
     if error.errno == errno.EADDRINUSE:
         by = owner(port)
         held = f" by {by}" if by else ""
         return MachineFailure(
             say("Port {port} is in use{held}.", port=port, held=held),
-            say("Stop it, or take another port: MLP_PORT={port} mlp-hub up", port=port + 1),
+            say(
+                "Stop it, or start this hub, whose MLP_HOME is {home}, on another port: MLP_PORT={port} make up",
+                home=str(home),
+                port=port + 1,
+            ),
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         return MachineFailure(
@@ -67,19 +70,39 @@ def owner(port: int) -> str:
             fields = line.split()
             if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
                 inodes.add(f"socket:[{fields[9]}]")
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit() and _holds(entry.path, inodes):
+    for entry in sorted(Path("/proc").iterdir()):
+        if entry.name.isdigit() and _holds(entry, inodes):
             try:
-                words = Path(entry.path, "cmdline").read_bytes().split(b"\0")
+                words = entry.joinpath("cmdline").read_bytes().split(b"\0")
             except OSError:
                 words = []
+            if other := _home_of_hub(int(entry.name)):
+                return say(
+                    "another MLP Hub, process {pid}, whose MLP_HOME is {home}", pid=entry.name, home=other
+                )
             command = b" ".join(words[:3]).decode(errors="replace").strip()
             return f"process {entry.name} ({command[:80]})"
     return ""
 
 
-def _holds(process: str, inodes: set[str]) -> bool:
+def _home_of_hub(pid: int) -> str:
+    """Return the MLP_HOME of the hub that a process is a part of; empty if it is none or may not be read.
+
+    A supervisor is a parent of all parts, and works in that directory.
+    """
     try:
-        return any(str(Path(fd.path).readlink()) in inodes for fd in os.scandir(f"{process}/fd"))
+        while pid > 1:
+            process = Path("/proc", str(pid))
+            if b"from mlp_hub.cli.supervisor import run" in process.joinpath("cmdline").read_bytes():
+                return str(process.joinpath("cwd").readlink())
+            pid = int(process.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        pass
+    return ""
+
+
+def _holds(process: Path, inodes: set[str]) -> bool:
+    try:
+        return any(str(fd.readlink()) in inodes for fd in process.joinpath("fd").iterdir())
     except OSError:
         return False

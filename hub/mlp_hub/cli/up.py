@@ -230,7 +230,7 @@ def ensure_supervised(
         return "woken", None
     ours = processes.find(settings, "proxy") or processes.runs_unnoted(settings, "proxy")
     if not ours or _public(before) != _public(plan):
-        ports.check_free(settings.bind, settings.port)
+        ports.check_free(settings.bind, settings.port, settings.home)
     plans.write(settings, plan)
     if supervisor:
         procs.send(supervisor.pid, signal.SIGHUP)
