@@ -10,6 +10,9 @@ from typing import Any
 from mlp_cluster.running import ClusterError, output, say
 
 LABEL = {"type": "kwok"}
+"""What every node has that kwok plays."""
+ADDED = {"mlp-cluster": "added"}
+"""What only the nodes of `add` have: tests make and delete nodes of their own beside them."""
 
 
 def node(number: int, gpus: int) -> dict[str, Any]:
@@ -46,7 +49,10 @@ def add(kubeconfig: Path, count: int, gpus: int) -> None:
     kubectl = str(beside) if beside.exists() else shutil.which("kubectl")
     if kubectl is None:
         raise ClusterError(f"there is no kubectl beside {kubeconfig}, and none in PATH")
-    whole = {"apiVersion": "v1", "kind": "List", "items": [node(number, gpus) for number in range(count)]}
+    items = [node(number, gpus) for number in range(count)]
+    for item in items:
+        item["metadata"]["labels"] |= ADDED
+    whole = {"apiVersion": "v1", "kind": "List", "items": items}
     output(
         [kubectl, f"--kubeconfig={kubeconfig}", "apply", "--server-side", "-f", "-"], given=json.dumps(whole)
     )

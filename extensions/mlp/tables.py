@@ -264,8 +264,12 @@ def registered(made: Json) -> Sentences:
     name, size = words.version(made), file_size(made.get("size"))
     command = words.command(f"models show {name}")
     if made.get("state") == "ready":
-        return Sentences([say("{name} is ready, {size}. See: {command}", name=name, size=size, command=command)], made)
-    return Sentences([say("{name} is being copied, {size}. See: {command}", name=name, size=size, command=command)], made)
+        return Sentences(
+            [say("{name} is ready, {size}. See: {command}", name=name, size=size, command=command)], made
+        )
+    return Sentences(
+        [say("{name} is being copied, {size}. See: {command}", name=name, size=size, command=command)], made
+    )
 
 
 def staged(moved: Json) -> Sentences:

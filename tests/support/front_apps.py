@@ -35,7 +35,7 @@ class FrontApps:
 
     def __init__(self) -> None:
         crash = {"state": "error", "phase": "error", "message": "a replica ended: rank 0 failed"}
-        tail = "error: no model that can be served is in it, but notes.txt"
+        tail = "ModelError: no model that can be served is in it, but notes.txt"
         self.own = [
             app("digits-app"),
             app("notes", **crash, ready=0, running=[], tail=tail),

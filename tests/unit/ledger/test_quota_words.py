@@ -39,7 +39,10 @@ def test_a_tenant_without_quota_has_what_the_nodes_have(bench, make_node) -> Non
     bench.tenant("blue")
     bench.nodes = [make_node("n1"), make_node("n2", up=False)]
     bench.held("a", tenant="blue", cpu=8, rom=10**15)
-    assert "blue may use 8 cpu, which is what the nodes have" in bench.refusal("b", tenant="blue", cpu=9)
+    said = bench.refusal("b", tenant="blue", cpu=9)
+    assert "blue may use 8 cpu, which is what the nodes have" in said
+    assert "no quota makes the nodes larger" in said
+    assert "raised" not in said
 
 
 def test_a_notebook_is_refused_where_no_node_has_the_room(bench, make_node) -> None:
