@@ -18,13 +18,10 @@ from mlp_hub.dav.tree import Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error, entry_room
 from mlp_language.message import msg
 
-TREE, LENGTH, MADE, LISTED, NAMED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed", "mlp.named"
+TREE, LENGTH, MADE, LISTED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed"
 REFERENCE = "/data"
 DIGEST_PROPERTY = "{urn:mlp-hub}digest"
 """Name of the property that says what `Repr-Digest` does."""
-MOST_BELOW = 100_000
-"""Safety: files and directories that one request lists, or removes where something is locked: bounds memory."""
-
 MOST_ASKED = 64
 """Safety: properties that one request asks for by their names: each of each file is looked for, and answered."""
 MOST_ANSWERED = 2_000_000
@@ -273,12 +270,6 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
             names = self.tree.names(self.parts)
         except OSError as error:
             raise disk_error(error) from error
-        named = self.environ[NAMED] = self.environ.get(NAMED, 0) + len(names)
-        if named > MOST_BELOW:  # now, before all of them are in memory
-            raise DAVError(
-                HTTP_FORBIDDEN,
-                msg("there are more than {n} files below; take directories in it one by one", n=MOST_BELOW),
-            )
         return [name for name in names if _is_text(name)]
 
     def get_member(self, name: str) -> OneFile | Directory | None:
@@ -303,22 +294,21 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
             except OSError as error:
                 raise disk_error(error) from error
 
-    def support_recursive_delete(self) -> bool:
-        return False
-
     def handle_delete(self) -> bool:
-        """Remove it with all that is in it, in one go; where there are locks, wsgidav looks at one after the other."""
+        """Remove it with all that is in it, in one go; nothing of it where something in it is locked. Raises `DAVError`."""
         locks = self.provider.lock_manager
-        held = locks is not None and locks.storage.get_lock_list(
-            self.get_ref_url(), include_root=True, include_children=True, token_only=True
-        )
-        if held:
-            return False
+        if locks is not None:
+            locks.check_write_permission(
+                url=self.get_ref_url(),
+                depth="infinity",
+                token_list=self.environ["wsgidav.ifLockTokenList"],
+                principal=self.environ["wsgidav.user_name"],
+            )
         self.delete()
         return True
 
     def get_descendants(self, **how: Any) -> list[Any]:
-        """Return what is below, of which `get_member_names` refuses too much."""
+        """Return what is listed: of a directory what is in it, never all that is below."""
         found: list[Any] = super().get_descendants(**how)
         self.environ[LISTED] = len(found)
         return found
