@@ -26,6 +26,7 @@ from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
+from wheels import build_sdist
 
 RUNS = "import pathlib; pathlib.Path('/mlp/env/ran').write_text('ran')"
 
@@ -58,18 +59,76 @@ def test_nothing_of_a_wheel_runs_while_it_is_installed_and_compiled(factory: Fac
     assert not [p for p in factory.top.rglob("*") if not p.is_symlink() and p.stat().st_mode & 0o7022]
 
 
-def test_what_has_to_be_built_is_refused(factory: Factory) -> None:
+BUILDS = {
+    "setup.py": {"setup.py": RUNS},
+    "a backend of its own": {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n',
+        "own.py": f"{RUNS}\ndef prepare_metadata_for_build_wheel(*_): {RUNS.partition('; ')[2]}\n",
+    },
+    "a backend from elsewhere": {
+        "pyproject.toml": '[build-system]\nrequires = ["evil"]\nbuild-backend = "evil"\n',
+    },
+    "versions that are found by building": {
+        "pyproject.toml": '[project]\nname = "built"\ndynamic = ["version", "dependencies"]\n',
+        "setup.py": RUNS,
+    },
+}
+
+
+@pytest.mark.parametrize("files", BUILDS.values(), ids=BUILDS)
+def test_what_has_to_be_built_is_refused(factory: Factory, files: dict[str, str]) -> None:
+    factory.wheel("evil", {"evil/__init__.py": RUNS})
+    about = {"PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n"}
     with tarfile.open(factory.wheels / "built-1.0.tar.gz", "w:gz") as archive:
-        for name, text in {
-            "PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n",
-            "setup.py": RUNS,
-        }.items():
+        for name, text in {**about, **files}.items():
             info = tarfile.TarInfo(f"built-1.0/{name}")
             info.size = len(text)
             archive.addfile(info, BytesIO(text.encode()))
     with pytest.raises(BuildFailed, match=r"(?s)built.*no.*wheels"):
         factory.lock("built\n")
     assert not list(factory.root.rglob("ran"))
+    assert factory.is_clean()
+
+
+def test_what_uv_packed_to_be_built_is_refused(factory: Factory) -> None:
+    build_sdist(factory.wheels, "packed", RUNS)
+    with pytest.raises(BuildFailed, match=r"(?s)packed.*no.*wheels"):
+        factory.lock("packed\n")
+    assert factory.is_clean()
+
+
+def _member(name: str, kind: bytes = tarfile.REGTYPE, to: str = "", **more: int) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, to
+    for field, value in more.items():
+        setattr(info, field, value)
+    return info
+
+
+TARS: dict[str, list[tarfile.TarInfo]] = {
+    "up": [_member("built-1.0/../../../escape")],
+    "absolute": [_member("/mlp/env/escape")],
+    "through a link": [_member("built-1.0/x", tarfile.SYMTYPE, "/"), _member("built-1.0/x/tmp/escape")],
+    "a second name": [_member("built-1.0/escape", tarfile.LNKTYPE, "/etc/passwd")],
+    "a device": [_member("built-1.0/escape", tarfile.BLKTYPE, devmajor=8)],
+    "many": [_member(f"built-1.0/{n}") for n in range(50_000)],
+    "a long name": [_member("built-1.0/" + "x" * (4 << 20))],
+}
+
+
+@pytest.mark.parametrize("members", TARS.values(), ids=TARS)
+def test_attacks_a_hostile_archive_to_be_built_is_not_unpacked(
+    factory: Factory, members: list[tarfile.TarInfo]
+) -> None:
+    """Nor where nothing is said of its metadata but in it."""
+    with tarfile.open(factory.wheels / "built-1.0.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as archive:
+        for info in members:
+            archive.addfile(info)
+    with pytest.raises(BuildFailed):
+        factory.lock("built\n")
+    outside = [p for p in factory.root.rglob("*escape*") if not p.is_relative_to(factory.wheels)]
+    assert not outside
+    assert not Path("/mlp").exists()
     assert factory.is_clean()
 
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -309,3 +310,64 @@ def test_a_file_with_the_number_of_one_that_was_removed_is_no_second_name_of_it(
         one, two = (tmp_path / "new/homes" / user / name for name in ("one", "two"))
         assert one.read_text() == f"of {user}"
         assert one.samefile(two)
+
+
+@pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_attack_no_device_and_no_pipe_is_made(tmp_path: Path, kind: bytes) -> None:
+    with tarfile.open(tmp_path / "b", "w") as tar:
+        info = tarfile.TarInfo("odd")
+        info.type, info.devmajor, info.devminor = kind, 1, 3
+        tar.addfile(info)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(CommandFailed, match="odd"):
+        archive.extract(tmp_path / "b", tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+@pytest.mark.parametrize("to", ["/etc/passwd", "../b", "link"])
+def test_attack_a_second_name_leads_nowhere_else(tmp_path: Path, to: str) -> None:
+    with tarfile.open(tmp_path / "b", "w") as tar:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+        second = tarfile.TarInfo("second")
+        second.type, second.linkname = tarfile.LNKTYPE, to
+        tar.addfile(second)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(CommandFailed, match="second name of nothing"):
+        archive.extract(tmp_path / "b", tmp_path / "new")
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_attack_a_header_that_fills_the_memory_is_refused(tmp_path: Path, compress: bool) -> None:
+    """A name or an attribute is read whole, however long a header says it is."""
+    info = tarfile.TarInfo("@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, 64 << 20
+    with tarfile.open(tmp_path / "b", "w:gz" if compress else "w") as tar:
+        tar.addfile(info, io.BytesIO(bytes(info.size)))
+    (tmp_path / "new").mkdir()
+    tracemalloc.start()
+    try:
+        for read in (archive.check, lambda path: archive.extract(path, tmp_path / "new")):
+            with pytest.raises(CommandFailed, match="is no whole backup"):
+                read(tmp_path / "b")
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_attack_a_file_that_is_all_holes_is_not_written_out(tmp_path: Path) -> None:
+    """Of a few bytes an archive may say that they are a file of any length."""
+    info = tarfile.TarInfo("holes")
+    info.pax_headers = {
+        "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "holes", "GNU.sparse.realsize": str(1 << 50),
+    }  # fmt: skip
+    body = b"1\n0\n1\n".ljust(512, b"\0") + b"x"
+    info.size = len(body)
+    with tarfile.open(tmp_path / "b", "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(info, io.BytesIO(body))
+    (tmp_path / "new").mkdir()
+    for read in (archive.check, lambda path: archive.extract(path, tmp_path / "new")):
+        with pytest.raises(CommandFailed, match="holes is neither"):
+            read(tmp_path / "b")
+    assert not list((tmp_path / "new").iterdir())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import pickle
 import struct
 import tracemalloc
 import zipfile
@@ -16,7 +18,7 @@ from mlp_hub.beneath import Folder
 from mlp_hub.domain.model import ModelFormat
 from mlp_hub.executors.mounted import model_formats
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS, PREFERRED
-from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, safetensors
+from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors
 
 EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
 """An ending of each format."""
@@ -201,3 +203,42 @@ def test_attack_a_file_of_many_names_is_read_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setitem(model_formats.BY_ENDING, "onnx", lambda *a: looked.append(a) or look(*a))  # type: ignore[index,func-returns-value]
     assert [one.main for _, one in models_in(tmp_path)] == sorted([first, *(f"n{n}.onnx" for n in range(8))])
     assert len(looked) == 1
+
+
+def torch_archive(main: bytes) -> bytes:
+    """Return an archive as `torch.save` lays it out: nothing packed, values where a page begins, ends of the large kind."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as out:
+        for name, data in {
+            "data.pkl": main, "byteorder": b"little", "data/0": bytes(64), "version": b"3\n",
+            ".data/serialization_id": b"1" * 40,
+        }.items():  # fmt: skip
+            info = zipfile.ZipInfo(f"archive/{name}")
+            there = file.tell() + 30 + len(info.filename) + 4
+            info.extra = struct.pack("<2sH", b"FB", -there % 64) + b"Z" * (-there % 64)
+            info.flag_bits |= 0x8
+            out.writestr(info, data)
+    whole = file.getvalue()
+    end = whole.rindex(b"PK\x05\x06")
+    count, length, begin = struct.unpack_from("<HII", whole, end + 10)
+    record = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, count, count, length, begin)
+    return whole[:end] + record + b"PK\x06\x07" + struct.pack("<IQI", 0, end, 1) + whole[end:]
+
+
+@pytest.mark.parametrize("ending", ["pt", "pth", "ckpt", "bin"])
+@pytest.mark.parametrize("old", [False, True])
+def test_attack_a_file_of_torch_is_told_and_not_unpickled(tmp_path: Path, ending: str, old: bool) -> None:
+    """What `torch.save` wrote before 1.6 is a pickle itself; both are shown as what runs code when it is loaded."""
+    main = pickle.dumps(Boom(), protocol=2)
+    put(tmp_path, {f"net.{ending}": main if old else torch_archive(main)})
+    found = recognise(tmp_path)
+    assert (found.name, found.main, found.pickled) == ("torch", f"net.{ending}", True)
+    with pytest.raises(AssertionError, match="unpickled"):
+        pickle.loads(main)  # so it would have been found out
+
+
+def test_an_archive_without_a_pickle_is_no_model_of_torch(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as out:
+        out.writestr("archive/data/0", b"x")
+    assert recognise(put(tmp_path, {"net.pt": file.getvalue()})).name == ""

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Self
 
 from mlp_hub.beneath import Folder
 from mlp_hub.cli.errors import CommandFailed
@@ -32,6 +32,8 @@ LONGEST = 3000
 """Bytes of a path below the state directory; the kernel takes 4095 of a whole one."""
 HOLE = 1 << 30
 """A file with so many more bytes than it takes room is left out: it would be written with all its zeros."""
+MOST_HEADER = 1 << 20
+"""Bytes of a long name or of attributes before a member, which are read whole; what is written here has some thousand."""
 MOST_NAMED = 20
 """Things that are left out whose names are told."""
 LATEST = 1 << 33
@@ -234,6 +236,7 @@ def check(path: Path) -> Counted:
     names: set[str] = set()
     with _opened(path) as tar:
         for info in tar:
+            _check_kind(path, info)
             if info.name in names:
                 raise _broken(path, f"{info.name} is in it twice")
             names.add(info.name)
@@ -274,6 +277,7 @@ def extract(path: Path, into: Path) -> None:
     folders: list[tuple[Path, tarfile.TarInfo]] = []
     with _opened(path) as tar:
         for info in tar:
+            _check_kind(path, info)
             name = PurePosixPath(info.name)
             if info.name == CONTENTS:
                 continue
@@ -295,6 +299,29 @@ def extract(path: Path, into: Path) -> None:
     # last: what is written in a folder changes its time, and may need more rights than it gives
     for to, info in reversed(folders):
         _own(to, info)
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose header is not read where it would fill the memory."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+        """Read one. Raises `tarfile.ReadError`."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _READ_WHOLE and found.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {found.size:,} bytes")
+        return found
+
+
+_READ_WHOLE = (
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
+)  # fmt: skip
+
+
+def _check_kind(path: Path, info: tarfile.TarInfo) -> None:
+    """Refuse what is never written here: devices, pipes, and files that are mostly holes, which may be of any length."""
+    if info.issparse() or not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
+        raise _broken(path, f"{info.name} is neither a plain file nor a folder or a link")
 
 
 def _place(tar: tarfile.TarFile, info: tarfile.TarInfo, to: Path, into: Path) -> None:
@@ -321,7 +348,7 @@ def _own(to: Path, info: tarfile.TarInfo) -> None:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
-        with tarfile.open(path, "r|*") as tar:
+        with tarfile.open(path, "r|*", tarinfo=_Member) as tar:
             yield tar
     except (tarfile.TarError, EOFError, zlib.error, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise _broken(path, str(error)) from error
