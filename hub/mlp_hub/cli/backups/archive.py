@@ -307,7 +307,7 @@ class _Member(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
         """Read one. Raises `tarfile.ReadError`."""
-        found = super().frombuf(buf, encoding, errors)
+        found = super().frombuf(buf, encoding or tarfile.ENCODING, errors)
         if found.type in _READ_WHOLE and found.size > MOST_HEADER:
             raise tarfile.ReadError(f"a header of {found.size:,} bytes")
         return found
