@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
+from traitlets.utils.importstring import import_item
 
 import mlp_spawner
-from mlp_spawner.kernelspecs import SafeKernelSpecs
 from waiting import PATIENCE_S
 
 NAMES = ("ipykernel_launcher", "ipykernel", "IPython", "mlp", "mlp_language", "jedi", "traitlets", "zmq")
@@ -38,7 +39,9 @@ def kernel(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     config = Path(mlp_spawner.__file__).parent / "etc" / "ipython" / "ipython_config.py"
     (profile / "ipython_config.py").write_text(config.read_text())
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    manager = KernelManager(kernel_name="python3", kernel_spec_manager=SafeKernelSpecs())
+    settings = json.loads((config.parent.parent / "jupyter" / "jupyter_server_config.json").read_text())
+    specs = import_item(settings["ServerApp"]["kernel_spec_manager_class"])
+    manager = KernelManager(kernel_name="python3", kernel_spec_manager=specs())
     manager.start_kernel(cwd=str(shared))
     client = manager.blocking_client()
     client.start_channels()
