@@ -208,6 +208,7 @@ class Tenant(Response):
     the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
     `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
     `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
+    `running` and `waiting` count jobs, no replicas of apps.
     """
 
     name: str

@@ -161,6 +161,14 @@ def test_the_time_left_goes_by_what_this_attempt_has_done():
     assert words.time_left({**job, "progress_from": 0, "progress_since": None}, NOW) == ""
 
 
+def test_of_a_job_that_just_began_no_time_left_is_said():
+    job = {"phase": "running", "progress": 2, "progress_from": 0, "progress_since": ago(20)}
+    assert words.time_left(job, NOW) == ""  # it imported for long; the rest takes half a minute
+    assert words.time_left({**job, "progress": 50, "progress_since": ago(5)}, NOW) == ""
+    assert words.time_left({**job, "progress": 10}, NOW) == "about 3 min left"
+    assert words.time_left({**job, "progress_since": ago(90)}, NOW) == "about 1 h 14 min left"
+
+
 def test_a_traceback_is_shown_once():
     log = [
         {"rank": 0, "time": "t", "stream": "stdout", "text": "hello"},
