@@ -479,14 +479,21 @@ def ran_in_all(job: Mapping[str, Any], now: datetime | None = None) -> float:
     return float(over or 0) + last
 
 
+_ENOUGH = ((5, 10), (2, 60))
+"""Tuning: points of progress in so many seconds that an estimate needs, as `widgets/src/core/eta.ts` has them: a job begins with what it
+does once, of which the first points alone would make a quarter of an hour."""
+
+
 def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
     """Write an estimate of the time left from what this attempt has done, empty while nothing sound can be said."""
     began, progress = parse_time(job.get("progress_since")), float(job.get("progress") or 0)
     done = progress - float(job.get("progress_from") or 0)
-    if job.get("phase") != "running" or began is None or done < 2 or progress >= 100:
+    if job.get("phase") != "running" or began is None or progress >= 100:
         return ""
     passed = ((now or datetime.now(UTC)) - began).total_seconds()
-    return say("about {span} left", span=span(passed * (100 - progress) / done)) if passed >= 3 else ""
+    if not any(done >= points and passed >= seconds for points, seconds in _ENOUGH):
+        return ""
+    return say("about {span} left", span=span(passed * (100 - progress) / done))
 
 
 def state(job: Mapping[str, Any]) -> str:

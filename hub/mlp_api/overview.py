@@ -53,11 +53,21 @@ class OverviewProblem(Response):
     message: Text
 
 
+class AppTrouble(Response):
+    """An app that does not answer because its replicas end, and why."""
+
+    user: str
+    name: str
+    tenant: str
+    message: Text
+
+
 class Overview(Response):
     """How all stands. `teams` are those that hold most and those for which most waits, of `teams_all`; `longest` waits longest.
 
     `nodes` counts those that are there, `nodes_up` those that answer, `nodes_open` those that take new work; `troubles` are the first
-    of the others. `teams` may be as old as `at`; all else is of this moment.
+    of the others. `apps_failing` counts the apps in error, `app_troubles` are the first of them. `running` counts jobs, no replicas of
+    apps; `waiting` is all that waits. `teams` and apps in error may be as old as `at`; all else is of this moment.
     """
 
     at: datetime
@@ -77,3 +87,5 @@ class Overview(Response):
     servers_waiting: int
     apps: int
     replicas: int
+    apps_failing: int
+    app_troubles: list[AppTrouble]

@@ -208,6 +208,7 @@ class Tenant(Response):
     the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
     `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
     `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
+    `running` and `waiting` count jobs, no replicas of apps.
     """
 
     name: str
@@ -255,7 +256,8 @@ class MemberUpdate(Request):
 
 
 class Member(Response):
-    """A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.
+    """A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`,
+    unless an admin of that tenant gave it, who takes nobody out of another.
 
     `managed_by` is who keeps the place where it follows a group of a login's provider, and it is changed there; else empty.
     """

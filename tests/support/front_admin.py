@@ -38,6 +38,7 @@ class AdminFront:
         self.announcements: list[Json] = []
         self.drained: dict[str, Json] = {}
         self.problems: list[Json] = []
+        self.app_troubles: list[Json] = []
         self.imports: list[Json] = []
         self.people = [
             imported(2, "zoe", "new"),
@@ -121,4 +122,6 @@ class AdminFront:
             "servers_waiting": 1,
             "apps": 1,
             "replicas": 2,
+            "apps_failing": len(self.app_troubles),
+            "app_troubles": self.app_troubles,
         }

@@ -630,7 +630,8 @@ class Data:
                 if user not in {u["username"] for u in self.users}:
                     return 403, {"msg": f"there is no user {user}", "reason": "NotFound"}
                 self.members[name][user] = self._member(name, user, body.get("role", "member"))
-                return 200, {**self.members[name][user], "note": f"{user} is no longer in default"}
+                left = "is no longer in default" if self.session["admin"] else "stays in default too"
+                return 200, {**self.members[name][user], "note": f"{user} {left}"}
             case "DELETE", ["members", user]:
                 return 200, self.members[name].pop(user)
         return 200, self.tenants[name]

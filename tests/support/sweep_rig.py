@@ -52,10 +52,14 @@ async def job(rig: Rig, name: str, *phases: str) -> Job:
     return found
 
 
-async def report(rig: Rig, trial: str, first: int, *values: float, metric: str = "acc") -> None:
+async def report(
+    rig: Rig, trial: str, first: int, *values: float, metric: str = "acc", progress: int = 0
+) -> None:
     """Report values of a trial that runs, the first of them with this number."""
+    told = {"progress": progress} if progress else {}
     points = [
-        MetricPoint(n=n, t=float(n), v={metric: value, "epoch": n}) for n, value in enumerate(values, first)
+        MetricPoint(n=n, t=float(n), v={metric: value, "epoch": n, **told})
+        for n, value in enumerate(values, first)
     ]
     await job(rig, trial, "running")
     await rig.platform.metrics.append(SYSTEM, "ann", trial, MetricBatch(source="0.0.a", points=points))

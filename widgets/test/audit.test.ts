@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { detailWords, filtered, NO_FILTERS, request } from "../src/core/audit";
 import { clock } from "../src/core/format";
 import { keepingWords } from "../src/core/keeping";
+import { speak } from "../src/core/language";
 import type { AuditEntry } from "../src/core/wire";
 
 const NOW = Date.parse("2026-01-08T12:00:00Z");
@@ -55,6 +56,15 @@ test("amounts, lists, times and repetitions read as such", () => {
   assert.equal(detailWords(entry({ why: "too many", jobs: ["a", "b"], more: 20, last: "2026-01-08T12:00:00Z" }), NOW), `why too many · jobs a, b · more 20 · last ${clock(NOW, NOW)}`);
   assert.equal(detailWords(entry({ role: "admin", was: null, times: 3, last: "2026-01-08T12:00:00Z" }), NOW), `role admin · 3 times, last ${clock(NOW, NOW)}`);
   assert.equal(detailWords(entry({ user_number: 2, default: true }), NOW), "user number 2 · default yes");
+});
+
+test("words of the platform's own are told as such, and what people wrote is not", () => {
+  speak("zh-CN", { "{field} {value}": ["{field} {value}"], role: ["角色"], member: ["成员"], admin: ["管理员"], was: ["原为"], user: ["用户"], "stopped jobs": ["停止的作业"] });
+  try {
+    assert.equal(detailWords(entry({ role: "member", was: "admin", user: "admin", stopped_jobs: 2 }), NOW), "角色 成员 · 原为 管理员 · 用户 admin · 停止的作业 2");
+  } finally {
+    speak("en", {});
+  }
 });
 
 test("how long jobs are kept is said in words, or not at all", () => {

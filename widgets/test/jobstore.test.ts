@@ -187,19 +187,35 @@ test("time left follows how progress grew, and says nothing while there is nothi
   assert.equal(eta.left(30_000, null), null);
 });
 
+test("of a job that just began nothing is said: what it does first, once, is no measure of the rest", () => {
+  const began = { at: 0, progress: 0 };
+  const eta = new Eta();
+  eta.note(2, 20_000); // after its imports; the rest takes half a minute
+  assert.equal(eta.left(20_000, began), null);
+  eta.note(4, 20_500);
+  assert.equal(eta.left(20_500, began), null);
+  eta.note(40, 30_000);
+  assert.equal(Math.round((eta.left(30_000, began) ?? 0) / 1000), 16);
+  const slow = new Eta(); // of a long one two points are enough, after a while
+  slow.note(2, 59_000);
+  assert.equal(slow.left(59_000, began), null);
+  slow.note(3, 90_000);
+  assert.equal(slow.left(90_000, began), 97 * 30_000);
+});
+
 test("time left after a restart counts what the present attempt did, not what the ones before it had done", () => {
   const eta = new Eta();
   eta.note(55, 0);
   eta.note(60, 50_000);
   eta.note(60, 500_000, 1); // it waited, and goes on from a checkpoint
   assert.equal(eta.left(500_000, { at: 500_000, progress: 60 }), null);
-  eta.note(64, 504_000, 1);
-  assert.equal(eta.left(504_000, null), 36_000);
+  eta.note(65, 510_000, 1);
+  assert.equal(eta.left(510_000, null), 70_000);
   const seen = new Eta(); // by who opens the page only then
-  seen.note(64, 504_000, 1);
-  assert.equal(seen.left(504_000, { at: 500_000, progress: 60 }), 36_000);
-  assert.equal(seen.left(506_000, { at: 500_000, progress: 60 }), 34_000);
-  assert.equal(seen.left(504_000, { at: 500_000, progress: 63 }), null);
+  seen.note(65, 510_000, 1);
+  assert.equal(seen.left(510_000, { at: 500_000, progress: 60 }), 70_000);
+  assert.equal(seen.left(512_000, { at: 500_000, progress: 60 }), 68_000);
+  assert.equal(seen.left(510_000, { at: 500_000, progress: 63 }), null);
 });
 
 test("progress that was reported before an attempt said anything is not the attempt's", () => {
@@ -209,8 +225,8 @@ test("progress that was reported before an attempt said anything is not the atte
   assert.equal(store.timeLeft(), null);
   store.apply({ type: "job", job: job({ progress: 62, restarts: 1, version: 2, started_at: date(0), progress_from: 60, progress_since: date(100) }) }, false);
   at(110_000);
-  store.apply({ type: "job", job: job({ progress: 64, restarts: 1, version: 3, started_at: date(0), progress_from: 60, progress_since: date(100) }) }, false);
-  assert.equal(store.timeLeft(), 180_000);
+  store.apply({ type: "job", job: job({ progress: 66, restarts: 1, version: 3, started_at: date(0), progress_from: 60, progress_since: date(100) }) }, false);
+  assert.equal(Math.round((store.timeLeft() ?? 0) / 1000), 57);
 });
 
 const date = (seconds: number): string => new Date(seconds * 1000).toISOString();

@@ -208,6 +208,17 @@ def test_tenants_members_quota_and_use(rig: ApiRig) -> None:
     rig.hub.user("gil", "gil-token")
     assert rig.ask("PUT", "/tenants/green/members/gil", token=rig.root_user).json["role"] == "member"
     assert rig.ask("GET", "/tenants/green/members/gil", token=rig.root_user).json["user"] == "gil"
+    rig.hub.user("nia", "nia-token")
+    # whose work goes on counting for default a team's own admin is told, once
+    for told in ("nia stays in default too", ""):
+        answer = rig.ask("PUT", "/tenants/red/members/nia", {"role": "member"}, token=rig.rita)
+        assert answer.json["note"].partition(":")[0] == told
+    assert rig.ask("DELETE", "/tenants/red/members/nia", token=rig.rita).status == 200
+    for told in ("nia is no longer in default", ""):
+        rig.ask("DELETE", "/tenants/default/members/nia", token=rig.root_user)
+        answer = rig.ask("PUT", "/tenants/red/members/nia", {"role": "member"}, token=rig.root_user)
+        assert answer.json["note"].partition(",")[0] == told
+    assert rig.ask("DELETE", "/tenants/red/members/nia", token=rig.root_user).status == 200
     assert rig.ask("DELETE", "/tenants/green/members/gil", token=rig.root_user).status == 200
     assert rig.ask("DELETE", "/tenants/green", token=rig.root_user).status == 200
     assert [u["tenant"]["name"] for u in rig.ask("GET", "/users/ann/quota", token=rig.ann).json] == ["red"]

@@ -121,6 +121,20 @@ def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: 
     play(tmp_path, story, node("n1", 2))
 
 
+def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Path) -> None:
+    async def story(rig: Rig) -> None:
+        await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max", stop="asha")
+        await report(rig, "s.0", 1, 0.9)
+        await report(rig, "s.1", 1, 0.1, progress=100)
+        await once(rig, lambda s: s.trials[1].value == 0.1, "to have read the last value")
+        await finish(rig, "s.1")
+        await finish(rig, "s.0")
+        ended = await over(rig)
+        assert [(t.state, t.value) for t in ended.trials] == [("finished", 0.9), ("finished", 0.1)]
+
+    play(tmp_path, story, node("n1", 2))
+
+
 def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
     async def story(rig: Rig) -> None:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max")

@@ -195,8 +195,18 @@ def test_active_jobs_are_those_that_are_not_final(db: Database) -> None:
         assert {j.phase for j in active} == set(Phase) - FINAL
         assert [j.uid for j in active] == sorted(j.uid for j in active)
         assert tx.jobs.counts() == {"red": (8, 1)}
+        assert tx.jobs.counts(replicas=False) == {"red": (8, 1)}
         assert tx.jobs.count_active(tenant="red") == len(active) == tx.jobs.count_active(user="ann")
         assert tx.jobs.count_active(tenant="blue") == 0
+
+
+def test_replicas_of_apps_are_no_jobs_where_people_count_them(db: Database) -> None:
+    with db.begin() as tx:
+        tx.jobs.insert(job(1, "mine", phase=Phase.RUNNING))
+        tx.jobs.insert(job(2, "app~line~0", phase=Phase.RUNNING))
+    with db.reading() as tx:
+        assert tx.jobs.counts() == {"red": (2, 0)}
+        assert tx.jobs.counts("red", replicas=False) == {"red": (1, 0)}
 
 
 def test_all_that_belongs_to_a_job_goes_with_it(db: Database) -> None:

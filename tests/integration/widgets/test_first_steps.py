@@ -62,6 +62,9 @@ def test_a_step_is_ticked_once_it_is_done_and_the_card_goes_with_the_last(
     page.get_by_role("link", name="Jobs", exact=True).click()
     expect(page.locator("main")).to_contain_text("mnist-tf")
     expect(page.locator(".mlp-first")).to_have_count(0)
+    sweep = page.get_by_role("link", name="a sweep over its parameters")  # the samples stay, below the jobs
+    expect(sweep).to_have_attribute("href", "/hub/user-redirect/lab/tree/04-digits-sweep.ipynb")
+    shot(page, "panel-jobs-samples", full=True)
 
 
 def test_what_was_dismissed_stays_away_and_who_has_jobs_never_sees_it(
@@ -74,6 +77,7 @@ def test_what_was_dismissed_stays_away_and_who_has_jobs_never_sees_it(
     page.reload()
     page.get_by_role("button", name="Dismiss").click()
     expect(page.locator(".mlp-first")).to_have_count(0)
+    expect(page.locator(".mlp-empty").get_by_role("link", name="a first distributed job")).to_be_visible()
     page.reload()
     expect(page.locator(".mlp-empty")).to_contain_text("No jobs yet")
     expect(page.locator(".mlp-first")).to_have_count(0)

@@ -122,6 +122,21 @@ def test_who_leaves_default_is_told_before(pages: Pages, front: FrontService) ->
     shot(page, "panel-leaves-default")
 
 
+def test_a_teams_own_admin_reads_where_the_work_of_who_was_added_goes(pages: Pages, front: FrontService) -> None:
+    front.data.session |= {"admin": False}  # who may list nobody, and so learns it only from the answer
+    page = pages.panel("tenants/red")
+    page.get_by_label("Add a user").fill("carol")
+    form = page.get_by_role("form", name="Add a member to red")
+    form.get_by_role("button", name="Add").click()
+    expect(form).to_contain_text("carol added to red: carol stays in default too")
+    told = page.locator(".mlp-toast")
+    expect(told).to_contain_text("carol stays in default too")
+    shot(page, "panel-stays-in-default", full=True)
+    told.get_by_role("button", name="Dismiss").click()
+    expect(told).to_have_count(0)
+    expect(form).to_contain_text("carol stays in default too")
+
+
 def test_the_badge_follows_an_approval_at_once(pages: Pages, front: FrontService) -> None:
     pages.still = True
     page = pages.panel("admin/users")

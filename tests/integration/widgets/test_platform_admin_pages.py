@@ -27,8 +27,18 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
     front.data.admin.problems = [
         {"component": "disk", "reason": "DiskFull", "message": "the disk is nearly full"}
     ]
+    front.data.admin.app_troubles = [
+        {"user": "bob", "name": "line", "tenant": "red", "message": "its replicas end: ModuleNotFoundError"}
+    ]
     page = pages.panel("admin", dark=dark, width=width)
     expect(page.locator("main")).to_contain_text("What waits and why")
+    wrong = page.get_by_role("region", name="What is wrong")
+    expect(wrong.get_by_role("listitem").filter(has_text="ModuleNotFoundError")).to_contain_text(
+        "app line of bob"
+    )
+    expect(wrong.get_by_role("link", name="app line of bob")).to_have_attribute(
+        "href", "/services/mlp/app/bob/line"
+    )
     expect(page.get_by_role("region", name="What is wrong")).to_contain_text("the disk is nearly full")
     expect(page.get_by_role("region", name="What is wrong")).to_contain_text("node-2")
     expect(page.get_by_role("region", name="Who holds what")).to_contain_text("red")

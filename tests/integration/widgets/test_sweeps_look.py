@@ -37,6 +37,16 @@ def test_a_sweep_shows_all_its_trials_and_dims_those_that_were_stopped(
     assert pages.unexpected() == []
 
 
+def test_the_page_of_a_trial_leads_back_to_its_sweep(pages: Pages, front: FrontService) -> None:
+    front.data.jobs["ann", "digits"] |= {"sweep": "search@1", "trial": 3}
+    page = pages.panel("jobs/ann/digits")
+    way = page.locator(".mlp-crumbs").get_by_role("link", name="sweep search@1")
+    expect(way).to_have_attribute("href", "/services/mlp/sweeps/ann/search%401")
+    shot(page, "panel-trial")
+    way.click()
+    expect(page.get_by_role("heading", name="search", level=1)).to_be_visible()
+
+
 def test_it_is_stopped_after_a_question_and_extended_by_so_much(pages: Pages, front: FrontService) -> None:
     page = pages.widget("search@1", kind="sweep")
     monitor = page.locator(".mlp-monitor")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -71,6 +73,24 @@ def test_the_bar_is_all_there_at_every_width(
                 "e => { const had = e.offsetWidth; e.style.maxWidth = 'none'; return e.offsetWidth - had; }"
             )
             assert cut == 0, width
+
+
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_what_waits_leaves_an_administrators_pages_in_one_row(
+    pages: Pages, front: FrontService, language: str
+) -> None:
+    new = next(user for user in front.data.users if user["new"])
+    front.data.users += [{**new, "username": f"new-{i}"} for i in range(24)]
+    front.data.teams.requests *= 30
+    page = pages.panel("quota", language=language, width=1200)
+    expect(page.locator(".mlp-count")).to_have_text([re.compile(r"^\d\d\D"), re.compile(r"^25\D")])
+    rows = "nav => new Set([...nav.querySelectorAll('a')].map((a) => Math.round(a.getBoundingClientRect().bottom))).size"
+    for width in (1280, 1200, 1180):
+        restyle(page, width=width)
+        two_frames(page)
+        assert page.get_by_role("banner").get_by_role("navigation").evaluate(rows) == 1, width
+        shot(page, f"panel-bar-counts-{language}-{width}")
+        assert cut_off(page) == [], width
 
 
 def test_the_queue_says_why_no_start_is_known(pages: Pages, front: FrontService) -> None:

@@ -155,10 +155,18 @@ def test_the_time_left_goes_by_what_this_attempt_has_done():
     job = {"phase": "running", "progress": 64, "started_at": ago(100), "restarts": 1}
     first = {**job, "restarts": 0, "progress_from": 0, "progress_since": ago(100)}
     assert words.time_left(first, NOW) == "about 56 s left"
-    later = {**job, "progress_from": 60, "progress_since": ago(40)}
-    assert words.time_left(later, NOW) == "about 6 min left"
+    later = {**job, "progress_from": 60, "progress_since": ago(60)}
+    assert words.time_left(later, NOW) == "about 9 min left"
     assert words.time_left({**later, "progress": 61}, NOW) == ""
     assert words.time_left({**job, "progress_from": 0, "progress_since": None}, NOW) == ""
+
+
+def test_of_a_job_that_just_began_no_time_left_is_said():
+    job = {"phase": "running", "progress": 2, "progress_from": 0, "progress_since": ago(20)}
+    assert words.time_left(job, NOW) == ""  # it imported for long; the rest takes half a minute
+    assert words.time_left({**job, "progress": 50, "progress_since": ago(5)}, NOW) == ""
+    assert words.time_left({**job, "progress": 10}, NOW) == "about 3 min left"
+    assert words.time_left({**job, "progress_since": ago(90)}, NOW) == "about 1 h 13 min left"
 
 
 def test_a_traceback_is_shown_once():

@@ -2,7 +2,7 @@
 import { bytes, clock, ram, trim } from "./format";
 import { n, t } from "./language";
 import type { AuditEntry } from "./wire";
-import { fieldWord } from "./words";
+import { fieldWord, valueWord } from "./words";
 
 export interface Filters {
   /** Which of the two is shown. */
@@ -43,7 +43,7 @@ const LIMITS = new Set(["cpu", "gpu", "ram", "rom", "borrowing_limit", "lending_
 /** A value of an entry: memory and storage in their units, times as they are here, a list as its members. */
 function text(key: string, value: unknown, now: number): string {
   if (typeof value === "number") return key === "ram" ? ram(value) : key === "rom" || key === "size" ? bytes(value) : trim(value, 3);
-  if (typeof value === "string") return TIME.test(value) ? clock(value, now) : value;
+  if (typeof value === "string") return TIME.test(value) ? clock(value, now) : valueWord(key, value);
   if (typeof value === "boolean") return value ? t("yes") : t("no");
   if (Array.isArray(value)) return value.map((one) => text("", one, now)).join(t(", "));
   const fields = fieldsOf(value);

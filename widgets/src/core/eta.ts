@@ -1,5 +1,12 @@
 /** Time left, from how progress grew lately in the present attempt. Pure. */
 
+/**
+ * Tuning: what an estimate needs: so many points of progress in so many milliseconds, the fewer points the longer. A job begins with what it
+ * does once (imports, data, a graph that is compiled), of which the first points alone would make a quarter of an hour.
+ */
+const ENOUGH: readonly (readonly [points: number, time: number])[] = [[5, 10_000], [2, 60_000]];
+const enough = (points: number, time: number): boolean => ENOUGH.some(([p, m]) => points >= p && time >= m);
+
 interface Sample {
   at: number;
   progress: number;
@@ -24,8 +31,8 @@ export class Eta {
     const last = this.samples.at(-1);
     if (!last || last.progress <= 0 || last.progress >= 100) return null;
     let rate = 0;
-    for (const [first, time] of [[this.samples[0] as Sample, 1000], [began, 3000]] as [Sample | null, number][]) {
-      if (rate > 0 || first === null || last.progress - first.progress < 2 || last.at - first.at < time) continue;
+    for (const first of [this.samples[0] as Sample, began]) {
+      if (rate > 0 || first === null || !enough(last.progress - first.progress, last.at - first.at)) continue;
       rate = (last.progress - first.progress) / (last.at - first.at);
     }
     if (rate <= 0) return null;

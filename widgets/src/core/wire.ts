@@ -436,6 +436,7 @@ export interface ServiceRotate {
  * the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
  * `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
  * `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
+ * `running` and `waiting` count jobs, no replicas of apps.
  */
 export interface Tenant {
   name: string;
@@ -805,7 +806,8 @@ export interface UsageHour {
   waiting: number;
 }
 /**
- * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`.
+ * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`,
+ * unless an admin of that tenant gave it, who takes nobody out of another.
  *
  * `managed_by` is who keeps the place where it follows a group of a login's provider, and it is changed there; else empty.
  */
@@ -1226,7 +1228,7 @@ export interface Rank {
  *
  * `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
  * machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
- * which are memory, were full; `same-memory`, it ran out of memory and was not tried again with the same; `process-limit` and `descriptor-limit`, it may have no more of them;
+ * which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
  * `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory. `remedy` says so in a
  * sentence, with who can do something about it; empty without a hint.
  */
@@ -2710,7 +2712,8 @@ export interface CountedMinute {
  * How all stands. `teams` are those that hold most and those for which most waits, of `teams_all`; `longest` waits longest.
  *
  * `nodes` counts those that are there, `nodes_up` those that answer, `nodes_open` those that take new work; `troubles` are the first
- * of the others. `teams` may be as old as `at`; all else is of this moment.
+ * of the others. `apps_failing` counts the apps in error, `app_troubles` are the first of them. `running` counts jobs, no replicas of
+ * apps; `waiting` is all that waits. `teams` and apps in error may be as old as `at`; all else is of this moment.
  */
 export interface Overview {
   at: string;
@@ -2730,6 +2733,8 @@ export interface Overview {
   servers_waiting: number;
   apps: number;
   replicas: number;
+  apps_failing: number;
+  app_troubles: AppTrouble[];
 }
 /**
  * What a tenant holds of its quota (null: what the nodes have). The fields mean what those of a `Tenant` mean.
@@ -2842,6 +2847,15 @@ export interface NodeTrouble {
  */
 export interface NodeCondition {
   kind: "Absent" | "Cordoned" | "DiskPressure" | "Drained" | "MemoryPressure" | "NotReady" | "PIDPressure";
+  message: string;
+}
+/**
+ * An app that does not answer because its replicas end, and why.
+ */
+export interface AppTrouble {
+  user: string;
+  name: string;
+  tenant: string;
   message: string;
 }
 /**

@@ -21,13 +21,44 @@ const ROLES: Record<string, () => string> = { member: () => t("Member"), admin: 
 export const roleWord = (role: string): string => lookup(ROLES, role);
 
 const FIELDS: Record<string, () => string> = {
-  name: () => t("name"), rom: () => t("storage"), weight: () => t("weight"), cohort: () => t("cohort"), parent: () => t("parent"), borrowing_limit: () => t("borrowing limit"),
+  name: () => t("name"), ram: () => t("ram"), rom: () => t("storage"), weight: () => t("weight"), cohort: () => t("cohort"), parent: () => t("parent"), borrowing_limit: () => t("borrowing limit"),
   lending_limit: () => t("lending limit"), reserved: () => t("reserved"), queue_order: () => t("queue order"), isolation: () => t("isolation"), data_root: () => t("root of its own"),
   network: () => t("network"), leavers: () => t("jobs of leavers"), datasets: () => t("datasets that jobs may read"), description: () => t("description"), gpu_kinds: () => t("gpu kinds"), role: () => t("role"), amount: () => t("amount"),
   start: () => t("start"), end: () => t("end"), why: () => t("why"), jobs: () => t("jobs"), more: () => t("more"), default: () => t("default"),
   priority: () => t("priority"), time_limit: () => t("time limit"), place: () => t("place"), jobs_at_once: () => t("jobs at once"), joining: () => t("asking for a place"),
   amounts: () => t("amounts"), word: () => t("word"), note: () => t("note"),
+  size: () => t("size"), endpoint: () => t("endpoint"), secret: () => t("secret"), src: () => t("source"), old: () => t("before"), new: () => t("after"), keys: () => t("keys"),
+  key: () => t("key"), share: () => t("share"), evict: () => t("moved away"), group: () => t("group"), stopped_jobs: () => t("stopped jobs"), suspended_jobs: () => t("suspended jobs"),
+  removed_jobs: () => t("removed jobs"), files: () => t("files"), level: () => t("level"), text: () => t("text"), model: () => t("model"), generation: () => t("generation"),
+  replicas: () => t("replicas"), from: () => t("from"), to: () => t("to"), outcome: () => t("outcome"), bytes: () => t("bytes"), image: () => t("image"), channels: () => t("channels"),
+  state: () => t("state"), program: () => t("program"), programs: () => t("programs"), launcher: () => t("launcher"), env: () => t("variables"), waiting: () => t("waiting"),
+  default_tenant: () => t("usual team"), user_number: () => t("user number"), applied_for: () => t("asked for"), admin: () => t("platform admin"), tokens: () => t("tokens"),
+  token: () => t("token"), scopes: () => t("scopes"), expires: () => t("expires"),
   was: () => t("was"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
+const MEMBER: Record<string, () => string> = { member: () => t("member"), admin: () => t("admin") };
+const STAGES: Record<string, () => string> = { none: () => t("none"), production: () => t("production"), archived: () => t("archived") };
+/** By field: names and what people wrote stay as they are, also where they are one of these words. */
+const VALUES: Record<string, Record<string, () => string>> = {
+  role: MEMBER,
+  was: MEMBER,
+  source: { local: () => t("by hand"), manual: () => t("by hand"), group: () => t("JupyterHub group") },
+  priority: { high: () => t("high"), normal: () => t("normal"), low: () => t("low") },
+  state: { submitted: () => t("submitted"), approved: () => t("approved"), disabled: () => t("disabled") },
+  level: { info: () => t("for information"), warning: () => t("warning"), critical: () => t("urgent") },
+  network: { none: () => t("none"), outbound: () => t("outbound") },
+  joining: { closed: () => t("nobody may ask"), asked: () => t("anybody may ask") },
+  leavers: { finish: () => t("go on to their end"), stop: () => t("are cancelled") },
+  jobs: { finish: () => t("go on to their end"), stop: () => t("are cancelled") },
+  files: { keep: () => t("stay"), remove: () => t("are removed") },
+  old: STAGES,
+  new: STAGES,
+};
+/** A value of such a field, where it is a word of the platform's own. */
+export const valueWord = (field: string, value: string): string => {
+  const words = Object.hasOwn(VALUES, field) ? VALUES[field] : undefined;
+  return words ? lookup(words, value) : value;
+};
+
 /** A field of what the audit log keeps. */
 export const fieldWord = (key: string): string => (Object.hasOwn(FIELDS, key) ? lookup(FIELDS, key) : key.replaceAll("_", " "));

@@ -30,6 +30,8 @@ const CATEGORY = "MLP Hub";
 const PANEL_ID = "mlp-hub-jobs";
 /** Milliseconds that a notification of something good stays. */
 const SEEN_MS = 10_000;
+/** Milliseconds that one of a failure stays: longer, as editors do it. Lab keeps it behind its bell, and counts only while somebody is there. */
+const FAILED_MS = 20_000;
 const RANK = 450;
 
 const ICON =
@@ -114,8 +116,8 @@ function activate(app: Application, parts: Parts, folder: string): void {
     if (lab) void app.commands.execute(OPEN, { user, name });
     else if (pages) window.open(pageOf(user, name), "_blank", "noopener");
   };
-  const notify = ({ text, kind }: Herald, label: string, callback: () => void): void => {
-    apputils?.Notification.emit(text, kind, { autoClose: kind === "success" || kind === "info" ? SEEN_MS : false, actions: [{ label, callback }] });
+  const notify = ({ text, kind }: Herald, bad: number | false, label: string, callback: () => void): void => {
+    apputils?.Notification.emit(text, kind, { autoClose: kind === "success" || kind === "info" ? SEEN_MS : bad, actions: [{ label, callback }] });
   };
   const clock: Clock = {
     later: (fn, ms) => {
@@ -124,11 +126,11 @@ function activate(app: Application, parts: Parts, folder: string): void {
     },
     hidden: () => document.hidden,
   };
-  const tell = (news: News): void => notify(news, t("Show job"), () => open(news.job.user, reference(news.job)));
+  const tell = (news: News): void => notify(news, FAILED_MS, t("Show job"), () => open(news.job.user, reference(news.job)));
   // of several pages of Notebook each would tell
   const watch = new Watch(client, clock, lab ? tell : () => undefined);
-  // Lab shortens a long text; the side panel has it whole
-  const announcer = new Announcer(client, clock, { read: keptIn, write: keepIn }, (news) => notify(news, t("Show in the side panel"), () => app.shell.activateById(PANEL_ID)));
+  // Lab shortens a long text; the side panel has it whole. What is urgent stays until it was read
+  const announcer = new Announcer(client, clock, { read: keptIn, write: keepIn }, (news) => notify(news, false, t("Show in the side panel"), () => app.shell.activateById(PANEL_ID)));
   const left = withoutSettings(document);
   if (left) apputils?.Notification.emit(left, "warning", { autoClose: false });
   document.addEventListener("visibilitychange", () => {

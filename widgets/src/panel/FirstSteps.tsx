@@ -1,6 +1,6 @@
 /** What somebody new here does first; it goes when all is done, or when it is dismissed. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Icon } from "../components/basics";
 import { useLoad } from "../components/hooks";
 import { rich } from "../components/language";
@@ -15,16 +15,31 @@ const EVERY = 10_000;
 /** A sample in the home of whoever looks; the hub starts their server first where none runs. */
 const sample = (name: string): string => hubPage(`user-redirect/lab/tree/${name}.ipynb`);
 
-export function FirstSteps({ finished }: { finished: boolean }): JSX.Element | null {
+/** Whether the card is shown. */
+export const stepsLeft = (user: string, finished: boolean): boolean => steps(kept(user), finished, false) !== null;
+
+/** `gone` is called once the card is no longer there. */
+export function FirstSteps({ finished, gone }: { finished: boolean; gone: () => void }): JSX.Element | null {
   const { session } = useHub();
-  const [, drawn] = useState(0);
-  const found = kept(session.username);
   const dismiss = (): void => {
     remember(session.username, { dismissed: true });
-    drawn((n) => n + 1);
+    gone();
   };
-  if (!steps(found, finished, false)) return null;
+  if (!stepsLeft(session.username, finished)) return null;
   return <Card finished={finished} dismiss={dismiss} />;
+}
+
+/** Once the card has gone: the samples are still there. */
+export function Samples(): JSX.Element {
+  return (
+    <p class="mlp-dim mlp-kept">
+      {rich(t("Samples in your home directory: {first}, {sweep}, {keras}."), {
+        first: <a class="mlp-link" href={sample("01-digits-mpi")}>{t("a first distributed job")}</a>,
+        sweep: <a class="mlp-link" href={sample("04-digits-sweep")}>{t("a sweep over its parameters")}</a>,
+        keras: <a class="mlp-link" href={sample("05-digits-keras")}>{t("Keras with its callback")}</a>,
+      })}
+    </p>
+  );
 }
 
 function Card({ finished, dismiss }: { finished: boolean; dismiss: () => void }): JSX.Element | null {
@@ -45,7 +60,7 @@ function Card({ finished, dismiss }: { finished: boolean; dismiss: () => void })
         <Step done={done.server} about={t("Choose its size, or take what is suggested.")}>
           <a class="mlp-link" href={hubPage("spawn")}>{t("Start a notebook")}</a>
         </Step>
-        <Step done={done.job} about={t("It waits in your home directory: two ranks learn to read digits in half a minute.")}>
+        <Step done={done.job} about={t("It waits in your home directory: two ranks learn to read digits in about a minute.")}>
           <a class="mlp-link" href={sample("01-digits-mpi")}>{t("Run the sample")}</a>
         </Step>
         <Step done={done.quota} about={t("What your team may use, and who uses it now.")}>

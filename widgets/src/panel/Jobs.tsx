@@ -22,7 +22,7 @@ import { PageHead, Select } from "./form";
 import { RegisterModel } from "./RegisterModel";
 import { RunDetails } from "./RunDetails";
 import { maySteer, Steer } from "./Steer";
-import { FirstSteps } from "./FirstSteps";
+import { FirstSteps, Samples, stepsLeft } from "./FirstSteps";
 import { go, href, Link } from "./address";
 import { n, t } from "../core/language";
 
@@ -58,6 +58,9 @@ export function JobsPage(): JSX.Element {
   ];
   const items = jobs.data?.items ?? [];
   const busy = items.filter((j) => !isFinal(j.phase)).length;
+  const [, drawn] = useState(0);
+  // the card has them itself, and who has many jobs knows them
+  const samples = jobs.data && !state && !jobs.data.next && !stepsLeft(session.username, hasFinished(items)) ? <Samples /> : null;
   return (
     <>
       <PageHead title={t("Jobs")} sub={jobs.data ? (jobs.data.next ? n("1 job (the newest), {busy} not ended", "{n} jobs (the newest), {busy} not ended", items.length, { busy }) : n("1 job, {busy} not ended", "{n} jobs, {busy} not ended", items.length, { busy })) : undefined}>
@@ -71,7 +74,7 @@ export function JobsPage(): JSX.Element {
         />
       </PageHead>
       {jobs.error ? <ErrorBox error={jobs.error} retry={() => void jobs.reload()} /> : null}
-      {jobs.data && !state ? <FirstSteps finished={hasFinished(items)} /> : null}
+      {jobs.data && !state ? <FirstSteps finished={hasFinished(items)} gone={() => drawn((n) => n + 1)} /> : null}
       {!jobs.data ? (
         jobs.error ? null : <Loading what={t("Loading jobs")} lines={6} />
       ) : items.length === 0 ? (
@@ -81,12 +84,14 @@ export function JobsPage(): JSX.Element {
               {rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --workers 2 --cpu 0.4 --name digits</code> })}
             </p>
           )}
+          {samples}
         </Empty>
       ) : (
         <>
           <Table stack caption={t("My jobs, newest first")} columns={columns} rows={items} rowKey={(j) => j.uid || j.name} />
           {jobs.data.next && limit < MOST ? <ShowMore more={() => setLimit((shown) => Math.min(MOST, shown + PAGE))} /> : null}
           {keepingWords(session.keeping) ? <p class="mlp-dim mlp-kept">{keepingWords(session.keeping)}</p> : null}
+          {samples}
           {jobs.data.next && limit >= MOST ? <p class="mlp-dim mlp-more">{t("The {n} newest; choose a state to see older ones.", { n: MOST })}</p> : null}
         </>
       )}
@@ -131,6 +136,18 @@ function RunsHere({ live, user, name }: { live: LiveJob; user: string; name: str
   return useView(live.store).job ? <Runs user={user} name={name.split("@")[0] ?? name} shown={name} /> : null;
 }
 
+/** Of a trial the way back to its sweep. */
+function SweepHere({ live }: { live: LiveJob }): JSX.Element | null {
+  const { job } = useView(live.store);
+  if (!job?.sweep) return null;
+  return (
+    <>
+      <Link to={href("sweeps", job.user, job.sweep)}>{t("sweep {name}", { name: job.sweep })}</Link>
+      <span aria-hidden="true"> / </span>
+    </>
+  );
+}
+
 function Below({ live, user, name }: { live: LiveJob; user: string; name: string }): JSX.Element | null {
   const { client } = useHub();
   if (!useView(live.store).job) return null;
@@ -159,6 +176,7 @@ export function JobPage({ user, name }: { user: string; name: string }): JSX.Ele
       <p class="mlp-crumbs">
         {user === session.username ? <Link to={href()}>{t("Jobs")}</Link> : session.admin ? <Link to={href("admin", "queue")}>{t("Queue")}</Link> : <span>{user}</span>}
         <span aria-hidden="true"> / </span>
+        <SweepHere live={live} />
         {user === session.username ? said : t("{job} of {user}", { job: said, user })}
         <RunsHere live={live} user={user} name={name} />
       </p>

@@ -116,6 +116,8 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
   const users = useLoad(`users ${typed}`, () => (session.admin ? client.list<User>(paths.users(typed, OFFERED)) : Promise.resolve(null)));
   const [role, setRole] = useState("member");
   const [error, setError] = useState<string | null>(null);
+  // what came with the last one who was added: a team's own admin could not be told before
+  const [came, setCame] = useState("");
   const note = leavesDefault(users.data?.items.find((u) => u.username === user.trim()), tenant);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -125,6 +127,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
     try {
       const made = await client.put<Member>(paths.member(tenant, name), { role });
       say(joined(made));
+      setCame(made.note ? joined(made) : "");
       setUser("");
       setError(null);
       added();
@@ -150,7 +153,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
       <button type="submit" class="mlp-button">
         {t("Add")}
       </button>
-      {note ? <p class="mlp-dim mlp-add-note">{note}</p> : null}
+      {note || came ? <p class="mlp-dim mlp-add-note">{note || came}</p> : null}
     </form>
   );
 }

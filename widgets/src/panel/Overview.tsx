@@ -63,7 +63,7 @@ function Figures({ all, asked }: { all: Overview; asked: number }): JSX.Element 
       <Figure value={all.running} label={n("job runs", "jobs run", all.running)} to={queue} />
       <Figure value={all.waiting} label={n("waits", "wait", all.waiting)} to={queue} more={all.suspended ? t("{n} suspended", { n: all.suspended }) : ""} />
       <Figure value={all.servers} label={n("notebook server", "notebook servers", all.servers)} to={href("admin", "nodes")} more={all.servers_waiting ? t("{n} waiting", { n: all.servers_waiting }) : ""} />
-      <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={all.replicas ? n("1 replica", "{n} replicas", all.replicas) : ""} />
+      <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={[all.replicas ? n("1 replica", "{n} replicas", all.replicas) : "", all.apps_failing ? t("{n} in error", { n: all.apps_failing }) : ""].filter(Boolean).join(" · ")} />
       <Figure value={`${all.nodes_open}/${all.nodes}`} label={t("nodes take work")} to={href("admin", "nodes")} more={all.nodes_up < all.nodes ? t("{n} down", { n: all.nodes - all.nodes_up }) : ""} />
       {asked ? <Figure value={asked} label={n("request to answer", "requests to answer", asked)} to={href("admin", "requests")} /> : null}
     </ul>
@@ -85,7 +85,8 @@ function Trouble({ of }: { of: NodeTrouble }): JSX.Element {
 
 function Wrong({ all }: { all: Overview }): JSX.Element {
   const over = all.teams.filter((team) => Object.keys(team.over).length);
-  const nothing = !all.problems.length && !all.troubles.length && !over.length;
+  const nothing = !all.problems.length && !all.troubles.length && !over.length && !all.apps_failing;
+  const more = all.apps_failing - all.app_troubles.length;
   return (
     <section class="mlp-card" aria-label={t("What is wrong")}>
       <div class="mlp-card-head">
@@ -106,6 +107,13 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
             <Trouble key={one.name} of={one} />
           ))}
           {all.nodes - all.nodes_open > all.troubles.length ? <li class="mlp-dim">{n("1 more node takes nothing new", "{n} more nodes take nothing new", all.nodes - all.nodes_open - all.troubles.length)}</li> : null}
+          {all.app_troubles.map((one) => (
+            <li key={`app ${one.user}/${one.name}`}>
+              <Link to={href("app", one.user, one.name)}>{t("app {name} of {user}", { name: one.name, user: one.user })}</Link>{" "}
+              <Chip kind="bad">{t("does not answer")}</Chip> <span class="mlp-dim mlp-wrap">{one.message}</span>
+            </li>
+          ))}
+          {more > 0 ? <li class="mlp-dim">{n("1 more app does not answer", "{n} more apps do not answer", more)}</li> : null}
           {over.map((team) => (
             <li key={team.name}>
               <Link to={href("admin", "tenants", team.name)}>{team.name}</Link> <Chip kind="bad">{t("beyond its quota")}</Chip>

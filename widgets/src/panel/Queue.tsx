@@ -240,14 +240,14 @@ export function QueuePage(): JSX.Element {
   const live = useQueueHints(client, () => void queue.reload());
   const rows = queue.data?.items ?? [];
   const total = queue.data?.total ?? rows.length;
-  const busy = (owners.data?.items ?? []).filter((one) => one.running || one.waiting).map((one) => one.name);
+  const busy = (owners.data?.items ?? []).filter((one) => one.running || one.waiting || one.cpu_inuse || one.gpu_inuse).map((one) => one.name);
   const tenants = [...new Set([...rows.map((e) => e.tenant), ...busy, ...(tenant ? [tenant] : [])])].sort();
   const waiting = total - rows.filter((e) => !isWaiting(e.phase)).length;
   const policy = scheduling.data ? t("policy {name}", { name: policyWords(scheduling.data.policy) }) : "";
   const running = total - waiting;
   return (
     <>
-      <PageHead title={t("Queue")} sub={queue.data ? [n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", running, { waiting }), policy].filter(Boolean).join(" · ") : undefined}>
+      <PageHead title={t("Queue")} sub={queue.data ? [n("1 running, {waiting} waiting", "{n} running, {waiting} waiting", running, { waiting }), policy].filter(Boolean).join(" · ") : undefined}>
         <span class="mlp-dim mlp-live" data-live={live}>{live ? t("Live") : t("Reconnecting")}</span>
         <Select label={t("Tenant")} name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", t("All tenants")], ...tenants.map((name) => [name, name] as [string, string])]} />
       </PageHead>

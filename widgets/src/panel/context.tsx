@@ -2,6 +2,7 @@
 import { createContext, type ComponentChildren, type JSX } from "preact";
 import { useCallback, useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Client } from "../core/api";
+import { t } from "../core/language";
 import type { Session } from "../core/wire";
 
 export interface Hub {
@@ -44,7 +45,11 @@ export function useRun(done: () => Promise<void>): { run: (work: () => Promise<u
   return { run, busy, error, clear: () => setError(null) };
 }
 
+/** Tuning: milliseconds that a line stays: time to see it and to read it, which one may also put away. */
 const SHOWN_MS = 5000;
+/** Given: milliseconds that somebody who reads slowly needs for a character. */
+const READ_MS = 80;
+const LONGEST_MS = 20_000;
 
 export function HubProvider({ client, session, renew, children }: {
   client: Client;
@@ -54,10 +59,11 @@ export function HubProvider({ client, session, renew, children }: {
 }): JSX.Element {
   const [toasts, setToasts] = useState<{ id: number; text: string }[]>([]);
   const next = useRef(0);
+  const putAway = (id: number): void => setToasts((old) => old.filter((one) => one.id !== id));
   const say = useCallback((text: string) => {
     const id = (next.current += 1);
     setToasts((old) => [...old.slice(-2), { id, text }]);
-    setTimeout(() => setToasts((old) => old.filter((t) => t.id !== id)), SHOWN_MS);
+    setTimeout(() => putAway(id), Math.min(LONGEST_MS, Math.max(SHOWN_MS, READ_MS * text.length)));
   }, []);
   const [dialog, show] = useState<JSX.Element | null>(null);
   useEffect(() => {
@@ -71,9 +77,10 @@ export function HubProvider({ client, session, renew, children }: {
       {children}
       {dialog}
       <div class="mlp-toasts" role="status" aria-live="polite">
-        {toasts.map((t) => (
-          <div key={t.id} class="mlp-toast">
-            {t.text}
+        {toasts.map((one) => (
+          <div key={one.id} class="mlp-toast">
+            <span>{one.text}</span>
+            <button type="button" aria-label={t("Dismiss")} title={t("Dismiss")} onClick={() => putAway(one.id)}>×</button>
           </div>
         ))}
       </div>

@@ -105,7 +105,7 @@ async def _token(
         account.user, list(SCOPES), expires_in=lasts, note=note
     )
     old_until = None if grace is None else now + grace
-    detail = {"note": note, "scopes": list(SCOPES), "expires": f"after {lasts} s"}
+    detail = {"note": note, "scopes": list(SCOPES), "expires": msg("after {seconds} s", seconds=str(lasts))}
     try:
         await call.platform.service_accounts.took(
             account, token_id, old_until=old_until, actor=actor, detail=detail

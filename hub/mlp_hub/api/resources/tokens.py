@@ -194,8 +194,10 @@ async def _new_token(call: Call, asked: TokenCreate) -> str:
     )
     detail = {
         "note": asked.note,
-        "scopes": "all of the user's" if asked.scopes is None else asked.scopes,
-        "expires": "never" if asked.expires_in is None else f"after {asked.expires_in} s",
+        "scopes": msg("all of the user's") if asked.scopes is None else asked.scopes,
+        "expires": msg("never")
+        if asked.expires_in is None
+        else msg("after {seconds} s", seconds=str(asked.expires_in)),
     }
     await call.platform.users.note("user.token", call.user, actor=call.principal.name, detail=detail)
     return made

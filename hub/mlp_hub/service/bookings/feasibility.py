@@ -240,7 +240,7 @@ def review_in(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> list[Message]:
         was, is_ = before.short, after.short
         if is_ is None or was is None or was.left != is_.left:
             action = "booking.whole" if is_ is None else "booking.short"
-            detail: dict[str, object] = {"message": str(sentence(after))}
+            detail: dict[str, object] = {"message": sentence(after)}
             tx.audit.add(now, THE_HUB, action, after.name, tenant=after.tenant, detail=detail)
     return [sentence(after) for _, after in found]
 

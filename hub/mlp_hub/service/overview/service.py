@@ -16,8 +16,10 @@ from mlp_api import overview as api
 from mlp_api import types
 from mlp_api.jobs import QueueEntry
 from mlp_api.said import Text
+from mlp_hub.domain.app import App, AppPhase
 from mlp_hub.domain.job import Job, Phase
 from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.domain.workload import SERVER
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Wait
@@ -37,7 +39,7 @@ TEAMS = 30
 LONGEST = 5
 """Tuning: workloads that are named of those that wait: what one reads at a glance, for a link to the queue."""
 TROUBLES = 20
-"""Tuning: nodes that are named of those that take nothing new: what one reads at a glance, for a link to all of them."""
+"""Tuning: nodes that are named of those that take nothing new, and apps of those in error: what one reads at a glance."""
 
 
 class PlatformOverview:
@@ -65,6 +67,7 @@ class PlatformOverview:
         self._at = 0.0
         self._teams: Sequence[types.Tenant] = ()
         self._servers = 0
+        self._failing: Sequence[App] = ()
 
     async def now(self) -> api.Overview:
         """Return it."""
@@ -82,7 +85,7 @@ class PlatformOverview:
             teams_all=len(self._teams),
             running=sum(j.spec.replica is None for j in self._board.holding.values()),
             waiting=len(waiting) + len(pending),
-            suspended=sum(j.phase is Phase.SUSPENDED for j in jobs),
+            suspended=sum(j.phase is Phase.SUSPENDED and j.spec.replica is None for j in jobs),
             reasons=self._reasons(waiting, pending),
             longest=self._longest(waiting, pending),
             problems=[
@@ -97,16 +100,26 @@ class PlatformOverview:
             servers_waiting=sum(r.applier == SERVER.applier for r in pending),
             apps=len({(j.spec.user, j.spec.replica.app) for j in replicas if j.spec.replica is not None}),
             replicas=len(replicas),
+            apps_failing=len(self._failing),
+            app_troubles=[
+                api.AppTrouble(user=a.user, name=a.name, tenant=a.tenant, message=Text(a.message))
+                for a in self._failing[:TROUBLES]
+            ],
         )
 
     async def _look(self) -> None:
-        """Look at the quotas, unless somebody did so just now."""
+        """Look at the quotas and at apps in error, unless somebody did so just now."""
         async with self._one:
             if time.monotonic() - self._looked < FRESH_S:
                 return
             now = self._clock()
             self._teams = await self._tenants.list()
-            self._servers = await self._db.read(lambda tx: len(tx.ledger.held(now, applier=SERVER.applier)))
+            self._servers, self._failing = await self._db.read(
+                lambda tx: (
+                    len(tx.ledger.held(now, applier=SERVER.applier)),
+                    tx.apps.all(SYSTEM, phase=AppPhase.ERROR),
+                )
+            )
             self._looked, self._at = time.monotonic(), now
 
     def _reasons(self, jobs: Sequence[Job], asked: Sequence[ResourceRequest]) -> list[api.WaitingFor]:

@@ -16,6 +16,8 @@ DIGITS = 3
 """Tuning: digits of a round step, the rest zeros: how late a trial may be ended, as a share of what it has done."""
 MOST_NAMES = 20
 """Safety: names of reported values that a refusal could list."""
+DONE = 100
+"""Given: percent, the progress of a program that has done all."""
 RESOURCES = ("epoch", "step")
 """Given: names of values that say how far a trial is; the first of them that it reports counts, else its values are counted."""
 
@@ -35,6 +37,7 @@ class Reported:
     count: int = 0
     last: float | None = None
     at: int = 0  # the step of the last
+    whole: bool = False  # it said that all is done: its last values came with 100 % of progress
     names: dict[str, None] = field(default_factory=dict)
 
     def take(self, points: Sequence[StoredPoint]) -> list[tuple[int, float]]:
@@ -47,6 +50,7 @@ class Reported:
             value = point.values.get(self.metric)
             if value is None or (self.rank is not None and point.rank != self.rank):
                 continue
+            self.whole = point.values.get("progress", 0) >= DONE
             self.rank = point.rank
             self.last = float(value)
             step = self.at = self._step(point)

@@ -266,7 +266,7 @@ class TenantService:
         at = now - now % SAMPLE_S
 
         def work(tx: Tx) -> None:
-            in_use, counts = tx.ledger.in_use_by_tenant(now), tx.jobs.counts()
+            in_use, counts = tx.ledger.in_use_by_tenant(now), tx.jobs.counts(replicas=False)
             tx.usage.sample(
                 {
                     name: UsageSample(at, in_use.get(name, ZERO), *counts.get(name, (0, 0)))
@@ -440,7 +440,7 @@ class TenantService:
     ) -> Sequence[api.Tenant]:
         # of one tenant nothing is read of the others, of which there may be thousands
         only = tenants[0].name if len(tenants) == 1 else None
-        counts, members = tx.jobs.counts(only), tx.members.counts(only)
+        counts, members = tx.jobs.counts(only, replicas=False), tx.members.counts(only)
         moves = {move.tenant: move for move in tx.relocations.all(only)}
         shown = []
         for tenant in tenants:

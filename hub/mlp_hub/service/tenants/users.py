@@ -58,7 +58,7 @@ class UserService:
             user = tx.users.ensure(name, self._clock())
             if new:
                 self._note(
-                    tx, THE_HUB, "user.create", name, {"message": "at the first login", **_number(user)}
+                    tx, THE_HUB, "user.create", name, {"message": msg("at the first login"), **_number(user)}
                 )
             return replace(user, default_tenant=default_tenant(tx, name))
 
@@ -70,7 +70,7 @@ class UserService:
         def work(tx: Tx) -> None:
             again = tx.users.get(name) is not None
             user = tx.users.ensure(name, self._clock())
-            how = {"message": "let in again"} if again else _number(user)
+            how = {"message": msg("let in again")} if again else _number(user)
             asked = {} if applied_for is None else {"applied_for": applied_for}
             self._note(tx, actor, "user.approve", name, {**how, **asked})
 

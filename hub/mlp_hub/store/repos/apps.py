@@ -53,9 +53,11 @@ class Apps(Repo):
             query = query.where(a.c.uid < before)
         return [_app_of(row) for row in self._c.execute(query.order_by(a.c.uid.desc()).limit(limit))]
 
-    def all(self, context: TenantContext) -> list[App]:
-        """Return all of all users, the oldest first."""
+    def all(self, context: TenantContext, phase: AppPhase | None = None) -> list[App]:
+        """Return all of all users, or those in this phase, the oldest first."""
         query = within(select(a), context, a.c.user, a.c.tenant)
+        if phase is not None:
+            query = query.where(a.c.phase == phase.value)
         return [_app_of(row) for row in self._c.execute(query.order_by(a.c.uid))]
 
     def count(self, user: str) -> int:

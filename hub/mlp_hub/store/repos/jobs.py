@@ -328,8 +328,8 @@ class Jobs(Repo):
         query = select(t.c.user).where(t.c.phase.in_(_ACTIVE), t.c.user > after).distinct()
         return [*self._c.scalars(query.order_by(t.c.user).limit(limit))]
 
-    def counts(self, tenant: str | None = None) -> dict[str, tuple[int, int]]:
-        """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any, or of this one."""
+    def counts(self, tenant: str | None = None, *, replicas: bool = True) -> dict[str, tuple[int, int]]:
+        """Return (jobs that hold quota, jobs that wait for it) of each tenant that has any, or of this one; without `replicas` no apps'."""
         holding, waiting = t.c.phase.in_(_HOLDING), t.c.phase == Phase.QUEUED.value
         query = (
             select(
@@ -342,6 +342,8 @@ class Jobs(Repo):
         )
         if tenant is not None:
             query = query.where(t.c.tenant == tenant)
+        if not replicas:
+            query = query.where(_OF_PEOPLE)
         return {row.tenant: (int(row.running), int(row.waiting)) for row in self._c.execute(query)}
 
     def count_by_phase(self, context: TenantContext, user: str, *, replicas: bool = True) -> dict[Phase, int]:
