@@ -122,7 +122,9 @@ def test_who_leaves_default_is_told_before(pages: Pages, front: FrontService) ->
     shot(page, "panel-leaves-default")
 
 
-def test_a_teams_own_admin_reads_where_the_work_of_who_was_added_goes(pages: Pages, front: FrontService) -> None:
+def test_a_teams_own_admin_reads_where_the_work_of_who_was_added_goes(
+    pages: Pages, front: FrontService
+) -> None:
     front.data.session |= {"admin": False}  # who may list nobody, and so learns it only from the answer
     page = pages.panel("tenants/red")
     page.get_by_label("Add a user").fill("carol")
