@@ -19,9 +19,11 @@ __all__ = ["kube"]  # a fixture
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what does not hold on this install."""
+    """Leave out what does not hold on this install, and mark what is not run on it each time."""
     chosen = config.getoption("--install")
     for item in items:
+        if any(chosen in mark.args for mark in item.iter_markers("whole_on")):
+            item.add_marker(pytest.mark.whole)
         for mark in item.iter_markers("differs"):
             if mark.kwargs["only"] != chosen:
                 item.add_marker(pytest.mark.skip(reason=f"only on {mark.kwargs['only']}: {mark.args[0]}"))

@@ -81,7 +81,7 @@ def own_certificate(install: Install, directory: Path) -> Iterator[Site]:
         yield Site("own", hub, "[::1]", pem)
 
 
-@pytest.mark.parametrize("way", [behind_nginx, own_certificate])
+@pytest.mark.parametrize("way", [behind_nginx, pytest.param(own_certificate, marks=pytest.mark.whole)])
 def test_from_the_sign_up_to_the_log_out(install: Install, tmp_path: Path, way) -> None:
     with way(install, tmp_path) as site, chromium(site.flag) as browser:
         people = {name: new_context(browser, ignore_https_errors=True) for name in ("ann", "admin")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser import log_in, look_at, new_context, reach_server, run_cell, shot
@@ -51,6 +52,7 @@ def test_in_notebook_7(hub: LiveHub, browser: Browser) -> None:
     context.close()
 
 
+@pytest.mark.whole
 def test_where_all_pages_are_on_one_name(install: Install, tmp_path: Path, browser: Browser) -> None:
     with install.hub(tmp_path / "home", MLP_USERS_DOMAIN="none") as hub:
         hub.url = f"http://127.0.0.1:{hub.port}"

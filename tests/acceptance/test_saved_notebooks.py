@@ -83,7 +83,7 @@ def is_whole(monitor: Locator, page: Page) -> None:
     expect(page.get_by_text("Loading widget")).to_have_count(0)
 
 
-@pytest.mark.parametrize("front", ["lab", "notebook"])
+@pytest.mark.parametrize("front", ["lab", pytest.param("notebook", marks=pytest.mark.whole)])
 def test_a_notebook_saved_while_its_job_ran_shows_the_live_monitor_when_it_is_opened_after_the_end(
     hub: LiveHub, context: BrowserContext, front: str
 ) -> None:

@@ -151,6 +151,7 @@ def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
     assert "finished" in "".join(pictures[-1]["text/plain"]).lower()
 
 
+@pytest.mark.whole_on("cluster")
 def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: LiveHub, ann: Page) -> None:
     set_epochs(hub, "ann", TF, 15)  # of 30, which take two minutes of a core to become better by a hundredth
     open_lab(ann, hub, "ann", TF)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from browser import bring_into_view, log_in, new_context, open_lab, run_cell, save_notebook, shot
@@ -14,6 +15,7 @@ SAMPLE = "04-digits-sweep.ipynb"
 TRIALS = 6
 
 
+@pytest.mark.whole
 def test_a_sweep_is_watched_in_its_cell_and_is_exact_after_the_service_was_killed(
     hub: LiveHub, browser: Browser
 ) -> None:

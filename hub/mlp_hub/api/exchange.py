@@ -312,11 +312,7 @@ class Exchange(HTTPMessageDelegate):
         found = self._admitted()
         if found.credential is None:
             return
-
-        async def told(_: Admitted) -> None:
-            """Leave it as it is: what is sent does not depend on it."""
-
-        await self._gatekeeper.watch(found, self._address, self._service.config.recheck_s, told)
+        await self._gatekeeper.watch(found, self._address, self._service.config.recheck_s)
         self._stream.close()
 
     async def _send_stream(self, connection: Any, stream: Any) -> None:

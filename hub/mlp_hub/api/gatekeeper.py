@@ -75,16 +75,22 @@ class Gatekeeper:
         return admitted
 
     async def watch(
-        self, admitted: Admitted, address: str, every_s: float, told: Callable[[Admitted], Awaitable[None]]
+        self,
+        admitted: Admitted,
+        address: str,
+        every_s: float,
+        told: Callable[[Admitted], Awaitable[None]] | None = None,
     ) -> None:
         """Return once who was admitted would be no more: whatever is open for longer than a moment is to end then.
 
-        `told` is told each time who they are now. Who cannot be asked cannot have said no.
+        `told`, if given, is told each time who they are now. Who cannot be asked cannot have said no.
         """
         while True:
             await asyncio.sleep(every_s)
             try:
-                await told(await self.admit_again(admitted, address))
+                now = await self.admit_again(admitted, address)
+                if told is not None:
+                    await told(now)
             except (Unauthorized, Refused):
                 return
             except Unavailable:

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import math
 import secrets
-import socket
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,10 +19,10 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import msgspec
 from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
-from tornado.netutil import Resolver
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
 from mlp_hub.api.auth import TooMany
+from mlp_hub.api.one_socket import OneSocket
 from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.health.problems import Problem
@@ -99,17 +98,6 @@ class _MadeTogether(msgspec.Struct):
 
 class _Error(msgspec.Struct):
     message: str = ""
-
-
-class OneSocket(Resolver):
-    """Resolves every host name to one UNIX socket."""
-
-    def initialize(self, path: str) -> None:
-        self._path = path
-
-    async def resolve(self, host: str, port: int, family: int = 0) -> list[tuple[int, Any]]:
-        del host, port, family
-        return [(socket.AF_UNIX, self._path)]
 
 
 class HubClient:

@@ -84,9 +84,9 @@ def _down(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _status(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import status  # noqa: PLC0415
+    from mlp_hub.cli import plan, status  # noqa: PLC0415
 
-    return status.status(settings, as_json=args.json)
+    return status.status(plan.as_started(settings, os.environ), as_json=args.json)
 
 
 def _logs(settings: Settings, args: argparse.Namespace) -> int:

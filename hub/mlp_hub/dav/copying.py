@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 from collections.abc import Callable
 
 from mlp_hub.dav.service import ServiceAnswer, StorageRoom
-from mlp_hub.dav.tree import PROPERTIES, Aside, Parts, Tree
-from mlp_hub.dav.upload import Upload
+from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, Tree
+from mlp_hub.dav.upload import STEP, Upload, refusal
+from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
 
 COPIED = 1 << 20
 """Tuning: bytes that are copied at a time."""
@@ -18,18 +20,40 @@ DEEPEST_COPIED = 100
 
 
 class _HeldRoom:
-    """Room that is taken as it is needed, and told of at the end only: who dies on the way has taken it, and is looked at."""
+    """Room that is taken ahead, and given back at the end only: who dies on the way has taken it, and is looked at.
 
-    def __init__(self, service: StorageRoom) -> None:
-        self._service = service
+    What is taken ahead grows with what was taken, so that many files are few questions, and a few hold nothing in vain.
+    """
+
+    def __init__(self, service: StorageRoom, uid: str, language: str) -> None:
+        self._service, self._uid, self._language = service, uid, language
         self.granted = self.grown = 0
+        self._spare = self._entries = 0
+
+    def entry(self) -> None:
+        """Have room for the name of one more file or directory. Raises `DAVError`."""
+        self._entries += 1
+        if self._entries > FREE_ENTRIES:
+            said = self.take(self._uid, ENTRY, self._language)
+            if said.status != 200:
+                raise refusal(said.status, said.body, said.message)
 
     def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
-        return self._service.take(uid, size, language)
+        if size > self._spare:
+            ahead = min(self.granted, STEP)
+            said = self._service.take(uid, size + ahead, language)
+            if said.status != 200 and ahead:  # there may be room for this one
+                ahead = 0
+                said = self._service.take(uid, size, language)
+            if said.status != 200:
+                return said
+            self.granted += size + ahead
+            self._spare += size + ahead
+        self._spare -= size
+        return ServiceAnswer(200, None)
 
     def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
-        del uid, gone  # nothing lies there yet
-        self.granted += granted
+        del uid, granted, gone  # nothing lies there yet
         self.grown += grown
 
 
@@ -47,7 +71,8 @@ class Copy:
         if stat.S_ISREG(found.st_mode):
             self._file(self._service, parts, self._tree, self._to, self._make_way)
             return
-        held, placed = _HeldRoom(self._service), False
+        access = self._tree.access
+        held, placed = _HeldRoom(self._service, access.uid, access.language), False
         try:
             with self._tree.aside() as aside:
                 self._properties(parts, aside, ())
@@ -57,22 +82,35 @@ class Copy:
                 aside.put_all(self._to)
                 placed = True
         finally:
-            self._service.give(self._tree.access.uid, held.granted, held.grown if placed else 0)
+            # what the names take is found by looking
+            self._service.give(access.uid, held.granted, held.grown if placed else 0, int(placed))
 
     def _all(self, held: _HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
         if len(to) > DEEPEST_COPIED:
             raise OSError(errno.ELOOP, "directories are too deep in each other to be copied at once")
-        for name in self._tree.names(parts):
+        below: list[str] = []
+        with self._tree.folder(parts) as folder, folder.entries() as entries:
+            for entry in entries:  # one after the other: there may be more than memory has room for
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.name)
+                    if len(below) > MOST_NAMES:
+                        raise OSError(errno.EOVERFLOW, f"there are more than {MOST_NAMES} directories")
+                elif entry.is_file(follow_symlinks=False):
+                    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+                        self._copy_file(held, (*parts, entry.name), aside, (*to, entry.name))
+        for name in below:  # no directory is held open meanwhile
             here, there = (*parts, name), (*to, name)
-            found = self._tree.stat(here)
-            if found is None:  # it was removed meanwhile
+            if self._tree.stat(here) is None:
                 continue
-            if stat.S_ISREG(found.st_mode):
-                self._file(held, here, aside, there)
-            else:
-                aside.make_folder(there)
-                self._properties(here, aside, there)
-                self._all(held, here, aside, there)
+            held.entry()
+            aside.make_folder(there)
+            self._properties(here, aside, there)
+            self._all(held, here, aside, there)
+
+    def _copy_file(self, held: _HeldRoom, here: Parts, aside: Aside, there: Parts) -> None:
+        if self._tree.stat(here) is not None:
+            held.entry()
+            self._file(held, here, aside, there)
 
     def _file(
         self,

@@ -22,9 +22,6 @@ TREE, LENGTH, MADE, LISTED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed"
 REFERENCE = "/data"
 DIGEST_PROPERTY = "{urn:mlp-hub}digest"
 """Name of the property that says what `Repr-Digest` does."""
-MOST_BELOW = 100_000
-"""Safety: files and directories that are moved or removed by one request, each of which is looked at for locks: bounds memory."""
-
 MOST_ASKED = 64
 """Safety: properties that one request asks for by their names: each of each file is looked for, and answered."""
 MOST_ANSWERED = 2_000_000
@@ -125,35 +122,29 @@ class _Entry:
         return True
 
     def handle_move(self, dest_path: str) -> bool:
-        """Put a file in the place of another in one step: who dies on the way leaves both, or the one that was moved."""
-        there = self.provider.get_resource_inst(dest_path, self.environ)
-        if there is None or there.is_collection or self.is_collection:
-            return False  # wsgidav removes what is in the way, and goes on with `move_recursive`
-        gone = 0
-        try:
-            gone = self.tree.move(self.parts, there.parts)
-        except OSError as error:
-            raise disk_error(error) from error
-        finally:
-            self.provider.service.give(self.tree.access.uid, 0, 0, gone)
-        there.forget_locks()
-        self.forget_locks()
-        return True
+        """Put it there in one step, however much is in it: who dies on the way leaves a file's old place, or its new one.
 
-    def support_recursive_move(self, dest_path: str) -> bool:
-        del dest_path
-        return True
-
-    def move_recursive(self, dest_path: str) -> list[Any]:
+        Locks on it, and on what is in it, were looked for.
+        """
         to = parts_of(dest_path)[2:]
         if not self.parts or not to:
             raise DAVError(HTTP_METHOD_NOT_ALLOWED, msg("a dataset itself is not moved; make another one"))
+        there = self.provider.get_resource_inst(dest_path, self.environ)
+        in_place = there is not None and not there.is_collection and not self.is_collection
+        if there is not None and not in_place:
+            there.delete()
+        gone = 0
         try:
-            self.tree.move(self.parts, to)
+            gone = self.tree.move(self.parts, to)
         except OSError as error:
             raise disk_error(error) from error
+        finally:
+            self.provider.service.give(self.tree.access.uid, 0, 0, gone or int(in_place))
+        if there is not None:
+            there.forget_locks()
         self.forget_locks()
-        return []
+        self.environ[MADE] = there is None
+        return True
 
     def delete(self) -> None:
         if not self.parts:
@@ -276,9 +267,10 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
     def get_member_names(self) -> list[str]:
         """List what is in it by names that an address can have: a program may have made others."""
         try:
-            return [name for name in self.tree.names(self.parts) if _is_text(name)]
+            names = self.tree.names(self.parts)
         except OSError as error:
             raise disk_error(error) from error
+        return [name for name in names if _is_text(name)]
 
     def get_member(self, name: str) -> OneFile | Directory | None:
         return self.provider.get_resource_inst(f"{self.path.rstrip('/')}/{name}", self.environ)
@@ -302,17 +294,22 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
             except OSError as error:
                 raise disk_error(error) from error
 
-    def support_recursive_delete(self) -> bool:
-        return False
+    def handle_delete(self) -> bool:
+        """Remove it with all that is in it, in one go; nothing of it where something in it is locked. Raises `DAVError`."""
+        locks = self.provider.lock_manager
+        if locks is not None:
+            locks.check_write_permission(
+                url=self.get_ref_url(),
+                depth="infinity",
+                token_list=self.environ["wsgidav.ifLockTokenList"],
+                principal=self.environ["wsgidav.user_name"],
+            )
+        self.delete()
+        return True
 
     def get_descendants(self, **how: Any) -> list[Any]:
-        """Return what is below; refuse where that is too much to be in memory."""
+        """Return what is listed: of a directory what is in it, never all that is below."""
         found: list[Any] = super().get_descendants(**how)
-        if len(found) > MOST_BELOW:
-            raise DAVError(
-                HTTP_FORBIDDEN,
-                msg("there are more than {n} files below; take directories in it one by one", n=MOST_BELOW),
-            )
         self.environ[LISTED] = len(found)
         return found
 

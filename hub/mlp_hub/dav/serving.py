@@ -22,8 +22,9 @@ from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
 from mlp_hub.dav.resources import Files, reference
 from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.socket_server import SocketServer
 from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
-from mlp_hub.dav.tenant_server import SocketServer, TenantServer
+from mlp_hub.dav.tenant_server import TenantServer
 from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
 from mlp_hub.dav.waiting import FirstClients
 from mlp_hub.isolation import TenantRoots, roots_of

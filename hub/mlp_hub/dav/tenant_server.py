@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections import Counter
 from typing import Any, ClassVar
 
-from cheroot import wsgi
 from cheroot.server import HTTPConnection
 
 from mlp_hub.api.connections import sender_of
+from mlp_hub.dav.socket_server import SocketServer
 
 THREADS = 32
 """Safety: requests of sandboxes, and as many of pods, that are served at a time."""
@@ -53,19 +52,6 @@ class _Counted(HTTPConnection):
                 self.busy[peer] -= 1
                 if not self.busy[peer]:
                     del self.busy[peer]
-
-
-class SocketServer(wsgi.Server):
-    """A server that takes the UNIX socket which listens already, where it is given one, or listens at its address."""
-
-    listening: socket.socket | None = None
-
-    def bind_unix_socket(self, bind_addr: str) -> socket.socket:
-        """Take the socket that it was given: cheroot's own would remove the path first, and be missing until it has bound."""
-        if self.listening is None:
-            raise OSError(f"nothing listens at {bind_addr}")
-        self.socket = self.listening
-        return self.listening
 
 
 class TenantServer(SocketServer):

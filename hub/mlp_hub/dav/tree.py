@@ -15,6 +15,7 @@ import secrets
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -28,6 +29,8 @@ DEEPEST = 64
 """Safety: directories on the way to a file."""
 DEEPEST_REMOVED = 200
 """Safety: directories in each other that are removed at once: each is held open meanwhile."""
+AT_ONCE = 1000
+"""Tuning: entries of a directory that are in memory while it is removed."""
 NAME_BYTES = 255
 """Given: bytes of a name on a file system."""
 MOST_NAMES = 100_000
@@ -398,13 +401,17 @@ class Aside(Tree):
 def _clear(folder: Folder, gone: Callable[[int], None], deep: int) -> None:
     if not deep:
         raise OSError(errno.ELOOP, "directories are too deep in each other to be removed here")
+    below: list[str] = []
     with folder.entries() as entries:
-        found = [(e.name, e.is_dir(follow_symlinks=False), e.stat(follow_symlinks=False)) for e in entries]
-    for name, is_folder, at in found:
-        if is_folder:
-            with folder.inside(name) as below:
-                _clear(below, gone, deep - 1)
-            folder.remove_folder(name)
-        else:
-            folder.remove(name)
-            gone(at.st_size if stat.S_ISREG(at.st_mode) else 0)
+        while some := list(islice(entries, AT_ONCE)):
+            below += [e.name for e in some if e.is_dir(follow_symlinks=False)]
+            files = [
+                (e.name, e.stat(follow_symlinks=False)) for e in some if not e.is_dir(follow_symlinks=False)
+            ]
+            for name, at in files:
+                folder.remove(name)
+                gone(at.st_size if stat.S_ISREG(at.st_mode) else 0)
+    for name in below:
+        with folder.inside(name) as inner:
+            _clear(inner, gone, deep - 1)
+        folder.remove_folder(name)

@@ -159,6 +159,7 @@ class Hint(StrEnum):
     SAME_MEMORY = (
         "same-memory"  # it was not tried again, with the memory that was too little: MiB that are more
     )
+    MORE_MEMORY = "more-memory"  # it ran out of memory: MiB that are more
     DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
     NOBODY_ANSWERS = "nobody-answers"  # it asked for input, and a job has nobody who gives it
     STARTS_AT_HOME = "starts-at-home"  # it missed a file by a relative path: it does not start beside itself

@@ -105,7 +105,10 @@ def everything(lab: KubeLab, who: str) -> str:
     return "\n".join(found.values())
 
 
-@pytest.mark.parametrize(("runtime", "workers"), [("plain", 1), ("mpi", 2), ("tf", 2)])
+@pytest.mark.parametrize(
+    ("runtime", "workers"),
+    [("mpi", 2), *(pytest.param(*other, marks=pytest.mark.whole) for other in (("plain", 1), ("tf", 2)))],
+)
 def test_who_may_only_view_a_namespace_reads_no_variable_no_token_and_no_key(
     lab: KubeLab, runtime: str, workers: int
 ) -> None:

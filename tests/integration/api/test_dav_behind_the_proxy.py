@@ -75,6 +75,7 @@ def test_files_go_in_and_come_out_by_both_paths(rig: ApiRig, public: httpx.Clien
     assert public.get(f"{data}/g", headers={"Authorization": "Bearer bob-token"}).status_code == 404
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(shutil.which("litmus") is None, reason="litmus is not installed: apt-get install litmus")
 def test_litmus_passes_through_the_proxy(rig: ApiRig, public: httpx.Client, tmp_path: Path) -> None:
     data = make(rig, "litmus")

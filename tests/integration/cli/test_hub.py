@@ -85,6 +85,12 @@ def test_up_tells_where_to_go_and_who_to_be(hub: LiveHub) -> None:
     assert hub.admin_password not in text  # shown once: by now it may be another one
 
 
+def test_status_tells_where_it_runs_in_a_shell_that_knows_only_its_directory(hub: LiveHub) -> None:
+    other = LiveHub(hub.home)
+    other.env.pop("MLP_PORT")
+    assert other.status()["url"].rstrip("/") == hub.url
+
+
 def test_up_on_a_running_hub_changes_nothing(hub: LiveHub) -> None:
     before = hub.pids()
     assert "already running" in hub.up()

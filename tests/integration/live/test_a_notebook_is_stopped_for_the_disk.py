@@ -32,6 +32,7 @@ def is_ended(hub: LiveHub, user: str) -> bool:
     return not answer.json()["servers"]
 
 
+@pytest.mark.whole
 @pytest.mark.differs("Who writes while the disk fills up", only="local")
 def test_it_ends_and_its_user_reads_why(tmp_path: Path) -> None:
     with (

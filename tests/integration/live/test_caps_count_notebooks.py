@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hub_stack import Browser, text_of
 from live_hub import LiveHub
 from notebooks import start_notebook, stop_notebook
@@ -11,6 +13,7 @@ SLEEPS = "import time\ntime.sleep(600)\n"
 ASKS = {"cpu": 0.3, "ram": 128, "tenant": "capped"}
 
 
+@pytest.mark.whole
 def test_a_notebook_and_jobs_share_their_owners_cap(hub: LiveHub) -> None:
     hub.ok("POST", "/tenants", body={"name": "capped", "cpu": 1, "ram": 2048})
     hub.add_user("cleo", "capped")

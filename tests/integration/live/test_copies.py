@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from live_hub import LiveHub, live_hub
 from waiting import wait_for
 
 FOREVER = "import time\nwhile True: time.sleep(0.1)"
 
 
+@pytest.mark.whole
 def test_status_down_and_up_in_a_copy_leave_the_original_alone(tmp_path: Path) -> None:
     with live_hub(tmp_path / "original") as hub:
         hub.add_user("ann")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from live_hub import LiveHub
 from waiting import wait_for
 
@@ -54,6 +56,7 @@ def test_ranks_of_an_mpi_job_have_a_curve_each(hub: LiveHub) -> None:
             assert [p for p in told(hub, job, "train/loss") if p[0] == rank] == wanted
 
 
+@pytest.mark.whole
 def test_a_tensorflow_job_with_keras_callback_has_the_curves_of_its_logs(hub: LiveHub) -> None:
     hub.submit("ann", "keras-board", TF, runtime="tf", workers=2, cpu=0.5, ram=1024)
     hub.wait_phase("ann", "keras-board", "finished")

@@ -74,6 +74,7 @@ def test_a_stopped_hub_and_service_are_refused_at_once_and_replaced(hub: LiveHub
     hub.ok("PUT", "/users/admin/jobs/long:cancel")
 
 
+@pytest.mark.whole
 def test_a_stopped_proxy_is_replaced(hub: LiveHub) -> None:
     before = {name: hub.pid(name) for name in ("service", "hub", "proxy")}
     os.kill(before["proxy"], signal.SIGSTOP)

@@ -64,6 +64,7 @@ def test_a_hub_on_postgresql_runs_jobs_and_forgets_nothing(hub: LiveHub, server:
     assert [p.name for p in (hub.home / "db").glob("*.sqlite")] == []
 
 
+@pytest.mark.whole
 def test_commands_say_that_the_database_is_away_and_leave_what_needs_it(
     hub: LiveHub, server: PostgresServer
 ) -> None:

@@ -88,6 +88,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             yield Pair(hub, server.url("platform"))
 
 
+@pytest.mark.whole
 def test_the_leader_is_killed_while_jobs_run_and_a_browser_is_open(pair: Pair) -> None:
     hub = pair.hub
     browser = Browser(hub)

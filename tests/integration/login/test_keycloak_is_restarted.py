@@ -24,6 +24,7 @@ from mlp_hub.cli.checks import Check
 from mlp_hub.cli.checks_login import login as look
 from waiting import PATIENCE_S, wait_for
 
+pytestmark = pytest.mark.whole  # that those inside stay is seen in test_groups_within_a_minute
 BEGIN = "/hub/oauth_login?next=/hub/home"
 
 
@@ -42,7 +43,7 @@ class Away:
     bring_back: Callable[[], None]
 
 
-@pytest.fixture(scope="module", params=["cut off", pytest.param("restarted", marks=pytest.mark.whole)])
+@pytest.fixture(scope="module", params=["cut off", "restarted"])
 def running(request: pytest.FixtureRequest) -> Iterator[Away]:
     """A realm with ann."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from keycloak import PASSWORD, Keycloak, clients_of_the_guide
 
 
+@pytest.mark.whole
 def test_people_groups_and_keys_of_a_realm_follow_the_tests(keycloak: Keycloak) -> None:
     realm = keycloak.realm("http://localhost:1/*")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from browser import chromium, look_at, new_context, open_lab, run_cell, shot
@@ -27,6 +28,7 @@ def enter(page: Page, name: str) -> None:
     page.locator("#kc-login").click()
 
 
+@pytest.mark.whole
 def test_from_the_login_over_a_job_to_the_removal_from_the_group(keycloak: Keycloak, tmp_path: Path) -> None:
     port, pem = free_port(), certificate(tmp_path, HOST, f"*.{USERS}")
     url = f"https://{HOST}:{port}/ml"

@@ -12,14 +12,13 @@ from typing import Any
 
 import httpx
 import pytest
-from jupyterhub import orm
 
+from jupyterhub_database import memory_of_logins
 from keycloak import PASSWORD, Keycloak, Realm
 from local_names import LocalNames
 from mlp.cli import device
 from mlp.errors import Refused
 from mlp_hub.hubside.cli_codes import Wrong
-from mlp_hub.hubside.providers import taken
 from mlp_hub.hubside.providers.device import DeviceFlow
 from mlp_hub.hubside.providers.oidc import OidcProvider
 from mlp_hub.hubside.providers.standing import Standing
@@ -57,11 +56,8 @@ def told(loop: asyncio.Runner, flow: DeviceFlow) -> dict[str, str]:
 
 @pytest.fixture
 def db() -> Iterator[Any]:
-    """JupyterHub's database, which remembers the logins that were taken."""
-    made = orm.new_session_factory("sqlite:///:memory:")()
-    taken.ensure_table(made)
-    yield made
-    made.close()
+    with memory_of_logins() as made:
+        yield made
 
 
 class Person:

@@ -92,7 +92,7 @@ def test_an_administrator_gets_through_what_others_hold(stack: HubStack, data: b
         assert is_served(stack)
 
 
-@pytest.mark.parametrize("size", [63 * 1024, 4 * MIB - 10])
+@pytest.mark.parametrize("size", [63 * 1024, pytest.param(4 * MIB - 10, marks=pytest.mark.whole)])
 @pytest.mark.parametrize("posts", [100, 1000])
 def test_stalled_posts_take_little_of_the_hubs_memory(stack: HubStack, posts: int, size: int) -> None:
     """Through the proxy by a thousand connections too; the budget of all is 16 MiB."""

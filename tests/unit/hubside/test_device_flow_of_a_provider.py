@@ -8,10 +8,9 @@ from typing import Any
 
 import jwt
 import pytest
-from jupyterhub import orm
 
+from jupyterhub_database import memory_of_logins
 from mlp_hub.hubside.cli_codes import Wrong
-from mlp_hub.hubside.providers import taken
 from mlp_hub.hubside.providers.asking import ProviderAway
 from mlp_hub.hubside.providers.device import FRESH_S, DeviceFlow, begins_at
 from mlp_hub.hubside.providers.discovery import Document
@@ -50,10 +49,8 @@ class Asked:
 
 @pytest.fixture
 def db() -> Iterator[Any]:
-    made = orm.new_session_factory("sqlite:///:memory:")()
-    taken.ensure_table(made)
-    yield made
-    made.close()
+    with memory_of_logins() as made:
+        yield made
 
 
 def flow_of(answer: Any, now: float = NOW) -> DeviceFlow:

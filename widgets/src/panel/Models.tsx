@@ -57,7 +57,7 @@ export function ModelsPage(): JSX.Element {
         models.error ? null : <Loading what={t("Loading models")} lines={6} />
       ) : items.length === 0 ? (
         <Empty title={t("No models yet")}>
-          <p>{rich(t("Register what a job wrote: {command}"), { command: <code>%mlp models register digits jobs/digits/ckpt</code> })}</p>
+          <p>{rich(t("Register what a job wrote: {command}"), { command: <code>%mlp models register digits jobs/digits-sweep.1/ckpt/model.joblib</code> })}</p>
         </Empty>
       ) : (
         <Table stack caption={t("My models, newest first")} columns={columns} rows={items} rowKey={(m) => m.uid} />

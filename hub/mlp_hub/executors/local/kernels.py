@@ -55,9 +55,12 @@ def withdraw(shelf: Path, name: str) -> None:
 
 
 def _kernel(name: str, top: str) -> dict[str, object]:
-    """Return a kernel as Jupyter reads it; the module that it runs is the platform's, beside the environment's packages."""
+    """Return a kernel as Jupyter reads it; the module that it runs is the platform's, beside the environment's packages.
+
+    It loads nothing of the directory that it is started in (`mlp.beside`).
+    """
     return {
-        "argv": [f"{top}/bin/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "argv": [f"{top}/bin/python", "-P", "-m", "ipykernel_launcher", "-f", "{connection_file}"],
         "display_name": f"Python ({name})",
         "language": "python",
         "env": {"PATH": f"{top}/bin:${{PATH}}", "VIRTUAL_ENV": top},

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from oauthenticator.github import GitHubOAuthenticator
 from tornado.httputil import url_concat
 
 from mlp_hub.hubside.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
@@ -43,6 +42,9 @@ class GitHubProvider:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.issuer = settings.login_provider
         self.title = settings.login_name
+        # brings all providers that it knows: a second of the start, which only a hub that logs in at GitHub is to pay
+        from oauthenticator.github import GitHubOAuthenticator  # noqa: PLC0415
+
         self._at = GitHubOAuthenticator(github_url=self.issuer)
         self._client = RegisteredClient(settings.login_client_id, settings.login_secret())
         self._scopes = " ".join(settings.login_scopes or settings.login_kind.scopes)

@@ -81,7 +81,7 @@ class AppGate:
 
         def look(tx: Tx) -> bool:
             found = tx.apps.get(SYSTEM, app.uid)
-            return found is not None and opens(tx, found, visitor)
+            return found is not None and found.phase is not A.DELETING and opens(tx, found, visitor)
 
         return await self._db.read(look)
 
@@ -91,11 +91,17 @@ class AppGate:
         return found is not None and not found.spec.command
 
     async def key(self, given: str) -> AppKey | None:
-        """Return what a key is; None where nobody knows it. That it was used is noted, sooner or later."""
+        """Return what a key is; None where nobody knows it, or its app is being deleted. That it was used is noted, sooner or later."""
         if not KEY.fullmatch(given):
             return None
         digest = _digest(given)
-        found = await self._db.read(lambda tx: tx.app_gate.key_of(digest))
+
+        def look(tx: Tx) -> AppKey | None:
+            key = tx.app_gate.key_of(digest)
+            app = None if key is None else tx.apps.get(SYSTEM, key.app)
+            return None if app is None or app.phase is A.DELETING else key
+
+        found = await self._db.read(look)
         self._good.pop(digest, None)
         if found is not None:
             self._note_use(found.id)

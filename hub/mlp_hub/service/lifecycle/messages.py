@@ -71,6 +71,8 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
             return msg(
                 "it asks for the same memory again, so it was not tried again: --ram {limit}", limit=limit
             )
+        case Hint.MORE_MEMORY:
+            return msg("ask for more memory: --ram {limit}", limit=limit)
         case Hint.PROCESS_LIMIT:
             return msg(
                 "its processes and threads came to their limit of {limit}; start fewer of them, for example fewer workers of a "

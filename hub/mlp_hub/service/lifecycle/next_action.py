@@ -472,10 +472,10 @@ def _finish(t: _Turn) -> list[Action]:
         )
         changes = {**_next_attempt(t), "failures": job.failures + 1}
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
-    if failure.cause is Cause.OUT_OF_MEMORY and job.failures < job.spec.retries:
-        failure = replace(failure, hint=Hint.SAME_MEMORY, hint_limit=2 * job.spec.per_worker.ram)
-        why = remedy(Hint.SAME_MEMORY, job.spec.tenant, failure.hint_limit)
-        what = msg("{what}; {why}", what=what, why=why)
+    if failure.cause is Cause.OUT_OF_MEMORY:
+        hint = Hint.SAME_MEMORY if job.failures < job.spec.retries else Hint.MORE_MEMORY
+        failure = replace(failure, hint=hint, hint_limit=2 * job.spec.per_worker.ram)
+        what = msg("{what}; {why}", what=what, why=remedy(hint, job.spec.tenant, failure.hint_limit))
     if job.failures:
         what = msgs("{what} (after {n} retry)", "{what} (after {n} retries)", n=job.failures, what=what)
     return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value, failure=failure))

@@ -1,8 +1,8 @@
 # ruff: noqa: F821, INP001 - executed by IPython, which puts get_config here
-# Every IPython kernel of the hub: the mlp extension is there without %load_ext.
+# Every IPython kernel of the hub: the mlp extension is there without %load_ext, and modules beside a notebook are found.
 # `extra_extensions`, because a profile's own `extensions` would replace the list.
 import importlib.util
 
 if importlib.util.find_spec("mlp") is not None:
     c = get_config()  # type: ignore[name-defined]
-    c.InteractiveShellApp.extra_extensions = ["mlp"]
+    c.InteractiveShellApp.extra_extensions = ["mlp", "mlp.beside"]

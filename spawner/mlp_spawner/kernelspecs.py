@@ -1,0 +1,22 @@
+"""Kernels of a server's own Python, started so that they load nothing of the directory that they are started in."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpecManager
+
+_MODULE = ["-m", "ipykernel_launcher"]
+_OWN = {"python", "python3", f"python3.{sys.version_info.minor}", sys.executable}
+
+
+class SafeKernelSpecs(KernelSpecManager):
+    """Finds kernels as Jupyter does. `mlp.beside` has modules beside a notebook found once a cell of it is run."""
+
+    def get_kernel_spec(self, kernel_name: str) -> Any:
+        """Return a kernel, with `-P` where it is of a Python that knows it."""
+        found = super().get_kernel_spec(kernel_name)
+        if found.argv[:1] and found.argv[0] in _OWN and found.argv[1:3] == _MODULE:
+            found.argv.insert(1, "-P")
+        return found

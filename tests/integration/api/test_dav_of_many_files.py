@@ -1,0 +1,137 @@
+"""Trees of more files than one listing may have: copied, moved and removed by one request, charged exactly, and in nobody's way."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api_rig import ApiRig
+from dav_rig import DavRig, serving
+from mlp_hub.dav.tree import MOST_NAMES
+from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES, charge_of
+from waiting import wait_for
+
+GIB = 1 << 30
+LOCK = (
+    b'<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
+    b"<D:locktype><D:write/></D:locktype></D:lockinfo>"
+)
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def dav(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DavRig]:
+    with serving(rig, tmp_path_factory.mktemp("dav")) as found:
+        yield found
+
+
+@pytest.fixture
+def team(rig: ApiRig) -> str:
+    """A tenant of ann's with a GiB of storage."""
+    name = f"many{next(_numbers)}"
+    rig.tenant(name, "rita", members=("ann",), rom=GIB)
+    return name
+
+
+@pytest.fixture
+def data(rig: ApiRig, dav: DavRig, team: str) -> str:
+    """A dataset of ann's with one file, by its path."""
+    body = {"name": team, "size": 0, "tenant": team}
+    assert rig.ask("POST", "/users/ann/datasets", body, token=rig.ann).status == 201
+    assert dav.ask("PUT", f"/data/ann/{team}/first", b"1").status == 201
+    return f"/data/ann/{team}"
+
+
+def on_disk(rig: ApiRig, data: str) -> Path:
+    return rig.root / "datasets" / Path(data).relative_to("/data")
+
+
+def fill(top: Path, folders: int, files: int, body: bytes = b"") -> None:
+    """Write many files, as a notebook of the owner may."""
+    for d in range(folders):
+        (top / f"d{d}").mkdir(parents=True)
+        for n in range(files):
+            (top / f"d{d}" / f"f{n}").write_bytes(body)
+
+
+def is_charged_exactly(rig: ApiRig, team: str, data: str) -> None:
+    size = charge_of([on_disk(rig, data)])
+    wait_for(
+        lambda: rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"] == size,
+        message=f"for {size} bytes to be charged",
+    )
+
+
+def test_a_tree_is_moved_and_removed_however_many_files_it_has(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    fill(on_disk(rig, data) / "tree", 2, MOST_NAMES // 2)
+    moved = dav.ask("MOVE", f"{data}/tree", headers={"Destination": f"{data}/other"})
+    assert moved.status == 201, moved.body
+    assert len(list((on_disk(rig, data) / "other" / "d1").iterdir())) == MOST_NAMES // 2
+    assert dav.ask("DELETE", f"{data}/other").status == 204
+    assert not (on_disk(rig, data) / "other").exists()
+    is_charged_exactly(rig, team, data)
+
+
+def test_a_directory_of_more_files_than_a_listing_has_is_removed(rig: ApiRig, dav: DavRig, data: str) -> None:
+    fill(on_disk(rig, data) / "flat", 1, MOST_NAMES + 1)
+    assert dav.ask("DELETE", f"{data}/flat").status == 204
+    assert not (on_disk(rig, data) / "flat").exists()
+
+
+def test_a_tree_is_copied_and_charged_exactly_while_others_are_answered(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    fill(on_disk(rig, data) / "tree", 5, 60, b"x" * 10)
+    said: list[int] = []
+    copies = threading.Thread(
+        target=lambda: said.append(
+            dav.ask("COPY", f"{data}/tree", headers={"Destination": f"{data}/two"}).status
+        )
+    )
+    copies.start()
+    answers = [dav.ask("GET", f"{data}/first").status]
+    while copies.is_alive():
+        answers.append(dav.ask("GET", f"{data}/first").status)
+    copies.join()
+    assert (said, set(answers)) == ([201], {200})
+    assert len(list((on_disk(rig, data) / "two").rglob("f*"))) == 300
+    is_charged_exactly(rig, team, data)
+    over = dav.ask("COPY", f"{data}/two/d0", headers={"Destination": f"{data}/two/d1"})
+    assert over.status == 204
+    is_charged_exactly(rig, team, data)
+
+
+def test_a_copy_of_empty_files_finds_no_more_room_than_there_is(rig: ApiRig, dav: DavRig) -> None:
+    rig.tenant("names", "rita", members=("ann",), rom=600 * ENTRY)
+    body = {"name": "names", "size": 0, "tenant": "names"}
+    assert rig.ask("POST", "/users/ann/datasets", body, token=rig.ann).status == 201
+    data = "/data/ann/names"
+    assert dav.ask("PUT", f"{data}/first", b"1").status == 201
+    fill(on_disk(rig, data) / "tree", 1, 5 * FREE_ENTRIES)
+    dav.ask("DELETE", f"{data}/first")  # so that its files are looked at
+    is_charged_exactly(rig, "names", data)
+    full = dav.ask("COPY", f"{data}/tree", headers={"Destination": f"{data}/two"})
+    assert full.status == 507, full.body
+    assert not (on_disk(rig, data) / "two").exists()
+    is_charged_exactly(rig, "names", data)
+
+
+@pytest.mark.parametrize("verb", ["MOVE", "DELETE"])
+def test_a_lock_below_keeps_what_is_locked_where_it_is(
+    rig: ApiRig, dav: DavRig, data: str, verb: str
+) -> None:
+    fill(on_disk(rig, data) / "tree", 1, 3)
+    held = dav.ask("LOCK", f"{data}/tree/d0/f1", LOCK)
+    assert held.status == 200
+    to = {"Destination": f"{data}/other"} if verb == "MOVE" else {}
+    assert dav.ask(verb, f"{data}/tree", headers=to).status == 423
+    assert len(list((on_disk(rig, data) / "tree" / "d0").iterdir())) == 3, "nothing was changed"
+    dav.ask("UNLOCK", f"{data}/tree/d0/f1", headers={"Lock-Token": held.headers["lock-token"]})
+    assert dav.ask(verb, f"{data}/tree", headers=to).status in (201, 204)
+    assert not (on_disk(rig, data) / "tree").exists()
