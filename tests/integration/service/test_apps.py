@@ -168,6 +168,10 @@ def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(t
         assert "notes.txt" in told.tail
         assert "known are MLmodel" in told.tail
         assert told.failures >= 2
+        overview = await rig.platform.overview.now()
+        found = {one.name: one for one in overview.app_troubles}
+        assert (found["notes"].user, str(found["notes"].message)) == ("ann", str(told.message))
+        assert overview.apps_failing == len(found)
         assert "a replica ended" in str(told.message)
         assert "no model that can be served is in it, but notes.txt" in str(told.message)
         bombed = await rig.app(lambda a: a.failures >= 1, "bomb")
