@@ -806,8 +806,10 @@ export interface UsageHour {
   waiting: number;
 }
 /**
- * A user's place in a tenant. `note` says what else came with it: a first tenant takes the place in `default`,
- * unless an admin of that tenant gave it, who takes nobody out of another.
+ * A user's place in a tenant.
+ *
+ * `note` says what else came with it: a first tenant takes the place in `default`, unless an admin of that tenant gave it,
+ * who takes nobody out of another.
  *
  * `managed_by` is who keeps the place where it follows a group of a login's provider, and it is changed there; else empty.
  */
