@@ -78,6 +78,7 @@ def test_a_tree_is_moved_and_removed_however_many_files_it_has(
     is_charged_exactly(rig, team, data)
 
 
+@pytest.mark.whole
 def test_a_directory_of_more_files_than_a_listing_has_is_removed(rig: ApiRig, dav: DavRig, data: str) -> None:
     fill(on_disk(rig, data) / "flat", 1, MOST_NAMES + 1)
     assert dav.ask("DELETE", f"{data}/flat").status == 204
