@@ -80,7 +80,7 @@ export function HubProvider({ client, session, renew, children }: {
         {toasts.map((one) => (
           <div key={one.id} class="mlp-toast">
             <span>{one.text}</span>
-            <button type="button" aria-label={t("Dismiss")} title={t("Dismiss")} onClick={() => putAway(one.id)}>×</button>
+            <button type="button" aria-label={t("Dismiss")} title={t("Dismiss")} onClick={() => putAway(one.id)} />
           </div>
         ))}
       </div>
