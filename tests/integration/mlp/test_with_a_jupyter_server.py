@@ -53,6 +53,10 @@ def away(server: JupyterServer, kernel: Kernel) -> bool:
     return server.client.get(f"/kernels/{kernel.id}").json()["connections"] == 0
 
 
+def idle(server: JupyterServer, kernel: Kernel) -> bool:
+    return server.client.get(f"/kernels/{kernel.id}").json()["execution_state"] == "idle"
+
+
 def run_while_away(server: JupyterServer, kernel: Kernel, folder: Path, lines: int) -> str:
     """Run a cell that prints so many KiB while no page is open; return the request's id."""
     go, done = folder / "go", folder / "done"
@@ -63,6 +67,7 @@ def run_while_away(server: JupyterServer, kernel: Kernel, folder: Path, lines: i
     wait_for(lambda: away(server, kernel))
     go.touch()
     wait_for(done.exists, message="for the cell to have printed all")
+    wait_for(lambda: idle(server, kernel), message="for the server to have read all that the kernel sent")
     return asked
 
 
@@ -85,7 +90,8 @@ def test_what_a_cell_prints_while_its_page_is_away_is_bounded_and_the_page_is_to
     assert numbers == list(range(120_000 - len(numbers), 120_000)), "the newest, without a gap"
     assert len(numbers) > 3_000
     assert shown.endswith("last\n")
-    assert len(shown) < MOST_BYTES
+    # what was kept, and what was on its way to the page by another socket than the one that tells of the end
+    assert len(shown) < 2 * MOST_BYTES
     assert server.peak - before < 110 * MIB, "less than what was printed"
     assert kernel.run("'on'") == "'on'"
     kernel.close()
