@@ -41,6 +41,7 @@ def pod(rank: int, **more: Any) -> PodView:
 
 
 RUNS = RankRecord(started_at=NOW - 39)
+ASKED = RankRecord("stopped", True, NOW - 39, NOW - 1, None, 15)
 FINISHED = RankRecord("finished", started_at=NOW - 39, finished_at=NOW - 1, exit_code=0)
 
 
@@ -157,6 +158,12 @@ def test_pods_that_are_told_of_before_their_job_are_no_loss() -> None:
     [
         ({"pods": (pod(0),)}, "the pod of rank 1 on node n2 has gone"),
         ({"pods": (pod(0), pod(1, leaves_at=NOW + 5))}, "somebody deleted the pod a-1-1 of rank 1"),
+        (
+            # its program wrote down how it ended before its pod had gone
+            {"pods": (pod(0), pod(1, leaves_at=NOW + 5)), "records": {0: RUNS, 1: ASKED}},
+            "somebody deleted the pod a-1-1 of rank 1",
+        ),
+        ({"pods": (pod(0),), "records": {0: RUNS, 1: ASKED}}, "rank 1 was asked to end by the cluster"),
         (
             {"pods": (pod(0), pod(1, disrupted="preempted"))},
             "the cluster took the pod of rank 1 away: preempted",

@@ -261,7 +261,7 @@ def _from_pods(rank: _Rank, scene: Scene) -> None:
         else:
             rank.failure = troubles.pod_failed(pod, rank.number)
             rank.state = "lost" if rank.failure.cause is Cause.NODE_LOST else "failed"
-    elif pod.disrupted or (pod.leaves_at is not None and scene.main is not None and not scene.main.leaving):
+    elif _is_taken(pod, scene):
         rank.state, rank.failure = "lost", troubles.pod_taken(pod, rank.number)
     elif pod.node in scene.lost_nodes and pod.leaves_at is not None:
         rank.state, rank.failure = "lost", troubles.rank_lost(rank.number, pod.node)
@@ -269,6 +269,12 @@ def _from_pods(rank: _Rank, scene: Scene) -> None:
         rank.state, rank.failure = "failed", failure
     elif rank.started_at is None and pod.started_at is not None and scene.now > pod.started_at + SEEN_S:
         rank.state, rank.started_at = "running", pod.started_at
+
+
+def _is_taken(pod: PodView, scene: Scene) -> bool:
+    """Whether the cluster or somebody took the pod away, and not all of its attempt."""
+    leaves_alone = pod.leaves_at is not None and scene.main is not None and not scene.main.leaving
+    return bool(pod.disrupted) or leaves_alone
 
 
 def _may_write(pod: PodView, rank: _Rank) -> bool:
@@ -351,7 +357,9 @@ def _lost(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
     for rank in ranks:
         if rank.state == "lost":
             return AttemptPhase.LOST, rank.failure
-        if rank.state == "stopped":
+        if rank.state == "stopped":  # it wrote down that it was asked to end; by whom, its pod may tell
+            if rank.pods and _is_taken(rank.pods[-1], scene):
+                return AttemptPhase.LOST, troubles.pod_taken(rank.pods[-1], rank.number)
             return AttemptPhase.LOST, troubles.asked_by_others(rank.number)
     gone = sorted(set(scene.claim.about.nodes) & scene.lost_nodes)
     if gone and not any(pod.node for pod in scene.pods):
