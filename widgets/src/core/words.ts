@@ -37,7 +37,7 @@ const FIELDS: Record<string, () => string> = {
   was: () => t("was"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 const MEMBER: Record<string, () => string> = { member: () => t("member"), admin: () => t("admin") };
-const STAGES: Record<string, () => string> = { none: () => t("none"), production: () => t("production"), archived: () => t("archived") };
+const STAGES: Record<string, () => string> = { none: () => t("none"), staging: () => t("staging"), production: () => t("production"), archived: () => t("archived") };
 /** By field: names and what people wrote stay as they are, also where they are one of these words. */
 const VALUES: Record<string, Record<string, () => string>> = {
   role: MEMBER,
