@@ -8,10 +8,13 @@ import os
 import stat
 from collections.abc import Callable
 
+from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
+
 from mlp_hub.dav.service import ServiceAnswer, StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, Tree
 from mlp_hub.dav.upload import STEP, Upload, refusal
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_language.message import msg
 
 COPIED = 1 << 20
 """Tuning: bytes that are copied at a time."""
@@ -94,7 +97,10 @@ class Copy:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(entry.name)
                     if len(below) > MOST_NAMES:
-                        raise OSError(errno.EOVERFLOW, f"there are more than {MOST_NAMES} directories")
+                        raise DAVError(
+                            HTTP_INSUFFICIENT_STORAGE,
+                            msg("more than {n} directories beside each other", n=MOST_NAMES),
+                        )
                 elif entry.is_file(follow_symlinks=False):
                     with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
                         self._copy_file(held, (*parts, entry.name), aside, (*to, entry.name))

@@ -151,14 +151,19 @@ class _Entry:
             raise DAVError(
                 HTTP_METHOD_NOT_ALLOWED, msg("a dataset itself is deleted by DELETE on its own path")
             )
-        gone: list[int] = []
+        gone = 0
+
+        def count(size: int) -> None:
+            nonlocal gone
+            gone += size
+
         try:
-            self.tree.remove(self.parts, gone.append)
+            self.tree.remove(self.parts, count)
         except OSError as error:
             raise disk_error(error) from error
         finally:
             # an entry is gone at least, of which only a look tells what it took
-            self.provider.service.give(self.tree.access.uid, 0, 0, sum(gone) or 1)
+            self.provider.service.give(self.tree.access.uid, 0, 0, gone or 1)
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:
