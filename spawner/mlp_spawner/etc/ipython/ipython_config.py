@@ -5,4 +5,5 @@ import importlib.util
 
 if importlib.util.find_spec("mlp") is not None:
     c = get_config()  # type: ignore[name-defined]
+    c.InteractiveShellApp.ignore_cwd = True
     c.InteractiveShellApp.extra_extensions = ["mlp", "mlp.beside"]
