@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from pathlib import Path
 
@@ -95,8 +96,9 @@ def _home_of_hub(pid: int) -> str:
         while pid > 1:
             process = Path("/proc", str(pid))
             if plan.SUPERVISES.encode() in process.joinpath("cmdline").read_bytes():
-                return str(process.joinpath("cwd").readlink())
-            pid = int(process.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+                return os.fsencode(process.joinpath("cwd").readlink()).decode(errors="replace")
+            # as bytes: programs are called what they like
+            pid = int(process.joinpath("stat").read_bytes().rpartition(b")")[2].split()[1])
     except OSError:
         pass
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, HTTP_REQUEST_ENTITY_TOO_LARGE, DAVError
+from wsgidav.lock_man.lock_manager import normalize_lock_root
 from wsgidav.lock_man.lock_storage import LockStorageDict
 
 from mlp_language.message import msg
@@ -17,6 +18,8 @@ MOST_OF_USER = 1000
 """Safety: locks below the datasets of one user: the others' find room."""
 OWNER_BYTES = 2048
 """Safety: bytes of what a client says of itself in a lock: kept as long as the lock is."""
+_AT = "URL2TOKEN:"
+"""Given: what the key of a path begins with, as WsgiDAV keeps locks."""
 
 
 class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
@@ -42,6 +45,22 @@ class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
         """Renew one."""
         return super().refresh(token, timeout=_bounded(timeout))
 
+    def get_lock_list(
+        self, path: str, *, include_root: bool, include_children: bool, token_only: bool
+    ) -> list[Any]:
+        """Return those of a path, and of what is below: WsgiDAV's own goes through all of them while it forgets one that has ended."""
+        at = normalize_lock_root(path)
+        self._lock.acquire_read()
+        try:
+            found = list((self._dict or {}).get(f"{_AT}{at}", ())) if include_root else []
+            if include_children:
+                below = f"{_AT}{at.rstrip('/')}/"
+                found += [t for key, ts in (self._dict or {}).items() if key.startswith(below) for t in ts]
+        finally:
+            self._lock.release()
+        locks = [lock for token in found if (lock := self.get(token)) is not None]
+        return [lock["token"] for lock in locks] if token_only else locks
+
     def _make_room(self, user: str | None) -> None:
         if self._has_room(user):
             return
@@ -53,11 +72,11 @@ class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
             )
 
     def _tokens(self) -> list[str]:
-        return [key for key in self._dict or {} if not key.startswith("URL2TOKEN:")]
+        return [key for key in list(self._dict or ()) if not key.startswith(_AT)]
 
     def _has_room(self, user: str | None) -> bool:
         held = self._dict or {}
-        mine = sum(1 for token in self._tokens() if held[token].get("principal") == user)
+        mine = sum(1 for token in self._tokens() if held.get(token, {}).get("principal") == user)
         return len(held) < MOST and mine < MOST_OF_USER
 
 

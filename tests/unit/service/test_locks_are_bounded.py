@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from wsgidav.dav_error import DAVError
+from wsgidav.lock_man.lock_manager import LockManager
+from wsgidav.rw_lock import ReadWriteLock
 
 from mlp_hub.dav import locks
 from mlp_hub.dav.locks import BoundedLocks
@@ -54,3 +56,26 @@ def test_what_a_client_says_of_itself_is_short(held: BoundedLocks) -> None:
     held.create("/data/ann/pets/0", lock(0, "ann", owner=b"o" * locks.OWNER_BYTES))
     with pytest.raises(DAVError, match="bytes; at most"):
         held.create("/data/ann/pets/1", lock(1, "ann", owner=b"o" * (locks.OWNER_BYTES + 1)))
+
+
+def test_locks_that_have_ended_are_in_nobodys_way_however_many(held: BoundedLocks) -> None:
+    """Who removes a directory asks for all that is below: what has ended is forgotten, and goes on to be no error."""
+    for n in range(3):
+        token = held.create(f"/data/ann/pets/dir/{n}", lock(n, "ann"))["token"]
+        held._dict[token] = {**held._dict[token], "expire": 1.0}
+    held.create("/data/ann/pets/dir2", lock(4, "ann"))
+    manager = LockManager.__new__(LockManager)
+    manager._lock, manager.storage = ReadWriteLock(), held
+    for url in ("/data/ann/pets/dir/", "/data/ann/pets/dir"):
+        manager.check_write_permission(url=url, depth="infinity", token_list=[], principal="ann")
+    below = held.create("/data/ann/pets/dir/5", lock(5, "ann"))["token"]
+    ask = {"include_root": False, "include_children": True}
+    assert held.get_lock_list("/data/ann/pets/dir/", **ask, token_only=True) == [below]
+    with pytest.raises(DAVError) as refused:
+        manager.check_write_permission(
+            url="/data/ann/pets/dir/", depth="infinity", token_list=[], principal="ann"
+        )
+    assert refused.value.value == 423
+    assert held.get_lock_list(
+        "/data/ann/pets/dir/5", include_root=True, include_children=False, token_only=False
+    )
