@@ -425,9 +425,11 @@ def _check_names(call: ParsedLine, surface: str) -> None:
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:
-    found = _RIGHT.get(call.verb.takes)
-    if found is not None and not found[0](call):
-        raise UsageError(found[1](line))
+    right = _RIGHT.get(call.verb.takes)
+    if right is not None and not right(call):
+        flags = (f"--{name.replace('_', '-')}" for name in call.given)
+        given = " ".join((call.verb.name, *call.names, *flags))
+        raise UsageError(say("{given} is not understood. Right: {line}", given=given, line=line))
 
 
 def _model_call(call: ParsedLine) -> bool:
@@ -559,22 +561,16 @@ def _asks(right: Callable[[Sequence[str], Mapping[str, Any]], bool]) -> Callable
     return lambda call: right(call.names, call.given)
 
 
-_RIGHT: dict[str, tuple[Callable[[ParsedLine], bool], Callable[[str], str]]] = {
-    "model": (_model_call, lambda line: say("what about models? Right: {line}", line=line)),
-    "data": (_data_call, lambda line: say("what about datasets? Right: {line}", line=line)),
-    "env": (_env_call, lambda line: say("what about environments? Right: {line}", line=line)),
-    "secret": (_secret_call, lambda line: say("what about secrets? Right: {line}", line=line)),
-    "token": (_token_call, lambda line: say("what about tokens? Right: {line}", line=line)),
-    "sweeps": (_asks(right_sweep_call), lambda line: say("what about sweeps? Right: {line}", line=line)),
-    "app": (_asks(right_app_call), lambda line: say("what about apps? Right: {line}", line=line)),
-    "team": (_asks(right_team_call), lambda line: say("what about teams? Right: {line}", line=line)),
-    "notify": (
-        _asks(notifyoptions.right_call),
-        lambda line: say("what about notifications? Right: {line}", line=line),
-    ),
-    "announce": (
-        _asks(announceoptions.right_call),
-        lambda line: say("what about announcements? Right: {line}", line=line),
-    ),
+_RIGHT: dict[str, Callable[[ParsedLine], bool]] = {
+    "model": _model_call,
+    "data": _data_call,
+    "env": _env_call,
+    "secret": _secret_call,
+    "token": _token_call,
+    "sweeps": _asks(right_sweep_call),
+    "app": _asks(right_app_call),
+    "team": _asks(right_team_call),
+    "notify": _asks(notifyoptions.right_call),
+    "announce": _asks(announceoptions.right_call),
 }
-"""Of verbs with acts: whether a call is one of them, and what is said of one that is not."""
+"""Of verbs with acts: whether a call is one of them."""

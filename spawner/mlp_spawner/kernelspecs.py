@@ -9,6 +9,8 @@ from jupyter_client.kernelspec import KernelSpecManager
 
 _MODULE = ["-m", "ipykernel_launcher"]
 _OWN = {"python", "python3", f"python3.{sys.version_info.minor}", sys.executable}
+_ENVIRONMENTS = "/mlp/env/"
+"""Given: where the environments of a team are (`mlp_hub.sandbox`); a kernel that was made before has no `-P`."""
 
 
 class SafeKernelSpecs(KernelSpecManager):
@@ -17,6 +19,7 @@ class SafeKernelSpecs(KernelSpecManager):
     def get_kernel_spec(self, kernel_name: str) -> Any:
         """Return a kernel, with `-P` where it is of a Python that knows it."""
         found = super().get_kernel_spec(kernel_name)
-        if found.argv[:1] and found.argv[0] in _OWN and found.argv[1:3] == _MODULE:
+        program = found.argv[0] if found.argv else ""
+        if (program in _OWN or program.startswith(_ENVIRONMENTS)) and found.argv[1:3] == _MODULE:
             found.argv.insert(1, "-P")
         return found

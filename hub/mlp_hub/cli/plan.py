@@ -18,6 +18,8 @@ from mlp_hub.settings import Settings, SettingsError, variable_of
 
 TOKENS = ("proxy_token", "service_token", "spawner_token", "data_token", "gateway_token", "operator_token")
 GRACE_S = 15.0
+SUPERVISES = "from mlp_hub.cli.supervisor import run"
+"""Part of a supervisor's command line; `ports` recognizes the supervisor of another hub by it."""
 HUB_HEALTH = "/hub/health"
 SERVICE_HEALTH = "/services/mlp/api/v1/health"
 SERVICE_READY = "/services/mlp/api/v1/ready"
@@ -130,7 +132,7 @@ def plan_essence(plan: Mapping[str, Any]) -> list[Any]:
 def supervisor_command(plan_file: Path) -> list[str]:
     """Return the command line of the supervisor: isolated and without site, so that it stays small."""
     root = str(Path(mlp_hub.__file__).parent.parent)
-    code = f"import sys; sys.path.append({root!r}); from mlp_hub.cli.supervisor import run; sys.exit(run(sys.argv[1]))"
+    code = f"import sys; sys.path.append({root!r}); {SUPERVISES}; sys.exit(run(sys.argv[1]))"
     return [sys.executable, "-IS", "-c", code, str(plan_file)]
 
 

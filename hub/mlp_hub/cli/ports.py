@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from pathlib import Path
 
+from mlp_hub.cli import plan
 from mlp_hub.cli.errors import MachineFailure, UsageFailure
 from mlp_language.render import say
 
@@ -86,16 +88,17 @@ def owner(port: int) -> str:
 
 
 def _home_of_hub(pid: int) -> str:
-    """Return the MLP_HOME of the hub that a process is a part of; empty if it is none or may not be read.
+    """Return the MLP_HOME of the hub that a process belongs to; empty if it belongs to none, or /proc may not be read.
 
-    A supervisor is a parent of all parts, and works in that directory.
+    All processes of a hub descend from its supervisor, whose working directory is MLP_HOME.
     """
     try:
         while pid > 1:
             process = Path("/proc", str(pid))
-            if b"from mlp_hub.cli.supervisor import run" in process.joinpath("cmdline").read_bytes():
-                return str(process.joinpath("cwd").readlink())
-            pid = int(process.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+            if plan.SUPERVISES.encode() in process.joinpath("cmdline").read_bytes():
+                return os.fsencode(process.joinpath("cwd").readlink()).decode(errors="replace")
+            # as bytes: programs are called what they like
+            pid = int(process.joinpath("stat").read_bytes().rpartition(b")")[2].split()[1])
     except OSError:
         pass
     return ""

@@ -7,11 +7,15 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from typing import BinaryIO
+
+from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 
 from mlp_hub.dav.service import ServiceAnswer, StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, Tree
 from mlp_hub.dav.upload import STEP, Upload, refusal
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_language.message import msg
 
 COPIED = 1 << 20
 """Tuning: bytes that are copied at a time."""
@@ -94,10 +98,12 @@ class Copy:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(entry.name)
                     if len(below) > MOST_NAMES:
-                        raise OSError(errno.EOVERFLOW, f"there are more than {MOST_NAMES} directories")
+                        raise DAVError(
+                            HTTP_INSUFFICIENT_STORAGE,
+                            msg("more than {n} directories beside each other", n=MOST_NAMES),
+                        )
                 elif entry.is_file(follow_symlinks=False):
-                    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
-                        self._copy_file(held, (*parts, entry.name), aside, (*to, entry.name))
+                    self._copy_file(held, (*parts, entry.name), aside, (*to, entry.name))
         for name in below:  # no directory is held open meanwhile
             here, there = (*parts, name), (*to, name)
             if self._tree.stat(here) is None:
@@ -108,9 +114,14 @@ class Copy:
             self._all(held, here, aside, there)
 
     def _copy_file(self, held: _HeldRoom, here: Parts, aside: Aside, there: Parts) -> None:
-        if self._tree.stat(here) is not None:
+        with contextlib.ExitStack() as opened:
+            try:
+                source = opened.enter_context(self._tree.read(here))
+            except FileNotFoundError:  # it was removed meanwhile
+                return
             held.entry()
-            self._file(held, here, aside, there)
+            self._content(held, source, aside, there)
+        self._properties(here, aside, there)
 
     def _file(
         self,
@@ -121,16 +132,26 @@ class Copy:
         make_way: Callable[[], None] = lambda: None,
     ) -> None:
         with self._tree.read(parts) as source:
-            left = os.fstat(source.fileno()).st_size
-            upload = Upload(tree, room, to, left, None, fresh=True)
-            try:
-                while left and (data := source.read(min(COPIED, left))):
-                    upload.write(data)
-                    left -= len(data)
-                upload.close(make_way)
-            finally:
-                upload.abort()
+            self._content(room, source, tree, to, make_way)
         self._properties(parts, tree, to)
+
+    def _content(
+        self,
+        room: StorageRoom,
+        source: BinaryIO,
+        tree: Tree,
+        to: Parts,
+        make_way: Callable[[], None] = lambda: None,
+    ) -> None:
+        left = os.fstat(source.fileno()).st_size
+        upload = Upload(tree, room, to, left, None, fresh=True)
+        try:
+            while left and (data := source.read(min(COPIED, left))):
+                upload.write(data)
+                left -= len(data)
+            upload.close(make_way)
+        finally:
+            upload.abort()
 
     def _properties(self, parts: Parts, tree: Tree, to: Parts) -> None:
         value = self._tree.attribute(parts, PROPERTIES)

@@ -23,7 +23,7 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav import listing
 from mlp_hub.dav.draining import drain, linger
 from mlp_hub.dav.parts import FilePart, PartUploads
-from mlp_hub.dav.resources import LENGTH, MADE, TREE
+from mlp_hub.dav.resources import LENGTH, MADE, STILL, TREE
 from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
 from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
@@ -189,17 +189,18 @@ class Door:
         def still_reads() -> bool:
             return self._service.may(asker, user, name, write=False).status not in {401, 403, 404}
 
+        def still_may() -> bool:
+            return self._service.may(asker, user, name, write=True).status not in {401, 403}
+
         if method not in WRITES:
             held.enter_context(self.slow.answers(environ, still_reads))
+        environ[STILL] = still_may
         if access.through:
             environ[TREE] = held.enter_context(self._source_tree(access))
             return
 
         def still_there() -> None:
             self._access(asker, user, name, access.language, write=False)
-
-        def still_may() -> bool:
-            return self._service.may(asker, user, name, write=True).status not in {401, 403}
 
         writes = method in WRITES
         environ[TREE] = held.enter_context(self._tree(access, still_there, write=writes))

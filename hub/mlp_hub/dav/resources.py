@@ -18,7 +18,7 @@ from mlp_hub.dav.tree import Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error, entry_room
 from mlp_language.message import msg
 
-TREE, LENGTH, MADE, LISTED = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed"
+TREE, LENGTH, MADE, LISTED, STILL = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed", "mlp.still"
 REFERENCE = "/data"
 DIGEST_PROPERTY = "{urn:mlp-hub}digest"
 """Name of the property that says what `Repr-Digest` does."""
@@ -151,18 +151,23 @@ class _Entry:
             raise DAVError(
                 HTTP_METHOD_NOT_ALLOWED, msg("a dataset itself is deleted by DELETE on its own path")
             )
-        gone: list[int] = []
+        gone = 0
+
+        def count(size: int) -> None:
+            nonlocal gone
+            gone += size
+
         try:
-            self.tree.remove(self.parts, gone.append)
+            self.tree.remove(self.parts, count)
         except OSError as error:
             raise disk_error(error) from error
         finally:
             # an entry is gone at least, of which only a look tells what it took
-            self.provider.service.give(self.tree.access.uid, 0, 0, sum(gone) or 1)
+            self.provider.service.give(self.tree.access.uid, 0, 0, gone or 1)
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:
-        """Copy it beside, and put it into place when all is there: what is in its place stays until then."""
+        """Copy it beside, and put it into place when all is there: what is in its place stays until then, and where it is locked by then."""
         to = parts_of(dest_path)[2:]
         if not to:
             raise DAVError(HTTP_FORBIDDEN, msg("a dataset itself is not copied over; name a directory in it"))
@@ -170,6 +175,10 @@ class _Entry:
         in_place = there is not None and not there.is_collection and not self.is_collection
 
         def make_way() -> None:
+            # both again: what is large is copied for a while
+            self.check_locks(reference(self.tree, to))
+            if not self.environ[STILL]():
+                raise DAVError(HTTP_FORBIDDEN)
             if there is not None and not in_place:
                 there.delete()
 
@@ -182,6 +191,17 @@ class _Entry:
             there.forget_locks()
         self.environ[MADE] = there is None
         return True
+
+    def check_locks(self, ref_url: str) -> None:
+        """Raise `DAVError` where this or something below is locked, and the request does not have the lock of this."""
+        locks = self.provider.lock_manager
+        if locks is not None:
+            locks.check_write_permission(
+                url=ref_url,
+                depth="infinity",
+                token_list=self.environ["wsgidav.ifLockTokenList"],
+                principal=self.environ["wsgidav.user_name"],
+            )
 
     def forget_locks(self) -> None:
         """Forget the locks of what is gone, and of all that was below."""
@@ -296,14 +316,7 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
 
     def handle_delete(self) -> bool:
         """Remove it with all that is in it, in one go; nothing of it where something in it is locked. Raises `DAVError`."""
-        locks = self.provider.lock_manager
-        if locks is not None:
-            locks.check_write_permission(
-                url=self.get_ref_url(),
-                depth="infinity",
-                token_list=self.environ["wsgidav.ifLockTokenList"],
-                principal=self.environ["wsgidav.user_name"],
-            )
+        self.check_locks(self.get_ref_url())
         self.delete()
         return True
 

@@ -30,7 +30,7 @@ DEEPEST = 64
 DEEPEST_REMOVED = 200
 """Safety: directories in each other that are removed at once: each is held open meanwhile."""
 AT_ONCE = 1000
-"""Tuning: entries of a directory that are in memory while it is removed."""
+"""Tuning: entries that are read of a directory before those that are files are removed. Names of directories are kept, all of them."""
 NAME_BYTES = 255
 """Given: bytes of a name on a file system."""
 MOST_NAMES = 100_000
@@ -404,12 +404,12 @@ def _clear(folder: Folder, gone: Callable[[int], None], deep: int) -> None:
     below: list[str] = []
     with folder.entries() as entries:
         while some := list(islice(entries, AT_ONCE)):
-            below += [e.name for e in some if e.is_dir(follow_symlinks=False)]
-            files = [
-                (e.name, e.stat(follow_symlinks=False)) for e in some if not e.is_dir(follow_symlinks=False)
-            ]
-            for name, at in files:
-                folder.remove(name)
+            for entry in some:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(entry.name)
+                    continue
+                at = entry.stat(follow_symlinks=False)
+                folder.remove(entry.name)
                 gone(at.st_size if stat.S_ISREG(at.st_mode) else 0)
     for name in below:
         with folder.inside(name) as inner:

@@ -76,6 +76,16 @@ def test_a_tenants_admin_learns_nothing_of_users_by_adding_them(rig: ApiRig) -> 
     assert rig.ask("PUT", "/tenants/red/members/zoe", {"role": "admin"}, token=rig.rita).status == 200
 
 
+def test_a_teams_admin_takes_no_role_in_default_from_whom_they_take_in(rig: ApiRig) -> None:
+    rig.hub.user("dela", "dela-token")
+    assert (
+        rig.ask("PUT", "/tenants/default/members/dela", {"role": "admin"}, token=rig.root_user).status == 200
+    )
+    assert rig.ask("PUT", "/tenants/red/members/dela", token=rig.rita).status == 200
+    assert places(rig, "dela") == [("default", "admin"), ("red", "member")]
+    assert rig.ask("DELETE", "/tenants/default/members/dela", token=rig.root_user).status == 200
+
+
 def test_the_hub_is_told_the_address_of_who_signs_up_and_its_refusal_comes_back(rig: ApiRig) -> None:
     seen: list[dict[str, Any]] = []
     rig.hub.sign_ups_refused_for = 7

@@ -136,3 +136,28 @@ def test_a_lock_below_keeps_what_is_locked_where_it_is(
     dav.ask("UNLOCK", f"{data}/tree/d0/f1", headers={"Lock-Token": held.headers["lock-token"]})
     assert dav.ask(verb, f"{data}/tree", headers=to).status in (201, 204)
     assert not (on_disk(rig, data) / "tree").exists()
+
+
+@pytest.mark.parametrize("what", ["a lock", "a revoked token"])
+def test_attack_a_copy_takes_nothing_away_that_was_locked_or_forbidden_meanwhile(
+    rig: ApiRig, dav: DavRig, data: str, team: str, what: str
+) -> None:
+    fill(on_disk(rig, data) / "tree", 4, 200, b"x")
+    fill(on_disk(rig, data) / "two", 1, 1, b"kept")
+    beside = rig.root / ".uploads"
+    rig.hub.user("ann", "stolen")
+    to = {"Destination": f"{data}/two", "Authorization": "Bearer stolen"}
+    said: list[int] = []
+    copies = threading.Thread(target=lambda: said.append(dav.ask("COPY", f"{data}/tree", headers=to).status))
+    copies.start()
+    wait_for(lambda: any(beside.glob("*/d1")), message="for the copy to be under way")
+    if what == "a lock":
+        assert dav.ask("LOCK", f"{data}/two/d0/f0", LOCK).status == 200
+    else:
+        del rig.hub.tokens["stolen"]
+    assert copies.is_alive()
+    copies.join()
+    assert said == [423 if what == "a lock" else 403]
+    assert (on_disk(rig, data) / "two" / "d0" / "f0").read_bytes() == b"kept"
+    wait_for(lambda: not list(beside.iterdir()), message="for nothing to be left beside")
+    is_charged_exactly(rig, team, data)

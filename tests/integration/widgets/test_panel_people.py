@@ -133,10 +133,10 @@ def test_a_teams_own_admin_reads_where_the_work_of_who_was_added_goes(
     expect(form).to_contain_text("carol added to red: carol stays in default too")
     told = page.locator(".mlp-toast")
     expect(told).to_contain_text("carol stays in default too")
-    shot(page, "panel-stays-in-default", full=True)
-    told.get_by_role("button", name="Dismiss").click()
+    told.get_by_role("button", name="Dismiss").click()  # at once: after a few seconds it goes by itself
     expect(told).to_have_count(0)
     expect(form).to_contain_text("carol stays in default too")
+    shot(page, "panel-stays-in-default", full=True)
 
 
 def test_the_badge_follows_an_approval_at_once(pages: Pages, front: FrontService) -> None:

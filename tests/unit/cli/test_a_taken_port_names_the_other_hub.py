@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import ports
+from mlp_hub.cli import plan, ports
 from mlp_hub.cli.errors import MachineFailure
 
 _LISTENS = """
@@ -24,7 +24,7 @@ _SUPERVISES = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys
 
 
 def test_a_part_of_another_hub_is_named_by_its_home(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _SUPERVISES, _LISTENS, "from mlp_hub.cli.supervisor import run"]
+    command = [sys.executable, "-c", _SUPERVISES, _LISTENS, plan.SUPERVISES]
     with subprocess.Popen(
         command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import itertools
 import os
@@ -371,3 +372,45 @@ def test_attack_a_file_that_is_all_holes_is_not_written_out(tmp_path: Path) -> N
         with pytest.raises(CommandFailed, match="holes is neither"):
             read(tmp_path / "b")
     assert not list((tmp_path / "new").iterdir())
+
+
+def test_attack_no_kind_of_header_is_kept_in_memory_however_much_of_it_there_is(tmp_path: Path) -> None:
+    """Where the holes of a file are, and attributes of all that follows: a few bytes are so much of them as one likes."""
+    first = tarfile.TarInfo("holes")
+    first.type = tarfile.GNUTYPE_SPARSE
+    head = bytearray(first.tobuf(tarfile.GNU_FORMAT))
+    head[482], head[483:495] = 1, b"%011o\0" % 1
+    head[148:156] = b" " * 8
+    head[148:156] = b"%06o\0 " % sum(head)
+    more = b"".join(b"%011o\0" % 1 for _ in range(42)) + b"\1" + bytes(7)
+    around = tarfile.TarInfo("all")
+    around.type = tarfile.XGLTYPE
+    said = b"".join(b"%d k%d=%s\n" % (12 + 1000, n, b"v" * (1007 - len(str(n)))) for n in range(10))
+    around.size = len(said)
+    pairs = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "holes"}
+    late = tarfile.TarInfo("holes")
+    late.pax_headers = pairs
+    body = b"%d\n" % (1 << 22) + b"1\n" * (1 << 23)
+    late.size = len(body)
+    (tmp_path / "one").write_bytes(gzip.compress(bytes(head) + more * 40_000))
+    (tmp_path / "two").write_bytes(gzip.compress(around.tobuf(tarfile.GNU_FORMAT) + said))
+    with tarfile.open(tmp_path / "three", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(late, io.BytesIO(body))
+    for name in ("one", "two", "three"):
+        tracemalloc.start()
+        try:
+            for read in (archive.check, lambda path: archive.read(path, "holes")):
+                with pytest.raises(CommandFailed, match="is no whole backup"):
+                    read(tmp_path / name)
+            assert tracemalloc.get_traced_memory()[1] < 16 << 20, name
+        finally:
+            tracemalloc.stop()
+
+
+def test_attack_headers_before_headers_end(tmp_path: Path) -> None:
+    name = tarfile.TarInfo("@LongLink")
+    name.type, name.size = tarfile.GNUTYPE_LONGNAME, 2
+    one = name.tobuf(tarfile.GNU_FORMAT) + b"n".ljust(512, b"\0")
+    (tmp_path / "b").write_bytes(one * 2000)
+    with pytest.raises(CommandFailed, match="is no whole backup"):
+        archive.check(tmp_path / "b")

@@ -70,7 +70,7 @@ def test_where_none_failed_there_is_nothing_of_the_previous_one(client: Client) 
 @pytest.mark.parametrize("words", [["logs", "broken", "1", "--previous"], ["show", "broken", "--previous"]])
 def test_the_previous_log_is_of_no_number_and_of_no_other_act(words: list[str]) -> None:
     with pytest.raises(
-        UsageError, match=r"what about apps\? Right: .*logs NAME \[REPLICA\] \| logs NAME --previous"
+        UsageError, match=r"is not understood. Right: .*logs NAME \[REPLICA\] \| logs NAME --previous"
     ):
         parse(["apps", *words], COMMAND)
 

@@ -95,7 +95,7 @@ def test_one_alone_is_refused_as_ever() -> None:
     [
         ("models register net", "The SOURCE is missing. Right: mlp models register net jobs/JOB/ckpt"),
         ("models rm net@1 --all", "--all is for names: net@1 is one version"),
-        ("models show net --all", "what about models"),
+        ("models show net --all", "models show net --all is not understood"),
         ("apps keys line create", "which key? .* Right: mlp apps keys line create KEY"),
         ("apps keys line revoke", "which key? .* Right: mlp apps keys line revoke KEY"),
     ],

@@ -120,8 +120,8 @@ def test_members_of_an_array_are_of_normal_priority_unless_said_otherwise() -> N
         (["sweep", "--name", "x" * 44], "at most 43 characters"),
         (["sweep", "a.py", "b"], "a.py -- b"),
         (["submit", "--array", "x"], "is no array; right: 0-31"),
-        (["sweeps", "extend", "s"], "what about sweeps? Right"),
-        (["sweeps", "show"], "what about sweeps? Right"),
+        (["sweeps", "extend", "s"], "sweeps extend s is not understood. Right"),
+        (["sweeps", "show"], "sweeps show is not understood. Right"),
     ],
 )
 def test_what_cannot_be_meant_is_told_with_what_is_right(words: list[str], said: str) -> None:

@@ -128,6 +128,18 @@ def test_one_rank_counts() -> None:
     ]
 
 
+def test_a_trial_is_complete_once_its_last_progress_is_100_also_without_a_value() -> None:
+    told = Reported("acc")
+    told.take([point(1, acc=0.1, progress=100)])
+    assert told.complete
+    told.take([point(2, acc=0.2, progress=50)])  # a later attempt goes on from a checkpoint
+    assert not told.complete
+    told.take([point(3, acc=0.3), point(4, progress=100)])
+    assert told.complete
+    told.take([point(5, acc=0.4)])
+    assert told.complete
+
+
 def test_of_a_long_curve_every_nth_value_is_kept_and_the_last() -> None:
     told = Reported("acc")
     told.take([point(n, acc=n) for n in range(1, 5001)])

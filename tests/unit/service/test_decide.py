@@ -175,9 +175,8 @@ def test_a_job_that_ran_out_of_memory_is_not_run_with_the_same_again() -> None:
     assert move.new.failure == replace(ran_out, hint=Hint.SAME_MEMORY, hint_limit=200)
     move = d.decide(replace(stored, failures=1), seen(A.ABSENT), NOW, GRACE)[-1]
     assert isinstance(move, Move)
-    assert (
-        str(move.step.message) == f"{text}; ask for more memory: --ram 200 (after 1 retry)"
-    )  # none was left
+    # no retry was left
+    assert str(move.step.message) == f"{text}; ask for more memory: --ram 200 (after 1 retry)"
     assert move.new.failure == replace(ran_out, hint=Hint.MORE_MEMORY, hint_limit=200)
 
 

@@ -37,12 +37,12 @@ const FIELDS: Record<string, () => string> = {
   was: () => t("was"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 const MEMBER: Record<string, () => string> = { member: () => t("member"), admin: () => t("admin") };
-const STAGES: Record<string, () => string> = { none: () => t("none"), production: () => t("production"), archived: () => t("archived") };
+const STAGES: Record<string, () => string> = { none: () => t("none"), staging: () => t("staging"), production: () => t("production"), archived: () => t("archived") };
 /** By field: names and what people wrote stay as they are, also where they are one of these words. */
 const VALUES: Record<string, Record<string, () => string>> = {
   role: MEMBER,
   was: MEMBER,
-  source: { local: () => t("by hand"), manual: () => t("by hand"), group: () => t("JupyterHub group") },
+  source: { local: () => t("by hand"), group: () => t("JupyterHub group") },
   priority: { high: () => t("high"), normal: () => t("normal"), low: () => t("low") },
   state: { submitted: () => t("submitted"), approved: () => t("approved"), disabled: () => t("disabled") },
   level: { info: () => t("for information"), warning: () => t("warning"), critical: () => t("urgent") },

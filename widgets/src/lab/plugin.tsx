@@ -28,9 +28,9 @@ const SUBMIT_CHOSEN = "mlp-hub:submit-chosen";
 const PAGE = "mlp-hub:open-page";
 const CATEGORY = "MLP Hub";
 const PANEL_ID = "mlp-hub-jobs";
-/** Milliseconds that a notification of something good stays. */
+/** Tuning: milliseconds that a notification of something good stays. */
 const SEEN_MS = 10_000;
-/** Milliseconds that one of a failure stays: longer, as editors do it. Lab keeps it behind its bell, and counts only while somebody is there. */
+/** Tuning: milliseconds that one of a failed job stays. JupyterLab keeps it behind its bell, and counts only while its window has the focus. */
 const FAILED_MS = 20_000;
 const RANK = 450;
 
@@ -116,8 +116,8 @@ function activate(app: Application, parts: Parts, folder: string): void {
     if (lab) void app.commands.execute(OPEN, { user, name });
     else if (pages) window.open(pageOf(user, name), "_blank", "noopener");
   };
-  const notify = ({ text, kind }: Herald, bad: number | false, label: string, callback: () => void): void => {
-    apputils?.Notification.emit(text, kind, { autoClose: kind === "success" || kind === "info" ? SEEN_MS : bad, actions: [{ label, callback }] });
+  const notify = ({ text, kind }: Herald, badClose: number | false, label: string, callback: () => void): void => {
+    apputils?.Notification.emit(text, kind, { autoClose: kind === "success" || kind === "info" ? SEEN_MS : badClose, actions: [{ label, callback }] });
   };
   const clock: Clock = {
     later: (fn, ms) => {

@@ -45,10 +45,11 @@ export function useRun(done: () => Promise<void>): { run: (work: () => Promise<u
   return { run, busy, error, clear: () => setError(null) };
 }
 
-/** Tuning: milliseconds that a line stays: time to see it and to read it, which one may also put away. */
+/** Tuning: milliseconds that a notification stays at least: time to notice it and to read a short one. */
 const SHOWN_MS = 5000;
-/** Given: milliseconds that somebody who reads slowly needs for a character. */
+/** Tuning: milliseconds for each character of a longer one: the pace of a slow reader. */
 const READ_MS = 80;
+/** Tuning: milliseconds that it stays at most; until then it can be dismissed. */
 const LONGEST_MS = 20_000;
 
 export function HubProvider({ client, session, renew, children }: {

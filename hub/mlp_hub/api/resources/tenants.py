@@ -114,7 +114,9 @@ async def set_member(call: Call) -> Member:
         if tenant not in {m.tenant for m in places if m.source != "default"}:
             await _check_free(call, places)
             if tenant != DEFAULT_TENANT:
-                await call.platform.tenants.set_member(DEFAULT_TENANT, user, actor=call.principal.name)
+                # a place that they were given stays as it is, an admin's too
+                if all(m.source == "default" for m in places):
+                    await call.platform.tenants.set_member(DEFAULT_TENANT, user, actor=call.principal.name)
                 made = await call.platform.tenants.set_member(
                     tenant, user, body.role, actor=call.principal.name
                 )

@@ -263,6 +263,7 @@ def read(path: Path, name: str) -> bytes:
     """Return one of the first files of an archive; raise Failure where it is not there."""
     with _opened(path) as tar:
         for info in tar:
+            _check_kind(path, info)
             if info.name == name and (content := tar.extractfile(info)):
                 return content.read()
             if info.name == CONTENTS:
@@ -310,12 +311,20 @@ class _Member(tarfile.TarInfo):
         found = super().frombuf(buf, encoding or tarfile.ENCODING, errors)
         if found.type in _READ_WHOLE and found.size > MOST_HEADER:
             raise tarfile.ReadError(f"a header of {found.size:,} bytes")
+        if found.type in _NEVER_WRITTEN:
+            raise tarfile.ReadError(f"a header of a kind that backups do not have, {found.name}")
         return found
+
+    def _proc_gnusparse_10(self, *_: object) -> None:
+        """Refuse a file of holes before where they are is read: that may be of any length, and nothing of it is written here."""
+        raise tarfile.ReadError("a file that is mostly holes is neither a plain file nor a folder or a link")
 
 
 _READ_WHOLE = (
     tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
 )  # fmt: skip
+_NEVER_WRITTEN = (tarfile.GNUTYPE_SPARSE, tarfile.XGLTYPE)
+"""What is kept in memory whole, however many of them there are: where holes are, and attributes of all that follows."""
 
 
 def _check_kind(path: Path, info: tarfile.TarInfo) -> None:
@@ -350,7 +359,14 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(path, "r|*", tarinfo=_Member) as tar:
             yield tar
-    except (tarfile.TarError, EOFError, zlib.error, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (
+        tarfile.TarError,
+        EOFError,
+        zlib.error,
+        json.JSONDecodeError,
+        UnicodeDecodeError,
+        RecursionError,
+    ) as error:
         raise _broken(path, str(error)) from error
     except OSError as error:
         raise CommandFailed(

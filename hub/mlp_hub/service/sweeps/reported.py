@@ -17,7 +17,7 @@ DIGITS = 3
 MOST_NAMES = 20
 """Safety: names of reported values that a refusal could list."""
 DONE = 100
-"""Given: percent, the progress of a program that has done all."""
+"""Given: percent of progress at which a program is complete."""
 RESOURCES = ("epoch", "step")
 """Given: names of values that say how far a trial is; the first of them that it reports counts, else its values are counted."""
 
@@ -37,7 +37,7 @@ class Reported:
     count: int = 0
     last: float | None = None
     at: int = 0  # the step of the last
-    whole: bool = False  # it said that all is done: its last values came with 100 % of progress
+    complete: bool = False  # its last progress is 100 %
     names: dict[str, None] = field(default_factory=dict)
 
     def take(self, points: Sequence[StoredPoint]) -> list[tuple[int, float]]:
@@ -47,10 +47,13 @@ class Reported:
             self.seq = point.seq
             if len(self.names) < MOST_NAMES:
                 self.names.update(dict.fromkeys(point.values))
-            value = point.values.get(self.metric)
-            if value is None or (self.rank is not None and point.rank != self.rank):
+            if self.rank is not None and point.rank != self.rank:
                 continue
-            self.whole = point.values.get("progress", 0) >= DONE
+            if (progress := point.values.get("progress")) is not None:  # `mlp.progress` reports it by itself
+                self.complete = progress >= DONE
+            value = point.values.get(self.metric)
+            if value is None:
+                continue
             self.rank = point.rank
             self.last = float(value)
             step = self.at = self._step(point)

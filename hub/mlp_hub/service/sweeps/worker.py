@@ -149,7 +149,7 @@ class SweepWorker:
         return read.more
 
     async def _take_points(self, read: _Read, known: _Known) -> dict[int, Message]:
-        """Take in what trials reported; return those that are to end early, each with why. One that has done all is none of them."""
+        """Take in what trials reported; return those that are to end early, each with why; none that is complete."""
         sweep, stopped = read.sweep, dict[int, Message]()
         fresh: list[tuple[int, list[tuple[int, float]]]] = []
         for number, points in read.points.items():
@@ -161,8 +161,8 @@ class SweepWorker:
                 fresh.append((number, values))
         if fresh and sweep.spec.stop != "none":
             for number, step in await asyncio.to_thread(self._judge, sweep, known, fresh):
-                if known.reported[number].whole:
-                    continue  # nothing is won: it has done all, and ends by itself
+                if known.reported[number].complete:
+                    continue  # to stop it would save nothing
                 stopped[number] = msg(
                     "stopped early: at {step} its {metric} was {value}, and enough others were as good or better",
                     step=step,
