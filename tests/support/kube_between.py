@@ -28,7 +28,7 @@ class KubeBetween:
     """A server at `port` of the loopback, for whoever reads `kubeconfig`. The fields may be set at any time.
 
     `slow_s` is added to each answer; of `refuse_every` requests one is answered 429; while `away` nothing is answered and
-    watches are cut; API groups in `lacks` are not there. `calls` counts requests by verb and kind, `began` has when each
+    watches are cut, while `deaf` only watches that are open go on; API groups in `lacks` are not there. `calls` counts requests by verb and kind, `began` has when each
     request came, and `watches` those that are open.
     """
 
@@ -41,6 +41,7 @@ class KubeBetween:
         self.slow_s = 0.0
         self.refuse_every = 0
         self.lacks: frozenset[str] = frozenset()
+        self.deaf = False
         self._away = False
         self._asked = 0
         self._open: set[asyncio.Transport] = set()
@@ -121,7 +122,7 @@ class KubeBetween:
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         assert request.transport is not None
-        if self._away:
+        if self._away or self.deaf:
             request.transport.abort()
             return web.Response()
         self.calls[_name(request)] += 1

@@ -38,9 +38,10 @@ def check_free(bind: str, port: int, home: Path) -> None:
 def _explained(error: OSError, bind: str, port: int, home: Path) -> MachineFailure:
     if error.errno == errno.EADDRINUSE:
         by = owner(port)
-        held = f" by {by}" if by else ""
         return MachineFailure(
-            say("Port {port} is in use{held}.", port=port, held=held),
+            say("Port {port} is in use by {by}.", port=port, by=by)
+            if by
+            else say("Port {port} is in use.", port=port),
             say(
                 "Stop it, or start this hub, whose MLP_HOME is {home}, on another port: MLP_PORT={port} make up",
                 home=str(home),

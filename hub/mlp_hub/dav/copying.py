@@ -12,7 +12,7 @@ from typing import BinaryIO
 from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 
 from mlp_hub.dav.service import ServiceAnswer, StorageRoom
-from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, Tree
+from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, TooDeepError, Tree
 from mlp_hub.dav.upload import STEP, Upload, refusal
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
@@ -91,7 +91,7 @@ class Copy:
 
     def _all(self, held: _HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
         if len(to) > DEEPEST_COPIED:
-            raise OSError(errno.ELOOP, "directories are too deep in each other to be copied at once")
+            raise TooDeepError(f"more than {DEEPEST_COPIED} directories lie in each other")
         below: list[str] = []
         with self._tree.folder(parts) as folder, folder.entries() as entries:
             for entry in entries:  # one after the other: there may be more than memory has room for

@@ -58,6 +58,10 @@ def _key(entry: os.DirEntry[str]) -> str:
     return f"1{entry.name}" if entry.is_file(follow_symlinks=False) else ""
 
 
+class TooDeepError(OSError):
+    """Directories lie in each other beyond what is done at once; what was done before that was met stays done."""
+
+
 def parts_of(path: str) -> Parts:
     """Split a path that was decoded once. Raises `BadPathError` for all that would not be the name it seems to be."""
     parts = tuple(part for part in path.split("/") if part)
@@ -400,7 +404,7 @@ class Aside(Tree):
 
 def _clear(folder: Folder, gone: Callable[[int], None], deep: int) -> None:
     if not deep:
-        raise OSError(errno.ELOOP, "directories are too deep in each other to be removed here")
+        raise TooDeepError(f"more than {DEEPEST_REMOVED} directories lie in each other")
     below: list[str] = []
     with folder.entries() as entries:
         while some := list(islice(entries, AT_ONCE)):

@@ -19,7 +19,7 @@ from wsgidav.dav_error import (
 
 from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.service import StorageRoom
-from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Parts, Tree
+from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Parts, TooDeepError, Tree
 from mlp_hub.executors.mounted.sizes import ENTRY
 from mlp_language.message import Message, msg
 
@@ -173,6 +173,14 @@ def refusal(status: int, body: object, message: Message) -> DAVError:
 
 def disk_error(error: OSError) -> DAVError:
     """Return what an error of the disk is in WebDAV."""
+    if isinstance(error, TooDeepError):
+        return DAVError(
+            409,
+            msg(
+                "directories lie too deep in each other here to be removed or copied at once; begin with one further down, or "
+                "do it in a terminal"
+            ),
+        )
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return ServiceRefusedError(
             HTTP_INSUFFICIENT_STORAGE, msg("the disk is full; nothing was changed"), "DiskFull"

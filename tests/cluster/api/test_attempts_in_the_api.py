@@ -215,9 +215,11 @@ def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: Kub
     play(lab, story)
 
 
+@pytest.mark.parametrize("outage", ["away", "deaf"])
 def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
-    lab: KubeLab, tmp_path: Path
+    lab: KubeLab, tmp_path: Path, outage: str
 ) -> None:
+    """Also where no watch was cut, so that none tells of a return."""
     spec = of_default("plain", placement=("nowhere",))
 
     async def go(between: KubeBetween) -> None:
@@ -227,11 +229,11 @@ def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
         executor.on_change(lambda attempt: told.set() if attempt == spec.attempt else None)
         try:
             await executor.open()
-            between.away = True
+            setattr(between, outage, True)
             with pytest.raises(OutOfReach):
                 await executor.start(spec)
             told.clear()
-            between.away = False
+            setattr(between, outage, False)
             async with asyncio.timeout(PATIENCE_S):
                 await told.wait()
             await executor.start(spec)

@@ -11,7 +11,8 @@ import pytest
 
 from api_rig import ApiRig
 from dav_rig import DavRig, serving
-from mlp_hub.dav.tree import MOST_NAMES
+from mlp_hub.dav.copying import DEEPEST_COPIED
+from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES, charge_of
 from waiting import wait_for
 
@@ -121,6 +122,23 @@ def test_a_copy_of_empty_files_finds_no_more_room_than_there_is(rig: ApiRig, dav
     assert full.status == 507, full.body
     assert not (on_disk(rig, data) / "two").exists()
     is_charged_exactly(rig, "names", data)
+
+
+@pytest.mark.parametrize(
+    ("method", "deepest"), [("DELETE", DEEPEST_REMOVED), ("COPY", DEEPEST_COPIED)], ids=["removed", "copied"]
+)
+def test_directories_too_deep_in_each_other_are_told_and_nothing_is_said_of_what_was_not_done(
+    rig: ApiRig, dav: DavRig, data: str, method: str, deepest: int
+) -> None:
+    top = on_disk(rig, data) / "deep"
+    top.joinpath(*["d"] * (deepest + 1)).mkdir(parents=True)
+    to = {"Destination": f"{data}/other"} if method == "COPY" else {}
+    told = dav.ask(method, f"{data}/deep", headers=to)
+    assert told.status == 409
+    assert b"too deep in each other" in told.body
+    assert b"nothing was changed" not in told.body
+    assert top.is_dir()
+    assert not (on_disk(rig, data) / "other").exists()
 
 
 @pytest.mark.parametrize("verb", ["MOVE", "DELETE"])

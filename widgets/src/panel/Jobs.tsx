@@ -74,7 +74,7 @@ export function JobsPage(): JSX.Element {
         />
       </PageHead>
       {jobs.error ? <ErrorBox error={jobs.error} retry={() => void jobs.reload()} /> : null}
-      {jobs.data && !state ? <FirstSteps finished={hasFinished(items)} gone={() => drawn((n) => n + 1)} /> : null}
+      {jobs.data && !state ? <FirstSteps finished={hasFinished(items)} gone={() => drawn((times) => times + 1)} /> : null}
       {!jobs.data ? (
         jobs.error ? null : <Loading what={t("Loading jobs")} lines={6} />
       ) : items.length === 0 ? (

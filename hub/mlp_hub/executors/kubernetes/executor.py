@@ -68,6 +68,8 @@ LOOKERS = 4
 """Tuning: threads that look at files of ranks: threads, for how long one waits for a slow volume."""
 ENDS_S = 2.0
 """Tuning: seconds for the pods of an attempt that has ended to end: API calls to remove them, for how long one may go on."""
+AGAIN_S = 3.0
+"""Tuning: seconds until an act is tried again that failed for want of a cluster which its watches do not miss."""
 
 
 class KubernetesExecutor(MountedLogs):
@@ -107,6 +109,7 @@ class KubernetesExecutor(MountedLogs):
         self.workspace = MountedWorkspace(at.directories, self._fence)
         self._tending = Tending(self._advance)
         self._put_off: set[str] = set()
+        self._again: asyncio.TimerHandle | None = None
         self._cache = Cache(
             client,
             at.selector,
@@ -238,6 +241,9 @@ class KubernetesExecutor(MountedLogs):
 
     async def close(self) -> None:
         """Stop watching; running attempts go on."""
+        if self._again is not None:
+            self._again.cancel()
+            self._again = None
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -255,7 +261,15 @@ class KubernetesExecutor(MountedLogs):
                 yield
         except OutOfReach:
             self._put_off.add(attempt)
+            if self._again is None:
+                self._again = asyncio.get_running_loop().call_later(AGAIN_S, self._try_again)
             raise
+
+    def _try_again(self) -> None:
+        """Have what was put off tried again, unless a watch is down and tells of its return: a short outage none may notice."""
+        self._again = None
+        if self._cache.trouble is None:
+            self._answers_again()
 
     def _answers_again(self) -> None:
         """Have attempts looked at for which something could not be done: who asked tries again ever later."""
