@@ -11,6 +11,7 @@ import { learn } from "./core/catalogues";
 import { languageOf } from "./core/language";
 import { liveJob } from "./core/live";
 import { readableSweep } from "./core/sweep";
+import { SHOWN } from "./core/watching";
 import { serverApi, serverXsrf } from "./core/server";
 import "uplot/dist/uPlot.min.css";
 import "./styles/base.css";
@@ -55,6 +56,7 @@ function draw(el: HTMLElement, folder: string, make: (client: Client) => Drawn):
     if (gone) return;
     render(drawn.view(client), root);
     drawn.begin?.();
+    window.dispatchEvent(new Event(SHOWN));
   };
   void languageOfNotebook(client)
     .then((tag) => learn(tag, folder))

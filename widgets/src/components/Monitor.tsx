@@ -1,6 +1,6 @@
 /** The job monitor: the same in a notebook cell and on a job's page. */
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { paths, type Client } from "../core/api";
 import { attemptEnds } from "../core/attempts";
 import { ago, clock, duration, ms, sizeWords } from "../core/format";
@@ -10,6 +10,7 @@ import { isFinal, isWaiting, restarts, word, workersWords, type ActionName } fro
 import { commandName, reference, title } from "../core/runs";
 import { ran, timing } from "../core/spans";
 import type { View } from "../core/jobstore";
+import { SHOWN } from "../core/watching";
 import type { Job } from "../core/wire";
 import { Actions } from "./Actions";
 import { Empty, ErrorBox, Facts, Icon, Loading, StateBadge } from "./basics";
@@ -41,6 +42,10 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
   const now = useNow(1000, running || view.connection === "reconnecting");
   const [rank, setRank] = useState<number | null>(null);
   const [again, setAgain] = useState<Job | null>(null);
+  const over = job !== null && isFinal(job.phase);
+  useEffect(() => {
+    if (over && !page) window.dispatchEvent(new Event(SHOWN));
+  }, [over, page]);
   const ends = useMemo(() => attemptEnds(view.events), [view.events]);
   if (!job) return <Absent view={view} live={live} client={client} user={user} name={name} />;
   return (

@@ -12,9 +12,13 @@ export const NEWEST = 100;
 /** Sweeps whose trials are counted: few go on at once. */
 const NEWEST_SWEEPS = 10;
 const EVERY_MS = 4000;
+/** None of my jobs is at work or waits: one that begins in this page is told of by its monitor, another is seen this late. */
+const QUIET_MS = 15_000;
 /** Nobody looks: only what is told in a notification needs it. */
 const UNSEEN_MS = 20_000;
 const FAULT_MS = 60_000;
+/** An event of the window: a monitor in the page began to show a job or a sweep, or saw a job end. */
+export const SHOWN = "mlp-hub:job";
 /** Jobs that left the list of the newest before they ended, asked for one by one. */
 const ALONE = 10;
 
@@ -143,11 +147,16 @@ export class Watch {
     this.asking ??= this.ask().finally(() => {
       this.asking = null;
       if (!this.on) return;
-      const usual = this.clock.hidden() ? UNSEEN_MS : EVERY_MS;
+      const usual = this.clock.hidden() ? UNSEEN_MS : this.quiet() ? QUIET_MS : EVERY_MS;
       this.cancel?.();
       this.cancel = this.clock.later(() => void this.hurry(), Math.min(FAULT_MS, usual * 2 ** this.faults));
     });
     return this.asking;
+  }
+
+  private quiet(): boolean {
+    const { running, waiting } = counts(this.seen.jobs ?? [], this.seen.sweeps);
+    return running + waiting === 0 && this.seen.jobs !== null;
   }
 
   private async ask(): Promise<void> {

@@ -13,7 +13,7 @@ import { t } from "../core/language";
 import { reference } from "../core/runs";
 import { hubPages, withoutSettings } from "../core/server";
 import { isNotebook, runnable } from "../core/submitform";
-import { counts, Watch, type Clock, type News } from "../core/watching";
+import { counts, SHOWN, Watch, type Clock, type News } from "../core/watching";
 import type { Job } from "../core/wire";
 import { shared, type Application, type ApputilsModule, type Args, type Files, type Launcher, type LuminoModule, type LuminoWidget, type Palette, type Restorer, type Shared, type StatusBar, type UiModule } from "./modules";
 import { Panel, useWatch } from "./Panel";
@@ -137,6 +137,10 @@ function activate(app: Application, parts: Parts, folder: string): void {
     if (document.hidden) return;
     if (lab || panel.isVisible) void watch.hurry();
     if (lab) void announcer.hurry();
+  });
+
+  window.addEventListener(SHOWN, () => {
+    if (lab || panel.isVisible) void watch.hurry();
   });
 
   const draw = (visible: boolean): void =>

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import structs
-
 from mlp_api.previews import TenantPreview
-from mlp_api.said import Text
 from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.decode import clip
@@ -19,7 +16,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.service_account import is_service
 from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant import Member as Place
-from mlp_language.message import Message, msg
+from mlp_language.message import msg
 
 
 class TenantsPage(ListPage, forbid_unknown_fields=True):
@@ -114,24 +111,8 @@ async def set_member(call: Call) -> Member:
         if tenant not in {m.tenant for m in places if m.source != "default"}:
             await _check_free(call, places)
             if tenant != DEFAULT_TENANT:
-                # a place that they were given stays as it is, an admin's too
-                if all(m.source == "default" for m in places):
-                    await call.platform.tenants.set_member(DEFAULT_TENANT, user, actor=call.principal.name)
-                made = await call.platform.tenants.set_member(
-                    tenant, user, body.role, actor=call.principal.name
-                )
-                return structs.replace(made, note=Text(_stays_in_default(user, tenant)))
+                return await call.platform.tenants.take_in(tenant, user, body.role, actor=call.principal.name)
     return await call.platform.tenants.set_member(tenant, user, body.role, actor=call.principal.name)
-
-
-def _stays_in_default(user: str, tenant: str) -> Message:
-    """Say where the work of somebody goes whom a team's own admin took in, who takes nobody out of another team."""
-    return msg(
-        "{user} stays in {default} too: what {user} starts counts for {default} unless {tenant} is chosen for it",
-        user=user,
-        tenant=tenant,
-        default=DEFAULT_TENANT,
-    )
 
 
 async def _check_free(call: Call, places: Sequence[Place]) -> None:

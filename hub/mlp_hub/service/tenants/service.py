@@ -299,14 +299,20 @@ class TenantService:
         A member that a JupyterHub group brought becomes a local one, and stays when the group lets go of them; one that a
         login's provider keeps is changed there: raises `WrongState`.
         """
-        if not user or len(user) > 255:
-            raise Refused(Reason.INVALID, msg("a user's name has 1 to 255 characters"))
-        if role not in list(Role):
-            raise Refused(
-                Reason.INVALID,
-                msg("there is no role {role}; the roles are {roles}", role=role, roles=tuple(Role)),
-            )
+        _check_member(user, role)
         return await self._write(lambda tx: self.put_member(tx, tenant, user, actor, Role(role)))
+
+    async def take_in(self, tenant: str, user: str, role: Role | str, *, actor: str) -> api.Member:
+        """Do what `set_member` does for a tenant's own admin, who takes nobody out of another tenant: `default` is kept too."""
+        _check_member(user, role)
+
+        def work(tx: Tx) -> api.Member:
+            if not tx.members.of_user(user):  # a place that they were given stays as it is, an admin's too
+                self.put_member(tx, DEFAULT_TENANT, user, actor)
+            made = self.put_member(tx, tenant, user, actor, Role(role))
+            return structs.replace(made, note=Text(_stays_in_default(user, tenant)))
+
+        return await self._write(work)
 
     def put_member(self, tx: Tx, tenant: str, user: str, actor: str, role: Role = Role.MEMBER) -> api.Member:
         """Do what `set_member` does in the caller's transaction, which is `in_transaction`."""
@@ -573,6 +579,26 @@ def default_tenant(tx: Tx, user: str) -> str:
     mine = [m.tenant for m in places(tx, user)]
     known = tx.users.get(user)
     return known.default_tenant if known is not None and known.default_tenant in mine else mine[0]
+
+
+def _check_member(user: str, role: Role | str) -> None:
+    if not user or len(user) > 255:
+        raise Refused(Reason.INVALID, msg("a user's name has 1 to 255 characters"))
+    if role not in list(Role):
+        raise Refused(
+            Reason.INVALID,
+            msg("there is no role {role}; the roles are {roles}", role=role, roles=tuple(Role)),
+        )
+
+
+def _stays_in_default(user: str, tenant: str) -> Message:
+    """Say where the work of somebody goes whom a tenant's own admin took in."""
+    return msg(
+        "{user} stays in {default} too: what {user} starts counts for {default} unless {tenant} is chosen for it",
+        user=user,
+        tenant=tenant,
+        default=DEFAULT_TENANT,
+    )
 
 
 def _left_default(user: str, tenant: str) -> Message:
