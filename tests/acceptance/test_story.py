@@ -26,6 +26,8 @@ from live_hub import PASSWORD, LiveHub, set_epochs
 from waiting import wait_for
 
 MPI, TF = "01-digits-mpi.ipynb", "02-digits-tensorflow.ipynb"
+EPOCHS_TF = 6
+"""Of 30, which take two minutes of a core to become better by a tenth."""
 PATIENT = 900.0
 """Seconds that a job may take which really trains; it bounds only tests that fail."""
 
@@ -152,23 +154,32 @@ def test_5_the_saved_notebook_keeps_a_static_picture(hub: LiveHub) -> None:
 
 
 @pytest.mark.whole_on("cluster")
-def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(hub: LiveHub, ann: Page) -> None:
-    set_epochs(hub, "ann", TF, 15)  # of 30, which take two minutes of a core to become better by a hundredth
+@pytest.mark.parametrize(
+    ("name", "picture"),
+    [
+        pytest.param("digits-tf", "07-tensorflow", marks=pytest.mark.whole),
+        ("digits-ps", "08-parameter-server"),
+    ],
+)
+def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(
+    hub: LiveHub, ann: Page, name: str, picture: str
+) -> None:
+    set_epochs(hub, "ann", TF, EPOCHS_TF)
     open_lab(ann, hub, "ann", TF)
-    for name, picture in (("digits-tf", "07-tensorflow"), ("digits-ps", "08-parameter-server")):
-        run_cell(ann, f"--name {name}")
-        wait_for(lambda n=name: hub.call("GET", f"/users/ann/jobs/{n}", "ann").is_success)
-        hub.wait_phase("ann", name, "running")
-        wait_for(lambda n=name: hub.job("ann", n)["progress"] >= 40, PATIENT)
-        widget = ann.locator(".mlp-monitor").filter(has_text=name).last
-        look_at(widget)
-        shot(ann, f"{picture}-running")
-        hub.wait_phase("ann", name, "finished", timeout=PATIENT)
-        accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
-        assert accuracy > 0.95
-        expect(widget).to_have_attribute("data-phase", "finished")
-        look_at(widget)
-        shot(ann, picture)
+    run_cell(ann, f"--name {name}")
+    wait_for(lambda: hub.call("GET", f"/users/ann/jobs/{name}", "ann").is_success)
+    hub.wait_phase("ann", name, "running")
+    widget = ann.locator(".mlp-monitor").filter(has_text=name).last
+    expect(widget.get_by_role("group", name="Curves")).to_contain_text("loss", timeout=1000 * PATIENT)
+    look_at(widget)
+    shot(ann, f"{picture}-running")
+    hub.wait_phase("ann", name, "finished", timeout=PATIENT)
+    accuracy = max(p["values"]["accuracy"] for p in hub.points("ann", name) if "accuracy" in p["values"])
+    assert accuracy > 0.8
+    expect(widget).to_have_attribute("data-phase", "finished")
+    look_at(widget)
+    shot(ann, picture)
+    ann.goto("about:blank")
 
 
 def test_7_the_admin_makes_a_narrow_tenant_and_puts_bob_into_it(hub: LiveHub, admin: Page) -> None:
@@ -191,6 +202,7 @@ def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raise
     log_in(bob, hub, "bob")
     open_lab(bob, hub, "bob", "03-quota-and-waiting.ipynb")
     wait_idle(bob)
+    bob.goto("about:blank")  # the server stays
     sleeper = "import time; time.sleep(3600)"  # until the end of this story, however slow it is told
     for name in ("one", "two"):
         hub.submit("bob", name, sleeper, tenant="red", workers=2, runtime="plain", cpu=1, ram=200)

@@ -274,7 +274,7 @@ def make_endless(hub: LiveHub, user: str, sample: str) -> None:
 def set_epochs(hub: LiveHub, user: str, sample: str, epochs: int) -> None:
     """Let the jobs of the sample in the user's home train for so long."""
     path = hub.homes / user / sample
-    text, found = re.subn(r"(epochs, batch, [a-z, ]+ = )[36]0,", rf"\g<1>{epochs},", path.read_text())
+    text, found = re.subn(r"(epochs, batch, [a-z, ]+ = )\d+,", rf"\g<1>{epochs},", path.read_text())
     assert found
     path.write_text(text)
 

@@ -202,6 +202,7 @@ def test_both_databases_are_saved_and_brought_from_an_earlier_version_to_this_on
         assert stopped.job("ann", "goes-on")["restarts"] == 0
 
 
+@pytest.mark.whole
 def test_on_postgresql_too_a_backup_is_a_hub_again_and_an_older_database_is_saved(
     away: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
