@@ -59,13 +59,6 @@ class Case:
         frozen = any(h.attempt == name and h.frozen and h.kind == "shim" for h in self.hits)
         return frozen and self.full(printed, printed + FROZEN_S)
 
-    def silenced(self, attempt: int) -> bool:
-        """Whether the attempt's shim was killed while the disk was full: what it was to write of a loss had no room until then."""
-        name = f"{self.uid}.{attempt}"
-        return any(
-            h.attempt == name and h.kind == "shim" and not h.frozen and self.full(h.at) for h in self.hits
-        )
-
     def tells_of_loss(self) -> bool:
         """Whether timeline or log say that something was lost; a log that had no room to the end cannot."""
         if any(event["kind"] == "output-lost" for event in self.events):
@@ -201,7 +194,7 @@ def _points_of(case: Case, one: RankTruth, steps: list[int]) -> Found:
     unexplained = [n for n in sorted(missing) if not case.full(one.reported[n])]
     if unexplained:
         yield "points-missing", f"{who}: {unexplained} of {len(one.reported)} reported"
-    elif missing and not case.tells_of_loss() and not case.silenced(one.attempt):
+    elif missing and not case.tells_of_loss():
         yield (
             "points-lost-untold",
             f"{who}: {len(missing)} points lost while the disk was full, and nothing says so",

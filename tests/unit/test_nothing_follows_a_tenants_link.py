@@ -59,6 +59,7 @@ OWN_PATHS = {
     "mlp_hub/sandbox/shim/keep.py": "names in a directory, by its descriptor, with O_NOFOLLOW",
     "mlp_hub/sandbox/shim/linux.py": "mounts of the caller",
     "mlp_hub/sandbox/shim/logs.py": "names in the directory of logs, by its descriptor, with O_NOFOLLOW",
+    "mlp_hub/sandbox/shim/losses.py": "run directories",
     "mlp_hub/sandbox/shim/main.py": "run directories",
     "mlp_hub/sandbox/shim/network.py": "/proc and /dev",
     "mlp_hub/sandbox/shim/ranks.py": "the control directory, and pipes by their descriptors",

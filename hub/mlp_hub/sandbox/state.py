@@ -80,6 +80,7 @@ class SandboxState:
     unreadable: str = ""  # the file because of which it counts as lost, and what that holds
     holds: str = ""
     remark: dict[str, Any] | None = None  # a sentence as data, `said`, of how it runs, which holds since `at`
+    lost_lines: int = 0  # of the output of one that vanished, which could not be written
     memory: tuple[str, ...] = ()  # version and directory of the group that counts the memory of each `{rank}`
 
     def held(self, rank: int) -> int | None:

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from executor_lab import ENDED, ROOT, Lab, eventually, until
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
-from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim import files, losses
 from small_disk import KINDS, SmallDisk, small_disk
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root may mount")
@@ -150,6 +151,30 @@ print("lines", number)
         assert lost > 20
         assert lines[-1] == f"lines {lost + len(kept)}"
         assert kept == sorted(set(kept))
+
+    asyncio.run(go())
+
+
+def test_lines_that_were_lost_are_counted_also_where_the_shim_is_killed_before_there_is_room_again(
+    full_lab: Lab, disk: SmallDisk
+) -> None:
+    code = WAITS + "until('go')\nfor _ in range(30): print('x' * 1000)\nprint(flush=True)\nuntil('end')"
+
+    async def go() -> None:
+        executor = full_lab.executor()
+        spec = full_lab.spec(code)
+        await executor.start(spec)
+        await eventually(lambda: full_lab.output(spec) == ["up"])
+        disk.fill()
+        say(full_lab, spec, "go")
+        shim = files.read_json(full_lab.run_dir(spec), "claim")
+        assert shim is not None
+        await eventually(lambda: losses.count_of(full_lab.run_dir(spec)) > 0)
+        os.kill(shim["pid"], signal.SIGKILL)
+        seen = await until(executor, spec.attempt, {AttemptPhase.LOST})
+        assert 0 < seen.lost_lines <= 31
+        disk.free()
+        await executor.close()
 
     asyncio.run(go())
 

@@ -240,16 +240,6 @@ def test_what_a_full_disk_took_is_excused_only_where_it_is_told() -> None:
     assert kinds(case) == []
 
 
-@pytest.mark.parametrize(("at", "found"), [(12.0, []), (30.0, ["points-lost-untold"])])
-def test_a_shim_that_is_killed_before_there_is_room_again_tells_nothing(at: float, found: list[str]) -> None:
-    case = good()
-    case.outages = [Outage("disk", 11.5, 12.5)]
-    del case.points[1]
-    assert kinds(case) == ["points-lost-untold"]
-    case.hits = [Hit(at, "shim", 1, f"{UID}.0")]
-    assert [kind for kind in kinds(case) if kind.startswith("points")] == found
-
-
 def test_what_is_missing_beside_the_time_of_the_full_disk_is_not_excused_by_it() -> None:
     case = good()
     case.outages = [Outage("disk", 100.0, 105.0)]

@@ -391,7 +391,7 @@ class LocalExecutor(Fenced, MountedLogs):
             end.finished_at if end else None,
             self._ranks(attempt, run_dir, state),
             failure,
-            end.lost_lines if end else 0,
+            end.lost_lines if end else state.lost_lines,
             memory_kills=end.memory_kills if end else (),
             ending=_ending(end),
             remark=None if state.remark is None else from_data(state.remark["said"]),

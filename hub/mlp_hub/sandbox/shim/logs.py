@@ -13,6 +13,7 @@ import os
 import time
 
 from mlp_hub.sandbox.shim import files, screen
+from mlp_hub.sandbox.shim.losses import Losses
 from mlp_hub.sandbox.shim.segments import ended, lines_between, name_of, segments
 
 SEGMENT = 4 << 20
@@ -28,13 +29,16 @@ class RankLog:
     """The log of one rank; both its streams write here, and the bucket, where there is one, gives what is written.
 
     Only whole records are in it, whatever the disk or a kill of an earlier writer took. What could not be written is
-    counted in `lost` and told in the log itself as soon as that can be written to again.
+    counted in `lost`, and in `losses`, and told in the log itself as soon as that can be written to again.
     """
 
-    def __init__(self, directory: int, rank: int, bucket: Bucket | None = None) -> None:
+    def __init__(
+        self, directory: int, rank: int, bucket: Bucket | None = None, losses: Losses | None = None
+    ) -> None:
         self._directory = directory
         self._rank = rank
         self._bucket = bucket
+        self._losses = losses
         self._old = segments(directory, rank)
         self._base = self._old[-1][0] if self._old else 0
         self._fd = -1
@@ -73,6 +77,8 @@ class RankLog:
     def lose(self, lines: int, why: str) -> None:
         """Count lines that are not written."""
         self.lost += lines
+        if self._losses is not None:
+            self._losses.add(lines)
         self._untold += lines
         self._broken, self._why = True, why
 

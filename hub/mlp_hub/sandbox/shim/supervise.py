@@ -17,6 +17,7 @@ from typing import Any
 from mlp_hub.sandbox.shim import cgroups, files, logs
 from mlp_hub.sandbox.shim.ending import Ending
 from mlp_hub.sandbox.shim.keep import Keeper
+from mlp_hub.sandbox.shim.losses import Losses
 from mlp_hub.sandbox.shim.measure import Meter, hungriest, roots
 from mlp_hub.sandbox.shim.network import Outbound, wanted
 from mlp_hub.sandbox.shim.outcome import FirstFailure, conclude
@@ -68,6 +69,7 @@ class RankSupervisor:
         self._deaf_until = 0.0
         self._again_at = 0.0
         self._bucket = logs.Bucket()
+        self._losses = Losses(run_dir)
         self._rank_logs: list[logs.RankLog] = []
         self._status_rest = b""
         self._status_ended = False
@@ -125,7 +127,7 @@ class RankSupervisor:
         return reports
 
     def _rank_streams(self, number: int) -> tuple[logs.Stream, logs.Stream]:
-        log = logs.RankLog(self.log_dir, number, self._bucket)
+        log = logs.RankLog(self.log_dir, number, self._bucket, self._losses)
         self._rank_logs.append(log)
         return logs.Stream(log, "stdout"), logs.Stream(log, "stderr")
 

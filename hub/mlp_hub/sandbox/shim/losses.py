@@ -1,0 +1,40 @@
+"""Counts lines that could not be written, where a kill of the counter on a full disk does not take the count. Standard library only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+NAME = "lost"
+"""The file of a run directory that holds the count; it is whole from the start, so that a full disk has room for each change."""
+_DIGITS = 20
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Losses:
+    """The count of a run directory. Where there is no room even for the file, only `RankLog.lost` knows."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._count = 0
+        self._fd = -1
+        with contextlib.suppress(OSError):
+            fd = os.open(f"{run_dir}/{NAME}", _FLAGS, 0o600)
+            try:
+                os.pwrite(fd, bytes(_DIGITS), 0)
+                self._fd = fd
+            except OSError:
+                os.close(fd)
+
+    def add(self, lines: int) -> None:
+        """Count lines that were lost."""
+        self._count += lines
+        if self._fd >= 0 and lines:
+            with contextlib.suppress(OSError):
+                os.pwrite(self._fd, b"%0*d" % (_DIGITS, self._count), 0)
+
+
+def count_of(run_dir: str) -> int:
+    """Return how many lines were lost, as far as was noted down."""
+    with contextlib.suppress(OSError, ValueError), open(f"{run_dir}/{NAME}", "rb") as file:
+        return int(file.read(_DIGITS).strip(b"\0") or b"0")
+    return 0
