@@ -7,8 +7,8 @@ import threading
 from contextlib import AsyncExitStack
 
 from mlp_hub.pools import FairPool
-from mlp_hub.service.datasets.fetch_turns import FetchTurns
-from waiting import until
+from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
+from waiting import PATIENCE_S, until
 
 
 async def taken(turns: FetchTurns, held: AsyncExitStack, *who: tuple[str, str]) -> list[str]:
@@ -69,6 +69,51 @@ def test_who_waits_and_goes_away_holds_no_turn() -> None:
         await asyncio.sleep(0)
         async with turns.turn("cam", "green"):
             pass
+
+    asyncio.run(story())
+
+
+def test_attack_as_many_tenants_as_there_are_places_keep_no_other_one_from_copying() -> None:
+    """An endpoint that sends a little for days holds its place no longer than a while, once somebody without one waits."""
+
+    async def story() -> None:
+        now = 0.0
+        turns = FetchTurns(3, 1, 2, clock=lambda: now)
+        came: list[str] = []
+
+        async def copy(user: str, tenant: str) -> None:
+            async with turns.turn(user, tenant) as turn:
+                came.append(user)
+                async with asyncio.timeout(PATIENCE_S):
+                    while True:
+                        await asyncio.sleep(0)
+                        if turns.is_over(turn):
+                            return
+
+        async def some_steps() -> None:
+            for _ in range(10):
+                await asyncio.sleep(0)
+
+        copies = []
+        for user, tenant in (("ann", "red"), ("tad", "red"), ("bob", "blue"), ("eve", "red")):
+            copies.append(asyncio.ensure_future(copy(user, tenant)))
+            await some_steps()
+            now += 1
+        now += 2 * HELD_S
+        await some_steps()
+        assert came == ["ann", "tad", "bob"]  # eve's tenant has places: nobody makes way for her
+        copies.append(asyncio.ensure_future(copy("cam", "green")))
+        await some_steps()
+        assert came == ["ann", "tad", "bob", "cam"]  # ann's, who has held one of red's two longest
+        assert [copy.done() for copy in copies] == [True, False, False, False, False]
+        copies.append(asyncio.ensure_future(copy("dan", "white")))
+        await some_steps()
+        # for dan tad's, who is red's last: red's next is eve, and has bob's after that
+        assert came[4:] == ["dan", "eve"]
+        for each in copies:
+            each.cancel()
+        await asyncio.gather(*copies, return_exceptions=True)
+        assert not turns._held
 
     asyncio.run(story())
 

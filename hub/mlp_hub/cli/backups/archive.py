@@ -174,7 +174,7 @@ class ArchiveWriter:
 
     def _add(self, info: tarfile.TarInfo, content: Any = None) -> None:
         self._tar.addfile(info, content)
-        self._tar.members.clear()  # it would keep a kilobyte of each for as long as it is open
+        self._tar.members.clear()  # type: ignore[attr-defined]  # it would keep a kilobyte of each for as long as it is open
 
     def close(self) -> None:
         """Write the checksums, and all of it to the disk."""
@@ -403,7 +403,7 @@ def _members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes] |
 
 def _each(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
     for info in tar:
-        tar.members.clear()  # it would keep all of them
+        tar.members.clear()  # type: ignore[attr-defined]  # it would keep all of them
         _check_member(path, info)
         yield info, tar.extractfile(info) if info.isreg() else None
 
