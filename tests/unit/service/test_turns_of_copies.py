@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 from mlp_hub.pools import FairPool
@@ -73,47 +75,83 @@ def test_who_waits_and_goes_away_holds_no_turn() -> None:
     asyncio.run(story())
 
 
-def test_attack_as_many_tenants_as_there_are_places_keep_no_other_one_from_copying() -> None:
-    """An endpoint that sends a little for days holds its place no longer than a while, once somebody without one waits."""
-
-    async def story() -> None:
-        now = 0.0
-        turns = FetchTurns(3, 1, 2, clock=lambda: now)
-        came: list[str] = []
-
-        async def copy(user: str, tenant: str) -> None:
-            async with turns.turn(user, tenant) as turn:
-                came.append(user)
-                async with asyncio.timeout(PATIENCE_S):
-                    while True:
-                        await asyncio.sleep(0)
-                        if turns.is_over(turn):
-                            return
-
-        async def some_steps() -> None:
-            for _ in range(10):
-                await asyncio.sleep(0)
-
-        copies = []
-        for user, tenant in (("ann", "red"), ("tad", "red"), ("bob", "blue"), ("eve", "red")):
-            copies.append(asyncio.ensure_future(copy(user, tenant)))
-            await some_steps()
-            now += 1
-        now += 2 * HELD_S
-        await some_steps()
-        assert came == ["ann", "tad", "bob"]  # eve's tenant has places: nobody makes way for her
-        copies.append(asyncio.ensure_future(copy("cam", "green")))
-        await some_steps()
-        assert came == ["ann", "tad", "bob", "cam"]  # ann's, who has held one of red's two longest
-        assert [copy.done() for copy in copies] == [True, False, False, False, False]
-        copies.append(asyncio.ensure_future(copy("dan", "white")))
-        await some_steps()
-        # for dan tad's, who is red's last: red's next is eve, and has bob's after that
-        assert came[4:] == ["dan", "eve"]
-        for each in copies:
+@contextlib.asynccontextmanager
+async def copies(*limits: int) -> AsyncIterator[Copies]:
+    made = Copies(*limits)
+    try:
+        yield made
+    finally:
+        for each in made.tasks:
             each.cancel()
-        await asyncio.gather(*copies, return_exceptions=True)
-        assert not turns._held
+        await asyncio.gather(*made.tasks, return_exceptions=True)
+        assert not made.turns._held
+
+
+class Copies:
+    """Copies that never end by themselves, of endpoints that send a little for days: they go on until they are to make way."""
+
+    def __init__(self, *limits: int) -> None:
+        self.now = 0.0
+        self.came: list[str] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.turns = FetchTurns(*limits, clock=lambda: self.now)
+
+    async def add(self, user: str, tenant: str) -> None:
+        self.tasks.append(asyncio.ensure_future(self._copy(user, tenant)))
+        await self.steps()
+        self.now += 1
+
+    async def steps(self) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def _copy(self, user: str, tenant: str) -> None:
+        async with self.turns.turn(user, tenant) as turn:
+            self.came.append(user)
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    await asyncio.sleep(0)
+                    if self.turns.is_over(turn):
+                        return
+
+
+def test_attack_as_many_tenants_as_there_are_places_keep_no_other_one_from_copying() -> None:
+    async def story() -> None:
+        async with copies(3, 1, 2) as all_:
+            for user, tenant in (("bob", "blue"), ("ann", "red"), ("tad", "red")):
+                await all_.add(user, tenant)
+            all_.now += 2 * HELD_S
+            await all_.add("cam", "green")
+            assert all_.came == ["bob", "ann", "tad", "cam"]
+            # of the tenant that has two
+            assert [copy.done() for copy in all_.tasks] == [False, True, False, False]
+
+    asyncio.run(story())
+
+
+def test_attack_one_member_keeps_no_colleague_from_copying() -> None:
+    async def story() -> None:
+        async with copies(6, 2, 2) as all_:
+            for user in ("ann", "ann", "eve", "ann", "tad"):
+                await all_.add(user, "red")
+            await all_.add("bob", "blue")
+            assert all_.came == ["ann", "ann", "eve", "bob"]
+            all_.now += 2 * HELD_S
+            await all_.steps()
+            assert all_.came[4:] == ["tad"]  # in the place of ann's first, though her third waits longer
+            assert [copy.done() for copy in all_.tasks] == [True, False, False, False, False, False]
+
+    asyncio.run(story())
+
+
+def test_who_came_late_waits_behind_no_queue_of_one_tenant() -> None:
+    async def story() -> None:
+        async with copies(1, 0, 1) as all_:
+            for user, tenant in (*[(f"user{n}", "red") for n in range(9)], ("bob", "blue")):
+                await all_.add(user, tenant)
+            all_.now += 2 * HELD_S
+            await all_.steps()
+            assert all_.came == ["user0", "bob"]
 
     asyncio.run(story())
 

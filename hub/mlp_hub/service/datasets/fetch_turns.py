@@ -1,6 +1,7 @@
 """Whose source is copied next: of few places a tenant has one, and another one only of those that are left for such.
 
-No place is held for ever while another tenant has none: who has held one long makes way, and goes on when its turn comes again.
+No place is held for ever while another tenant has none, or a colleague: who has held one long makes way, and goes on when the turn
+comes again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from math import inf
 
 from mlp_hub.executors.workspace import FETCHES
 
@@ -19,7 +21,7 @@ MOST_OF_USER = 2
 SHARED = 2
 """Safety: places that tenants have who have one already: the rest is for the first one of each."""
 HELD_S = 1800.0
-"""Tuning: seconds for which a place is held though a tenant without one waits; a list, which is read again then, may take a third."""
+"""Tuning: seconds for which a place is held though a tenant, or a colleague, without one waits; a list, which is read again then, may take a third."""
 
 
 @dataclass(eq=False, slots=True)
@@ -33,7 +35,7 @@ class FetchTurn:
 
 
 class FetchTurns:
-    """Turns to copy: of those that may, tenants that have none and had none for longest go first, then who waits longest."""
+    """Turns to copy: of those that may, tenants and then users that have none go first, who had none for longest."""
 
     def __init__(
         self,
@@ -47,7 +49,7 @@ class FetchTurns:
         self._tenants: Counter[str] = Counter()
         self._waiting: list[FetchTurn] = []
         self._held: list[FetchTurn] = []
-        self._served: dict[str, float] = {}  # when a tenant was given a place last
+        self._served: dict[tuple[str, str], float] = {}  # when a tenant, or a user, was given a place last
 
     @asynccontextmanager
     async def turn(self, user: str, tenant: str) -> AsyncIterator[FetchTurn]:
@@ -68,16 +70,25 @@ class FetchTurns:
             self._look()
 
     def is_over(self, turn: FetchTurn) -> bool:
-        """Tell whether who has a turn is to make way; one at a time, and first of a tenant that has several. Any thread may ask."""
+        """Tell whether who has a turn is to make way: for a tenant without one, or a colleague without one. Any thread may ask.
+
+        It is one at a time, and first of those who have several.
+        """
         if self._clock() - turn.since <= HELD_S:
             return False
-        if not any(
-            not self._tenants[one.tenant] and self._users[one.user] < self._of_user
-            for one in tuple(self._waiting)
-        ):
-            return False
-        longest = min(tuple(self._held), key=lambda one: (self._tenants[one.tenant] < 2, one.since))
-        return turn is longest
+        for waits in tuple(self._waiting):
+            if self._users[waits.user] >= (self._of_user if not self._tenants[waits.tenant] else 1):
+                continue
+            held = tuple(self._held)
+            if self._tenants[waits.tenant]:
+                held = tuple(one for one in held if one.tenant == waits.tenant)
+            if turn is min(held, key=self._goes_after, default=None):
+                return True
+        return False
+
+    def _goes_after(self, held: FetchTurn) -> tuple[bool, bool, float]:
+        """Return by what places are given back in turn."""
+        return self._tenants[held.tenant] < 2, self._users[held.user] < 2, held.since
 
     def _may(self, user: str, tenant: str) -> bool:
         if self._tenants.total() >= self._most or self._users[user] >= self._of_user:
@@ -86,9 +97,11 @@ class FetchTurns:
         return not self._tenants[tenant] or beyond < self._shared
 
     def _look(self) -> None:
-        # tenants without a place first, and of them who had none for longest: what a tenant gives back its next one does not take
-        def after(one: FetchTurn) -> tuple[bool, float]:
-            return self._tenants[one.tenant] > 0, self._served.get(one.tenant, 0.0)
+        # who has none first, and of them who had none for longest: what somebody gives back their next one does not take
+        def after(one: FetchTurn) -> tuple[bool, bool, float, float]:
+            served = self._served.get
+            of_tenant, of_user = served(("tenant", one.tenant), -inf), served(("user", one.user), -inf)
+            return self._tenants[one.tenant] > 0, self._users[one.user] > 0, of_tenant, of_user
 
         for one in sorted(self._waiting, key=after):
             if self._may(one.user, one.tenant):
@@ -96,6 +109,7 @@ class FetchTurns:
                 self._held.append(one)
                 self._users[one.user] += 1
                 self._tenants[one.tenant] += 1
-                one.since = self._served[one.tenant] = self._clock()
+                one.since = self._clock()
+                self._served["tenant", one.tenant] = self._served["user", one.user] = one.since
                 if not one.come.done():
                     one.come.set_result(None)
