@@ -165,6 +165,15 @@ class Folder:
                 os.close(fd)
 
 
+LATEST_SHOWN = 253_402_300_799
+"""Given: seconds since 1970 to the end of the year 9999, with which dates end; programs give their files other times too."""
+
+
+def shown_time(seconds: float) -> float:
+    """Return a file's time as a date can have it: some file systems keep any number that a program sets."""
+    return min(max(seconds, 0.0), LATEST_SHOWN)
+
+
 def _single(name: str) -> str:
     if not name or "/" in name or name in (".", ".."):
         raise ValueError(f"{name!r} is no name of an entry")

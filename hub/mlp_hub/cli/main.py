@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.domain.text import readable
 from mlp_hub.settings import Settings, SettingsError, table
 from mlp_language.render import say
 
@@ -30,7 +31,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{error}\n{say('`mlp-hub --settings` lists all settings.')}\n")
         return 2
     except CommandFailed as failure:
-        sys.stderr.write(failure.text() + "\n")
+        # what it names may be tenants' names, and root's terminal obeys whoever writes to it
+        sys.stderr.write(readable(failure.text()) + "\n")
         return failure.status
     except KeyboardInterrupt:
         return 130

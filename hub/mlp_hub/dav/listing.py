@@ -15,7 +15,7 @@ from wsgiref.handlers import format_date_time
 
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE
+from mlp_hub.beneath import DIGEST_ATTRIBUTE, shown_time
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import digest_of, disk_error
 from mlp_language.message import msg
@@ -70,5 +70,5 @@ def _entry(name: str, found: os.stat_result, digest: bytes | None) -> dict[str, 
         "size": 0 if directory else found.st_size,
         "tag": "" if directory else f'"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}"',
         "digest": None if directory else digest_of(digest, found),
-        "modified": format_date_time(found.st_mtime),
+        "modified": format_date_time(shown_time(found.st_mtime)),
     }

@@ -12,6 +12,7 @@ from wsgidav.dav_error import HTTP_FORBIDDEN, HTTP_METHOD_NOT_ALLOWED, DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
 from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
+from mlp_hub.beneath import shown_time
 from mlp_hub.dav.copying import Copy
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tree import Parts, Tree, parts_of
@@ -90,13 +91,13 @@ class _Entry:
         return reference(self.tree, self.parts) + ("/" if self.path.endswith("/") else "")
 
     def get_creation_date(self) -> float:
-        return self.found.st_ctime
+        return shown_time(self.found.st_ctime)
 
     def get_display_name(self) -> str:
         return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", parts_of(self.path)[-1])
 
     def get_last_modified(self) -> float:
-        return self.found.st_mtime
+        return shown_time(self.found.st_mtime)
 
     def get_properties(self, mode: str, *, name_list: list[str] | None = None) -> list[tuple[str, Any]]:
         """Return properties; refuse to look for so many by their names that the answer fills the memory."""

@@ -158,9 +158,13 @@ def packed_object(line: socket.socket, request: str) -> None:
         whole(line, data, "Content-Encoding: gzip")
 
 
+def long_tag(line: socket.socket, request: str) -> None:
+    whole(line, page(("a", 1)).replace(b";t&", b";" + b"t" * 60_000 + b"&") if is_list(request) else b"x")
+
+
 ENDS = [
     packed_bomb, endless_page, endless_error, many_headers, endless_header, redirect, empty_pages, negative, deep,
-    entities, bad_chunks, short, other_length,
+    entities, bad_chunks, short, other_length, long_tag,
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
+from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
 from object_stores import KEYS, FalseStore, RealStore
 from platform_rig import FAST, Rig, play
@@ -229,6 +231,51 @@ def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
         play(tmp_path, story, policy=policy(*allowed))
         assert other.asked == []
         assert endpoint == "redirect" or false.asked == []
+
+
+def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(tmp_path: Path, false: FalseStore) -> None:
+    small, goes_on = b"small", threading.Event()
+    false.listed = [("a.txt", 5, tag(small)), ("b.txt", 5, tag(small))]
+
+    def answer(key: str, _: dict[str, str]) -> Any:
+        if key == "b.txt":
+            goes_on.wait()
+        return 200, {}, small
+
+    false.answer = answer
+
+    async def story(rig: Rig) -> None:
+        now = 0.0
+        worker = rig.platform.datasets._worker
+        turns = worker._copies.turns = FetchTurns(1, 0, 1, clock=lambda: now)
+        await rig.platform.tenants.create(TenantCreate(name="blue"))
+        await rig.platform.tenants.set_member("blue", "bob")
+        await add(rig, "s3://photos/", false.url)
+
+        async def one_is_here() -> bool:
+            return "a.txt" in await asyncio.to_thread(files, rig) and any("b.txt" in u for u in false.asked)
+
+        await until(one_is_here, what="the first object to be copied")
+        source = DatasetSource(url="s3://photos/a.txt", endpoint=false.url)
+        await rig.platform.datasets.create(
+            "bob", DatasetCreate(name="cats", size=0, tenant="blue", source=source)
+        )
+        now += 2 * HELD_S
+
+        async def is_ready() -> bool:
+            return (await rig.platform.datasets.get(SYSTEM, "bob", "cats")).state == "ready"
+
+        await until(is_ready, what="the copy of the other team")
+        assert (await rig.platform.datasets.get(SYSTEM, "ann", "pets")).state == "creating"
+        goes_on.set()
+        assert (await ended(rig)).state == "ready"
+        assert not turns._held
+        assert sum("/a.txt" in url for url in false.asked) == 2  # once of each team
+
+    try:
+        play(tmp_path, story, policy=policy(false.host))
+    finally:
+        goes_on.set()
 
 
 def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(

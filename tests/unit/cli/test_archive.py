@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import itertools
+import json
 import os
 import signal
 import subprocess
 import sys
 import tarfile
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli.backups import archive
+from mlp_hub.cli.backups import archive, manifest
 from mlp_hub.cli.errors import CommandFailed
 
 
@@ -414,3 +416,144 @@ def test_attack_headers_before_headers_end(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(one * 2000)
     with pytest.raises(CommandFailed, match="is no whole backup"):
         archive.check(tmp_path / "b")
+
+
+def of_members(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    """Write an archive that is whole, whatever its members are."""
+    sums = {}
+    with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for info, content in members:
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+            sums[info.pax_headers.get("path", info.name)] = hashlib.sha256(content).hexdigest()
+        end = tarfile.TarInfo(archive.CONTENTS)
+        text = json.dumps(sums).encode()
+        end.size = len(text)
+        tar.addfile(end, io.BytesIO(text))
+    return path
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"uid": str(1 << 70)}, {"uid": "-5"}, {"uid": "-1", "gid": "-1"}, {"mtime": "nan"}, {"path": "a\0b"}, {"path": "."}],
+    ids=str,
+)  # fmt: skip
+def test_attack_a_member_that_can_be_nowhere_is_refused_in_words(
+    tmp_path: Path, said: dict[str, str]
+) -> None:
+    info = tarfile.TarInfo("odd")
+    info.pax_headers = said
+    of_members(tmp_path / "b", (info, b"x"))
+    (tmp_path / "new").mkdir()
+    with pytest.raises(CommandFailed, match=r"is no whole backup|cannot be written out"):
+        archive.extract(tmp_path / "b", tmp_path / "new")
+
+
+def test_attack_a_time_that_no_file_can_have_is_the_nearest_one(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("late")
+    info.pax_headers = {"mtime": "1e30"}
+    of_members(tmp_path / "b", (info, b"x"))
+    (tmp_path / "new").mkdir()
+    archive.extract(tmp_path / "b", tmp_path / "new")
+    assert (tmp_path / "new" / "late").stat().st_mtime == archive.LATEST
+
+
+def test_attack_the_state_directory_itself_is_no_member(tmp_path: Path) -> None:
+    """Its mode and owner are the command's to say."""
+    top = tarfile.TarInfo(".")
+    top.type, top.mode = tarfile.DIRTYPE, 0o777
+    of_members(tmp_path / "b", (top, b""))
+    (tmp_path / "new").mkdir(mode=0o711)
+    with pytest.raises(CommandFailed, match="outside of the state directory"):
+        archive.extract(tmp_path / "b", tmp_path / "new")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o711
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="owners are given by root alone")
+def test_attack_no_program_that_makes_root_of_who_starts_it_comes_out(tmp_path: Path) -> None:
+    members = []
+    for name, uid in (("roots", 0), ("theirs", 54_321)):
+        info = tarfile.TarInfo(name)
+        info.mode, info.uid, info.gid = 0o6755, uid, uid
+        members.append((info, b"x"))
+    of_members(tmp_path / "b", *members)
+    (tmp_path / "new").mkdir()
+    archive.extract(tmp_path / "b", tmp_path / "new")
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "new").iterdir()}
+    assert modes == {"roots": 0o755, "theirs": 0o6755}
+
+
+class Blanks(io.RawIOBase):
+    """As many as one likes."""
+
+    def read(self, size: int = -1) -> bytes:
+        return b" " * size
+
+
+@pytest.mark.parametrize("name", [archive.CONTENTS, "MANIFEST.json"])
+def test_attack_what_is_read_whole_has_no_length_that_fills_the_memory(tmp_path: Path, name: str) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = 128 << 20
+    with tarfile.open(tmp_path / "b", "w:gz", compresslevel=1) as tar:
+        tar.addfile(info, Blanks())
+    tracemalloc.start()
+    try:
+        with pytest.raises(CommandFailed, match=f"{name} "):
+            archive.check(tmp_path / "b") if name == archive.CONTENTS else archive.read(tmp_path / "b", name)
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "text", [b"[]", b"5", b'"a"', b"[" * 100_000], ids=["list", "number", "text", "deep"]
+)
+def test_attack_contents_of_another_form_are_refused_in_words(tmp_path: Path, text: bytes) -> None:
+    info, end = tarfile.TarInfo("n" * 200), tarfile.TarInfo(archive.CONTENTS)
+    end.size = len(text)
+    with tarfile.open(tmp_path / "b", "w") as tar:
+        for n in range(400):
+            info.name = f"{n:0200}"
+            tar.addfile(info)
+        tar.addfile(end, io.BytesIO(text))
+    with pytest.raises(CommandFailed, match="is no whole backup"):
+        archive.check(tmp_path / "b")
+
+
+def test_attack_another_way_to_pack_is_not_unpacked(tmp_path: Path) -> None:
+    """What of xz has to be in memory its first bytes say, and they may say gibibytes."""
+    with tarfile.open(tmp_path / "b", "w:xz") as tar:
+        tar.addfile(tarfile.TarInfo("a"))
+    with pytest.raises(CommandFailed, match="is no whole backup"):
+        archive.check(tmp_path / "b")
+
+
+def test_of_many_files_an_archive_keeps_little_in_memory(tmp_path: Path) -> None:
+    root = tmp_path / "homes"
+    for n in range(3000):
+        (root / f"{n // 100}").mkdir(parents=True, exist_ok=True)
+        (root / f"{n // 100}" / f"{n}").touch()
+
+    def most(act: Callable[[], object]) -> int:
+        tracemalloc.start()
+        act()
+        try:
+            return tracemalloc.get_traced_memory()[1] // 3000
+        finally:
+            tracemalloc.stop()
+
+    assert most(lambda: written(root, tmp_path / "b")) < 700
+    assert most(lambda: archive.check(tmp_path / "b")) < 1000
+
+
+@pytest.mark.parametrize(
+    "odd", [{"revision": 5}, {"running": 5}, {"files": "yes"}, {"program": None}], ids=str
+)
+def test_attack_a_head_of_another_form_is_refused_in_words(tmp_path: Path, odd: dict[str, object]) -> None:
+    head = manifest.Manifest(
+        "now", "1", "0001", "sqlite", "sqlite", files=True, running=[], waiting=[], servers=[]
+    )
+    assert manifest.decode(head.encode(), tmp_path) == head
+    for text in (json.dumps({**json.loads(head.encode()), **odd}), "[" * 100_000):
+        with pytest.raises(CommandFailed, match="is no backup of MLP Hub"):
+            manifest.decode(text.encode(), tmp_path)

@@ -32,6 +32,15 @@ def test_a_setting_that_cannot_be_ends_with_2(
     assert "MLP_PORT is 'none'; it must be a whole number" in capsys.readouterr().err
 
 
+def test_attack_what_a_failure_names_steers_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLP_HOME", str(tmp_path / "home"))
+    assert run(["restore", str(tmp_path / "b\x1b]0;gone\x07\u202e")]) == 1
+    said = capsys.readouterr().err
+    assert said.replace("\n", "").isprintable(), repr(said)
+
+
 def test_jobs_may_be_kept_or_stopped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

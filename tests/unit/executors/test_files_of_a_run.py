@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import tempfile
 import threading
+from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
+from wsgidav import util
 
+from mlp_hub.dav import listing
+from mlp_hub.dav.resources import OneFile
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.mounted import files
+from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
 from mlp_hub.executors.mounted.files import list_directory, open_file
+from mlp_hub.service.support.units import when
 
 
 def read_all(top: Path, path: str) -> bytes:
@@ -75,3 +84,35 @@ def test_a_directory_of_very_many_is_refused_and_not_held_in_memory(
 def test_a_job_that_has_no_directory_yet_has_no_files(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="there is no file / here"):
         list_directory(tmp_path / "nothing", "", "", 10)
+
+
+@pytest.fixture
+def odd_times() -> Iterator[Path]:
+    """Make files with times that no date has, where the file system keeps them: tmpfs does."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        (Path(place) / "ckpt").mkdir()
+        for name, seconds in (("late", 1 << 42), ("early", -(1 << 42))):
+            path = Path(place) / "ckpt" / name
+            path.write_text("x")
+            os.utime(path, (seconds, seconds))
+            assert path.stat().st_mtime == seconds
+        yield Path(place)
+
+
+def test_attack_a_time_that_no_date_has_keeps_no_directory_from_being_listed(odd_times: Path) -> None:
+    page = list_directory(odd_times, "ckpt", "", 10)
+    assert [(entry.name, when(entry.modified).year) for entry in page.entries] == [
+        ("early", 1970),
+        ("late", 9999),
+    ]
+    file = open_file(odd_times, "ckpt/late")
+    assert formatdate(file.modified, usegmt=True).endswith("9999 23:59:59 GMT")
+    file.close()
+    newest = newest_checkpoint(odd_times)
+    assert newest is not None
+    assert when(newest).year == 9999
+    for path in (odd_times / "ckpt").iterdir():
+        assert "GMT" in listing._entry(path.name, path.stat(), None)["modified"]
+        one = OneFile.__new__(OneFile)  # of no request
+        one._found = path.stat()
+        assert util.get_rfc1123_time(one.get_last_modified()).endswith("GMT")

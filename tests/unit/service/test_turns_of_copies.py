@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
 from mlp_hub.pools import FairPool
-from mlp_hub.service.datasets.fetch_turns import FetchTurns
-from waiting import until
+from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
+from waiting import PATIENCE_S, until
 
 
 async def taken(turns: FetchTurns, held: AsyncExitStack, *who: tuple[str, str]) -> list[str]:
@@ -69,6 +71,87 @@ def test_who_waits_and_goes_away_holds_no_turn() -> None:
         await asyncio.sleep(0)
         async with turns.turn("cam", "green"):
             pass
+
+    asyncio.run(story())
+
+
+@contextlib.asynccontextmanager
+async def copies(*limits: int) -> AsyncIterator[Copies]:
+    made = Copies(*limits)
+    try:
+        yield made
+    finally:
+        for each in made.tasks:
+            each.cancel()
+        await asyncio.gather(*made.tasks, return_exceptions=True)
+        assert not made.turns._held
+
+
+class Copies:
+    """Copies that never end by themselves, of endpoints that send a little for days: they go on until they are to make way."""
+
+    def __init__(self, *limits: int) -> None:
+        self.now = 0.0
+        self.came: list[str] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.turns = FetchTurns(*limits, clock=lambda: self.now)
+
+    async def add(self, user: str, tenant: str) -> None:
+        self.tasks.append(asyncio.ensure_future(self._copy(user, tenant)))
+        await self.steps()
+        self.now += 1
+
+    async def steps(self) -> None:
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    async def _copy(self, user: str, tenant: str) -> None:
+        async with self.turns.turn(user, tenant) as turn:
+            self.came.append(user)
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    await asyncio.sleep(0)
+                    if self.turns.is_over(turn):
+                        return
+
+
+def test_attack_as_many_tenants_as_there_are_places_keep_no_other_one_from_copying() -> None:
+    async def story() -> None:
+        async with copies(3, 1, 2) as all_:
+            for user, tenant in (("bob", "blue"), ("ann", "red"), ("tad", "red")):
+                await all_.add(user, tenant)
+            all_.now += 2 * HELD_S
+            await all_.add("cam", "green")
+            assert all_.came == ["bob", "ann", "tad", "cam"]
+            # of the tenant that has two
+            assert [copy.done() for copy in all_.tasks] == [False, True, False, False]
+
+    asyncio.run(story())
+
+
+def test_attack_one_member_keeps_no_colleague_from_copying() -> None:
+    async def story() -> None:
+        async with copies(6, 2, 2) as all_:
+            for user in ("ann", "ann", "eve", "ann", "tad"):
+                await all_.add(user, "red")
+            await all_.add("bob", "blue")
+            assert all_.came == ["ann", "ann", "eve", "bob"]
+            all_.now += 2 * HELD_S
+            await all_.steps()
+            assert all_.came[4:] == ["tad"]  # in the place of ann's first, though her third waits longer
+            assert [copy.done() for copy in all_.tasks] == [True, False, False, False, False, False]
+
+    asyncio.run(story())
+
+
+def test_who_came_late_waits_behind_no_queue_of_one_tenant() -> None:
+    async def story() -> None:
+        async with copies(1, 0, 1) as all_:
+            for user, tenant in (*[(f"user{n}", "red") for n in range(9)], ("bob", "blue")):
+                await all_.add(user, tenant)
+            all_.now += 2 * HELD_S
+            await all_.steps()
+            assert all_.came == ["user0", "bob"]
 
     asyncio.run(story())
 

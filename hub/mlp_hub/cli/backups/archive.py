@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from mlp_hub.beneath import Folder
 from mlp_hub.cli.errors import CommandFailed
@@ -26,6 +26,8 @@ from mlp_language.render import say
 
 CONTENTS = "CONTENTS.json"
 _PIECE = 1 << 20
+_PACKED = 4096
+"""Bytes that are unpacked at a time, to a thousand times as many at most."""
 DEEPEST = 200
 """Folders in each other; what is deeper is left out: no path of it could be written again."""
 LONGEST = 3000
@@ -34,10 +36,14 @@ HOLE = 1 << 30
 """A file with so many more bytes than it takes room is left out: it would be written with all its zeros."""
 MOST_HEADER = 1 << 20
 """Bytes of a long name or of attributes before a member, which are read whole; what is written here has some thousand."""
+MOST_READ = 64 << 20
+"""Bytes of a file of ours that is read whole; the head of a backup has some hundred for each job that ran."""
 MOST_NAMED = 20
 """Things that are left out whose names are told."""
 LATEST = 1 << 33
 """Seconds since 1970 that every file system keeps as a file's time."""
+MOST_ID = (1 << 32) - 2
+"""Given: the highest number of a user or a group; the next one means nobody's."""
 _TENANTS_DOING = frozenset(
     # no rights; another thing has the name by now; a lease on the file, which makes who opens it wait
     {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN}
@@ -86,7 +92,7 @@ class ArchiveWriter:
         """Add a file of ours."""
         info = tarfile.TarInfo(name)
         info.size, info.mode = len(content), 0o600
-        self._tar.addfile(info, io.BytesIO(content))
+        self._add(info, io.BytesIO(content))
         self._sums[name] = hashlib.sha256(content).hexdigest()
 
     def file(self, name: str, path: Path) -> None:
@@ -107,7 +113,7 @@ class ArchiveWriter:
         if len(at.parts) > DEEPEST or len(os.fsencode(at)) > LONGEST:
             self.counted.leave_out(at, "lies too deep, or its path is too long")
             return
-        self._tar.addfile(_info(str(at), os.fstat(here.fd)))
+        self._add(_info(str(at), os.fstat(here.fd)))
         with here.entries() as entries:
             # each name once, and what it is looked at once: who writes here may make it something else at any moment
             names = sorted({entry.name for entry in entries})
@@ -134,7 +140,7 @@ class ArchiveWriter:
     def _link(self, name: str, link: _Link) -> None:
         info = _info(name, link.found)
         info.type, info.linkname, info.size = tarfile.SYMTYPE, link.target, 0
-        self._tar.addfile(info)
+        self._add(info)
         self._sums[name] = _sum_of_link(info.linkname)
 
     def _regular(self, name: str, fd: int, found: os.stat_result) -> None:
@@ -154,17 +160,21 @@ class ArchiveWriter:
             return
         info = _info(name, found)
         info.type, info.linkname, info.size = tarfile.LNKTYPE, first, 0
-        self._tar.addfile(info)
+        self._add(info)
         self._sums[name] = _sum_of_link(first)
 
     def _opened(self, name: str, fd: int, found: os.stat_result) -> None:
         info = _info(name, found)
         reader = _Exactly(fd, found.st_size)
-        self._tar.addfile(info, reader)
+        self._add(info, reader)
         self._sums[name] = reader.sum.hexdigest()
         self.counted.files += 1
         self.counted.size += found.st_size
         self.counted.changed += reader.short
+
+    def _add(self, info: tarfile.TarInfo, content: Any = None) -> None:
+        self._tar.addfile(info, content)
+        self._tar.members.clear()  # type: ignore[attr-defined]  # it would keep a kilobyte of each for as long as it is open
 
     def close(self) -> None:
         """Write the checksums, and all of it to the disk."""
@@ -228,22 +238,25 @@ def _sum_of_link(target: str) -> str:
     return hashlib.sha256(b"link " + os.fsencode(target)).hexdigest()
 
 
+_SUM_BYTES = 70
+"""What stands in `CONTENTS` beside each name: a checksum of 64 digits, and what sets it apart."""
+
+
 def check(path: Path) -> Counted:
     """Read an archive from end to end; raise Failure where it is not whole and as it was written."""
     sums: dict[str, str] = {}
-    told: dict[str, str] | None = None
+    told: object = None
     counted = Counted()
     names: set[str] = set()
-    with _opened(path) as tar:
-        for info in tar:
-            _check_kind(path, info)
+    with _members(path) as members:
+        for info, content in members:
             if info.name in names:
                 raise _broken(path, f"{info.name} is in it twice")
             names.add(info.name)
-            if info.isreg():
-                content = tar.extractfile(info)
-                assert content is not None  # noqa: S101 - of a regular member there is always one
+            if content is not None:
                 if info.name == CONTENTS:
+                    if info.size > sum(len(json.dumps(name)) + _SUM_BYTES for name in sums) + 2:
+                        raise _broken(path, f"{CONTENTS} is longer than what it has to say")
                     told = json.load(content)
                     continue
                 counted.files += 1
@@ -251,7 +264,7 @@ def check(path: Path) -> Counted:
                 sums[info.name] = _sum(content)
             elif info.issym() or info.islnk():
                 sums[info.name] = _sum_of_link(info.linkname)
-    if told is None:
+    if not isinstance(told, dict):
         raise _broken(path, "its end is missing")
     wrong = sorted(n for n in told.keys() | sums.keys() if told.get(n) != sums.get(n))
     if wrong:
@@ -261,10 +274,11 @@ def check(path: Path) -> Counted:
 
 def read(path: Path, name: str) -> bytes:
     """Return one of the first files of an archive; raise Failure where it is not there."""
-    with _opened(path) as tar:
-        for info in tar:
-            _check_kind(path, info)
-            if info.name == name and (content := tar.extractfile(info)):
+    with _members(path) as members:
+        for info, content in members:
+            if info.name == name and content is not None:
+                if info.size > MOST_READ:
+                    raise _broken(path, f"{name} has {info.size:,} bytes, more than {MOST_READ:,}")
                 return content.read()
             if info.name == CONTENTS:
                 break
@@ -276,13 +290,13 @@ def extract(path: Path, into: Path) -> None:
     links: set[PurePosixPath] = set()
     files: set[str] = set()
     folders: list[tuple[Path, tarfile.TarInfo]] = []
-    with _opened(path) as tar:
-        for info in tar:
-            _check_kind(path, info)
+    with _members(path) as members:
+        for info, content in members:
             name = PurePosixPath(info.name)
             if info.name == CONTENTS:
                 continue
-            if name.is_absolute() or ".." in name.parts or not links.isdisjoint((name, *name.parents)):
+            outside = not name.parts or name.is_absolute() or ".." in name.parts
+            if outside or not links.isdisjoint((name, *name.parents)):
                 raise _broken(path, f"{info.name} would lie outside of the state directory")
             to = into / name
             if info.issym():
@@ -296,7 +310,7 @@ def extract(path: Path, into: Path) -> None:
                 folders.append((to, info))
             else:
                 to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _place(tar, info, to, into)
+                _place(content, info, to, into)
     # last: what is written in a folder changes its time, and may need more rights than it gives
     for to, info in reversed(folders):
         _own(to, info)
@@ -327,20 +341,22 @@ _NEVER_WRITTEN = (tarfile.GNUTYPE_SPARSE, tarfile.XGLTYPE)
 """What is kept in memory whole, however many of them there are: where holes are, and attributes of all that follows."""
 
 
-def _check_kind(path: Path, info: tarfile.TarInfo) -> None:
-    """Refuse what is never written here: devices, pipes, and files that are mostly holes, which may be of any length."""
+def _check_member(path: Path, info: tarfile.TarInfo) -> None:
+    """Refuse what is never written here: devices, pipes, files that are mostly holes, which may be of any length, owners that are none."""
     if info.issparse() or not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
         raise _broken(path, f"{info.name} is neither a plain file nor a folder or a link")
+    if not (0 <= info.uid <= MOST_ID and 0 <= info.gid <= MOST_ID):
+        raise _broken(path, f"{info.name} belongs to user {info.uid} and group {info.gid}, which cannot be")
 
 
-def _place(tar: tarfile.TarFile, info: tarfile.TarInfo, to: Path, into: Path) -> None:
+def _place(content: IO[bytes] | None, info: tarfile.TarInfo, to: Path, into: Path) -> None:
     if info.islnk():
         to.hardlink_to(into / info.linkname)
     elif info.issym():
         to.symlink_to(info.linkname)
         if os.geteuid() == 0:
             os.lchown(to, info.uid, info.gid)
-    elif content := tar.extractfile(info):
+    elif content is not None:
         with to.open("xb") as out:
             while piece := content.read(_PIECE):
                 out.write(piece)
@@ -350,23 +366,30 @@ def _place(tar: tarfile.TarFile, info: tarfile.TarInfo, to: Path, into: Path) ->
 def _own(to: Path, info: tarfile.TarInfo) -> None:
     if os.geteuid() == 0:
         os.chown(to, info.uid, info.gid)
-    to.chmod(info.mode)  # after the owner: a change of owner takes bits away
-    os.utime(to, (info.mtime, info.mtime))
+    # a program that makes root of who starts it is none that the platform, or a tenant, has made
+    of_root = info.isreg() and 0 in (info.uid, info.gid)
+    to.chmod(
+        info.mode & (0o1777 if of_root else 0o7777)
+    )  # after the owner: a change of owner takes bits away
+    at = min(max(info.mtime, 0), LATEST)
+    os.utime(to, (at, at))
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+def _members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]:
+    """Open an archive; give its members, each with what a plain file holds, which is read before the next one is asked for."""
     try:
-        with tarfile.open(path, "r|*", tarinfo=_Member) as tar:
-            yield tar
-    except (
-        tarfile.TarError,
-        EOFError,
-        zlib.error,
-        json.JSONDecodeError,
-        UnicodeDecodeError,
-        RecursionError,
-    ) as error:
+        with path.open("rb") as file:
+            packed = (
+                file.read(2) == b"\x1f\x8b"
+            )  # gzip: another kind is never written, and may need any memory
+            file.seek(0)
+            with tarfile.open(
+                fileobj=file, mode="r|gz" if packed else "r|", tarinfo=_Member, bufsize=_PACKED
+            ) as tar:
+                yield _each(path, tar)
+    # a name with a NUL is a ValueError once it is written, a number that the kernel does not take an OverflowError
+    except (tarfile.TarError, EOFError, zlib.error, ValueError, OverflowError, RecursionError) as error:
         raise _broken(path, str(error)) from error
     except OSError as error:
         raise CommandFailed(
@@ -376,6 +399,13 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
                 why=str(error.strerror or error),
             )
         ) from error
+
+
+def _each(path: Path, tar: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    for info in tar:
+        tar.members.clear()  # type: ignore[attr-defined]  # it would keep all of them
+        _check_member(path, info)
+        yield info, tar.extractfile(info) if info.isreg() else None
 
 
 def _sum(content: IO[bytes]) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from msgspec import convert
 from sqlalchemy import text
 
 from mlp_hub.cli.backups import dumps
@@ -58,8 +59,8 @@ def decode(content: bytes, path: Path) -> Manifest:
                     "Use the version of MLP Hub that made it: {get}.", get=found.get("program", "a newer one")
                 ),
             )
-        return Manifest(**found)
-    except (ValueError, KeyError, TypeError) as error:
+        return convert(found, Manifest)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandFailed(
             say("{path} is no backup of MLP Hub: {error}.", path=str(path), error=str(error))
         ) from error

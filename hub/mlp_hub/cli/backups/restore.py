@@ -14,6 +14,7 @@ from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.backup import room
 from mlp_hub.cli.backups.manifest import Manifest
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -122,7 +123,7 @@ def _tell(settings: Settings, head: Manifest) -> None:
     if head.running or head.servers:
         lines.append("Where the hub of this backup still runs, stop it first: both would run these jobs.")
     lines.append(f"Start it: MLP_HOME={shlex.quote(str(settings.home))} mlp-hub up")
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(map(escaped, lines)) + "\n")
 
 
 def _names(names: list[str], what: str) -> str:

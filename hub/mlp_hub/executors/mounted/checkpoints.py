@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
+from mlp_hub.beneath import Folder, shown_time
 
 MOST_FILES = 2000
 """Safety: entries of the checkpoint directory that are looked at; programs write what they like there."""
@@ -36,7 +36,7 @@ def _newest(name: str, above: Folder, deep: int, left: int) -> tuple[float | Non
                     if deep > 1:
                         written, left = _newest(entry.name, directory, deep - 1, left)
                 elif entry.is_file(follow_symlinks=False):
-                    written = entry.stat(follow_symlinks=False).st_mtime
+                    written = shown_time(entry.stat(follow_symlinks=False).st_mtime)
                 if written is not None and (newest is None or written > newest):
                     newest = written
     except OSError:

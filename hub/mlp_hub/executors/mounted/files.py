@@ -15,7 +15,7 @@ import stat
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from mlp_hub.beneath import DEEPEST, Folder
+from mlp_hub.beneath import DEEPEST, Folder, shown_time
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import WORKSPACE, DirectoryEntry, DirectoryPage, EntryKind
 from mlp_language.message import Message, msg
@@ -36,7 +36,7 @@ class MountedFile:
         self.threads: Callable[..., Awaitable[bytes]] = asyncio.to_thread
         found = os.fstat(fd)
         self.size = found.st_size
-        self.modified = found.st_mtime
+        self.modified = shown_time(found.st_mtime)
         self.tag = f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
 
     async def read(self, offset: int, size: int) -> bytes:
@@ -139,7 +139,8 @@ def _look(folder: Folder, name: str) -> DirectoryEntry | None:
         return None  # it is gone
     shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     kind = kind_of(found.st_mode) if shown == name else EntryKind.OTHER
-    return DirectoryEntry(shown, kind, found.st_size if kind is EntryKind.FILE else 0, found.st_mtime)
+    size = found.st_size if kind is EntryKind.FILE else 0
+    return DirectoryEntry(shown, kind, size, shown_time(found.st_mtime))
 
 
 def kind_of(mode: int) -> EntryKind:

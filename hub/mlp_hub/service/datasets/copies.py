@@ -15,7 +15,7 @@ from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import OutOfReach, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import OpenSource
-from mlp_hub.service.datasets.fetch_turns import FetchTurns
+from mlp_hub.service.datasets.fetch_turns import FetchTurn, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.stored import place_of
@@ -35,6 +35,10 @@ ANSWER_S = 60.0
 
 class CopyStopped(Exception):  # noqa: N818 - what became of it
     """The dataset is not to be copied any further."""
+
+
+class CopyMakesWay(Exception):  # noqa: N818 - what became of it
+    """Others are to have its turn; it goes on from there when it has another one."""
 
 
 class SourceCopies:
@@ -62,15 +66,15 @@ class SourceCopies:
     async def run(self, found: Dataset) -> None:
         """Copy all that is missing of it; it is ready then, or in error with the reason."""
         uid = found.item.uid
-        async with self.turns.turn(found.item.user, found.item.tenant):
+        async with self.turns.turn(found.item.user, found.item.tenant) as turn:
             self._stopped.discard(uid)
             now = await self._db.read(lambda tx: tx.datasets.get(SYSTEM, uid))
             if now is None or not now.is_copied:
                 return
             try:
                 source, owner = await self._db.read(lambda tx: self.opened(tx, now))
-                await self._acts.fetch(source, place_of(now.item), owner, CopySteps(self, uid))
-            except CopyStopped:
+                await self._acts.fetch(source, place_of(now.item), owner, CopySteps(self, uid, turn))
+            except (CopyStopped, CopyMakesWay):
                 return
             except OutOfReach as away:  # nobody's fault: it waits for that however long it takes
                 await self._waits(uid, away.message)
@@ -151,8 +155,8 @@ class SourceCopies:
 class CopySteps:
     """What a copy asks and tells from its thread, on the loop."""
 
-    def __init__(self, copies: SourceCopies, uid: str) -> None:
-        self._copies, self._uid = copies, uid
+    def __init__(self, copies: SourceCopies, uid: str, turn: FetchTurn) -> None:
+        self._copies, self._uid, self._turn = copies, uid, turn
         self._loop = asyncio.get_running_loop()
         self._percent = -1
 
@@ -169,3 +173,9 @@ class CopySteps:
     def goes_on(self) -> None:
         if self._copies.is_stopped(self._uid):
             raise CopyStopped
+        self.make_way()
+
+    def make_way(self) -> None:
+        """Raise `CopyMakesWay` where others are to have the turn."""
+        if self._copies.turns.is_over(self._turn):
+            raise CopyMakesWay

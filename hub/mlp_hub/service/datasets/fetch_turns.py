@@ -1,11 +1,18 @@
-"""Whose source is copied next: of few places a tenant has one, and another one only of those that are left for such."""
+"""Whose source is copied next: of few places a tenant has one, and another one only of those that are left for such.
+
+No place is held for ever while another tenant has none, or a colleague: who has held one long makes way, and goes on when the turn
+comes again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from math import inf
 
 from mlp_hub.executors.workspace import FETCHES
 
@@ -13,34 +20,75 @@ MOST_OF_USER = 2
 """Safety: sources of one user that are copied at a time: an endpoint that hardly sends holds up nobody else."""
 SHARED = 2
 """Safety: places that tenants have who have one already: the rest is for the first one of each."""
+HELD_S = 1800.0
+"""Tuning: seconds for which a place is held though a tenant, or a colleague, without one waits; a list, which is read again then, may take a third."""
+
+
+@dataclass(eq=False, slots=True)
+class FetchTurn:
+    """A place that is waited for, or held since a moment of the clock."""
+
+    user: str
+    tenant: str
+    come: asyncio.Future[None]
+    since: float = 0.0
 
 
 class FetchTurns:
-    """Turns to copy; who waits longest goes first, of those that may."""
+    """Turns to copy: of those that may, tenants and then users that have none go first, who had none for longest."""
 
-    def __init__(self, most: int = FETCHES, shared: int = SHARED, of_user: int = MOST_OF_USER) -> None:
-        self._most, self._shared, self._of_user = most, shared, of_user
+    def __init__(
+        self,
+        most: int = FETCHES,
+        shared: int = SHARED,
+        of_user: int = MOST_OF_USER,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most, self._shared, self._of_user, self._clock = most, shared, of_user, clock
         self._users: Counter[str] = Counter()
         self._tenants: Counter[str] = Counter()
-        self._waiting: list[tuple[str, str, asyncio.Future[None]]] = []
+        self._waiting: list[FetchTurn] = []
+        self._held: list[FetchTurn] = []
+        self._served: dict[tuple[str, str], float] = {}  # when a tenant, or a user, was given a place last
 
     @asynccontextmanager
-    async def turn(self, user: str, tenant: str) -> AsyncIterator[None]:
+    async def turn(self, user: str, tenant: str) -> AsyncIterator[FetchTurn]:
         """Wait for a turn, and have it."""
-        come: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        one = user, tenant, come
+        one = FetchTurn(user, tenant, asyncio.get_running_loop().create_future())
         self._waiting.append(one)
         self._look()
         try:
-            await come
-            yield
+            await one.come
+            yield one
         finally:
             if one in self._waiting:
                 self._waiting.remove(one)
-            elif come.done():
+            elif one.come.done():
+                self._held.remove(one)
                 self._users[user] -= 1
                 self._tenants[tenant] -= 1
             self._look()
+
+    def is_over(self, turn: FetchTurn) -> bool:
+        """Tell whether who has a turn is to make way: for a tenant without one, or a colleague without one. Any thread may ask.
+
+        It is one at a time, and first of those who have several.
+        """
+        if self._clock() - turn.since <= HELD_S:
+            return False
+        for waits in tuple(self._waiting):
+            if self._users[waits.user] >= (self._of_user if not self._tenants[waits.tenant] else 1):
+                continue
+            held = tuple(self._held)
+            if self._tenants[waits.tenant]:
+                held = tuple(one for one in held if one.tenant == waits.tenant)
+            if turn is min(held, key=self._goes_after, default=None):
+                return True
+        return False
+
+    def _goes_after(self, held: FetchTurn) -> tuple[bool, bool, float]:
+        """Return by what places are given back in turn."""
+        return self._tenants[held.tenant] < 2, self._users[held.user] < 2, held.since
 
     def _may(self, user: str, tenant: str) -> bool:
         if self._tenants.total() >= self._most or self._users[user] >= self._of_user:
@@ -49,11 +97,19 @@ class FetchTurns:
         return not self._tenants[tenant] or beyond < self._shared
 
     def _look(self) -> None:
-        for one in list(self._waiting):
-            user, tenant, come = one
-            if self._may(user, tenant):
+        # who has none first, and of them who had none for longest: what somebody gives back their next one does not take
+        def after(one: FetchTurn) -> tuple[bool, bool, float, float]:
+            served = self._served.get
+            of_tenant, of_user = served(("tenant", one.tenant), -inf), served(("user", one.user), -inf)
+            return self._tenants[one.tenant] > 0, self._users[one.user] > 0, of_tenant, of_user
+
+        for one in sorted(self._waiting, key=after):
+            if self._may(one.user, one.tenant):
                 self._waiting.remove(one)
-                self._users[user] += 1
-                self._tenants[tenant] += 1
-                if not come.done():
-                    come.set_result(None)
+                self._held.append(one)
+                self._users[one.user] += 1
+                self._tenants[one.tenant] += 1
+                one.since = self._clock()
+                self._served["tenant", one.tenant] = self._served["user", one.user] = one.since
+                if not one.come.done():
+                    one.come.set_result(None)

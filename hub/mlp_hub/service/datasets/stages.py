@@ -18,7 +18,8 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.job import Job
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart
-from mlp_hub.service.datasets.copies import TRIES, CopySteps, CopyStopped, SourceCopies
+from mlp_hub.service.datasets.copies import TRIES, CopyMakesWay, CopySteps, CopyStopped, SourceCopies
+from mlp_hub.service.datasets.fetch_turns import FetchTurn
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
@@ -116,7 +117,7 @@ class DataStages:
     async def _fetch(self, found: Dataset, stage: _Stage, need: _Need) -> None:
         stage.stopped, stage.percent = False, 0
         failed: Message = NOTHING
-        async with self._copies.turns.turn(found.item.user, found.item.tenant):
+        async with self._copies.turns.turn(found.item.user, found.item.tenant) as turn:
             try:
                 source, owner = await self._db.read(lambda tx: self._copies.opened(tx, found))
                 with self._watched(found, stage):
@@ -124,10 +125,13 @@ class DataStages:
                         replace(source, wanted=tuple(sorted(need.paths))),
                         place_of(found.item),
                         owner,
-                        _Steps(self._copies, found.item.uid, stage),
+                        _Steps(self._copies, found.item.uid, turn, stage),
                     )
             except CopyStopped:
                 self._of.pop(found.item.uid, None)
+                return
+            except CopyMakesWay:
+                self._queue.add(("dataset", found.item.uid))
                 return
             except Refused as refused:
                 failed = refused.message
@@ -169,8 +173,8 @@ class DataStages:
 class _Steps(CopySteps):
     """A fetch for a job: room is kept as for a copy, and how far it is stays in memory."""
 
-    def __init__(self, copies: SourceCopies, uid: str, stage: _Stage) -> None:
-        super().__init__(copies, uid)
+    def __init__(self, copies: SourceCopies, uid: str, turn: FetchTurn, stage: _Stage) -> None:
+        super().__init__(copies, uid, turn)
         self._stage = stage
 
     def told(self, percent: int) -> None:
@@ -179,6 +183,7 @@ class _Steps(CopySteps):
     def goes_on(self) -> None:
         if self._stage.stopped:
             raise CopyStopped
+        self.make_way()
 
 
 def _through(tx: Tx, job: Job) -> list[Dataset]:

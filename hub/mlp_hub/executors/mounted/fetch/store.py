@@ -30,6 +30,8 @@ LISTING_S = 600.0
 """Safety: seconds after which no further page is asked for."""
 SPARE_S, LOWEST = 60.0, 4096
 """Safety: seconds that a piece of an object may take, and bytes in a second that it has to come with besides."""
+MOST_TAG = 1024
+"""Safety: characters of an object's tag, which is kept beside each file and sent with each request; those of stores have up to 40."""
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 
 
@@ -47,6 +49,18 @@ class CutError(Exception):
 
 class EndlessListError(Exception):
     """An endpoint goes on listing."""
+
+
+class LongTagError(Exception):
+    """An endpoint lists an object with a tag that is none."""
+
+
+def _tag_of(found: Any) -> str:
+    """Return the tag of an object as it is kept. Raises `LongTagError`."""
+    tag = str(found.etag or "").strip('"')
+    if len(tag) > MOST_TAG:
+        raise LongTagError
+    return tag
 
 
 class _Pages:
@@ -101,7 +115,7 @@ class ObjectStore:
             for one in self._pages.of(
                 self._client.list_objects(self._source.bucket, prefix=prefix, recursive=True)
             ):
-                yield one.object_name, int(one.size or 0), (one.etag or "").strip('"')
+                yield one.object_name, int(one.size or 0), _tag_of(one)
         except Exception as error:  # noqa: BLE001 - each becomes a refusal
             raise self._refused(error) from None
 
@@ -109,13 +123,14 @@ class ObjectStore:
         """Return what an object is now; None where it is gone."""
         try:
             found = self._client.stat_object(self._source.bucket, one.key)
+            tag = _tag_of(found)
         except S3Error as error:
             if error.code in {"NoSuchKey", "NoSuchObject"}:
                 return None
             raise self._refused(error) from None
         except Exception as error:  # noqa: BLE001 - each becomes a refusal
             raise self._refused(error) from None
-        return SourceObject(one.key, one.parts, int(found.size or 0), (found.etag or "").strip('"'))
+        return SourceObject(one.key, one.parts, int(found.size or 0), tag)
 
     def read(self, one: SourceObject, begin: int) -> Iterator[bytes]:
         """Yield an object from a byte on; first how it is encrypted, as text. Raises `ChangedError`, `CutError`."""
@@ -180,6 +195,6 @@ class ObjectStore:
             return said_of(str(code), host, source.bucket, secret=bool(source.key_id))
         if isinstance(error, (HTTPError, LocationParseError, OSError)):
             return not_as_it_should(host)
-        if isinstance(error, (InvalidResponseError, MinioException)):
+        if isinstance(error, (InvalidResponseError, MinioException, LongTagError)):
             return msg("{host} answers with what is no object store's", host=host)
         return msg("what {host} answers cannot be read", host=host)
