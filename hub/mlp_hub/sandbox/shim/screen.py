@@ -113,10 +113,10 @@ class Screen:
 
         For the moment in which something else writes: on a terminal that stands below them.
         """
-        if self._comes_back or self._held or not self._at_rest():
+        if self._comes_back or self._held or not (self._at_rest() or not self._up):
             return []
         rows = [row.replace(_FILLER, "").rstrip(" ") for row in self._rows[:-1]]
-        self._rows, self._y, self._kept = [""], 0, (0, 0)
+        self._rows, self._y, self._kept = self._rows[-1:], 0, (0, self._kept[1])
         return rows
 
     # -- what comes
