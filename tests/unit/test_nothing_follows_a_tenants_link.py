@@ -53,6 +53,7 @@ OWN_PATHS = {
     "mlp_hub/sandbox/shim/asking.py": "/proc",
     "mlp_hub/sandbox/shim/bare.py": "/proc; it is the tenant's own process",
     "mlp_hub/sandbox/shim/by_mpi4py.py": "it is the tenant's own process",
+    "mlp_hub/sandbox/shim/by_python.py": "it is the tenant's own process",
     "mlp_hub/sandbox/shim/cgroups.py": "control groups",
     "mlp_hub/sandbox/shim/files.py": "run directories and /proc",
     "mlp_hub/sandbox/shim/inside.py": "it is the tenant's own process",

@@ -6,6 +6,7 @@ Exit status: 0 done, 1 the job failed, 2 usage, 3 refused (quota, rights, no log
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ STATUS: tuple[tuple[type[MLPError], int], ...] = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status."""
+    _open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     own = words[: words.index("--")] if "--" in words else words
     try:
@@ -57,6 +59,13 @@ def _dispatch(words: list[str], own: list[str]) -> int:
     else:
         status = _run(parse(words, COMMAND))
     return status
+
+
+def _open_streams() -> None:
+    """Have an output that its caller closed, as some that run commands for others do, take what is written and forget it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.StringIO())
 
 
 def _fail(error: MLPError, *, as_json: bool) -> int:

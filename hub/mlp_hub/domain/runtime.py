@@ -14,6 +14,7 @@ from mlp_hub.domain import template
 from mlp_language.message import Message, msg
 
 WORKER, PS = "worker", "ps"
+PYTHON = "python"
 NOTEBOOK = ".ipynb"
 """Ending of programs that are notebooks."""
 NOTEBOOK_TEXT = "from mlp.notebook_run import run_text\n"
@@ -65,7 +66,7 @@ class Runtime:
     success: tuple[int, ...] = (0,)
     least_workers: int = 1
     # of the platform's own only: a command that must be there and how to get it, the module with which Python programs are run
-    # where it is there (by a `by_MODULE.py` of ours), how a rank's output says that it ended all others, and what its launcher sets
+    # where it is there (by a `by_MODULE.py` of ours; `PYTHON` is everywhere), how a rank's output says that it ended all others, and what its launcher sets
     remedy: str = ""
     module: str | None = None
     abort: str | None = None
@@ -121,6 +122,7 @@ BUILT_IN: Mapping[str, Runtime] = {
             roles=(RankRole("chief", 1), RankRole(WORKER), _PS),
             needs="tensorflow",
             ends_with="chief",
+            module=PYTHON,
         ),
         Runtime(
             "torch",
@@ -140,6 +142,7 @@ BUILT_IN: Mapping[str, Runtime] = {
             ),
             needs="torch",
             rank_env="RANK",
+            module=PYTHON,
             launched=("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"),
         ),
         Runtime(

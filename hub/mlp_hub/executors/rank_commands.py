@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlp_hub.beneath import PathKind, look
 from mlp_hub.domain import template
-from mlp_hub.domain.runtime import PS, Runtime, misfit, roles_of
+from mlp_hub.domain.runtime import PS, PYTHON, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.sandbox.spec import INSIDE, RankPlan
 from mlp_language.message import msg
@@ -155,10 +155,10 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
 
 def _program(runtime: Runtime, shape: GangShape) -> tuple[str, ...]:
     by, entry, args = shape.command.by, shape.command.entry, shape.command.args
-    if runtime.module and by[:1] == (shape.program_python,):
+    if runtime.module and by[:1] == (shape.program_python,) and "-m" not in by:
         if shape.hosts:
             by = (*by, shape.by_module + runtime.module)
-        elif _installed(runtime.module, shape.python):
+        elif runtime.module == PYTHON or _installed(runtime.module, shape.python):
             by = (*by, f"{os.path.dirname(shape.start)}/by_{runtime.module}.py")  # noqa: PTH120 - as it is written
     return (*by, entry, *args)
 

@@ -42,6 +42,20 @@ def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab, b
     assert "by_mpi4py" not in seen.failure.tail
 
 
+@pytest.mark.parametrize("ends", ["raise RuntimeError('bad batch')", "sys.exit(1)"])
+def test_a_rank_of_tensorflow_that_raised_ends_although_a_thread_of_it_goes_on(lab: Lab, ends: str) -> None:
+    code = f"""import os, sys, threading, time
+if os.environ['MLP_RANK'] == '1':
+  threading.Thread(target=time.sleep, args=(3600,)).start()
+  {ends}
+time.sleep(3600)
+"""
+    seen = lab.run(lab.spec(code, runtime="tf", workers=3))
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank, seen.failure.exit_code) == (Cause.PROGRAM_ERROR, 1, 1)
+    assert "by_python" not in seen.failure.tail
+
+
 @needs_mpi
 def test_a_rank_that_leaves_without_finalize_is_the_one(lab: Lab) -> None:
     seen = lab.run(

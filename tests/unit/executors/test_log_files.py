@@ -73,6 +73,52 @@ def test_a_progress_bar_is_one_line_also_between_lines_of_the_other_stream(place
     assert [(x.text, x.partial) for x in whole.lines] == [("\r\x1b[J100%", False), ("epoch 1", False)]
 
 
+def test_a_line_behind_a_bar_that_has_ended_stands_behind_it(place: tuple[Path, int]) -> None:
+    workspace, fd = place
+    log = logs.RankLog(fd, 0)
+    out, bar = logs.pair(log)
+    for n in (1, 2):  # as tqdm and print do; the next bar may have begun when the line is read
+        bar.feed(b"\r 50%\r100%\n\r  0%")
+        out.feed(b"epoch %d\n" % n)
+    bar.feed(b"\r100%\n")
+    for text in (
+        b"\r outer 50%",
+        b"\n\r inner 99%",
+        b"\x1b[A\n\r          ",
+        b"\x1b[A\r outer 100%",
+        b"\n",
+    ):
+        bar.feed(text)
+    out.feed(b"done\n")
+    for stream in (out, bar):
+        stream.end()
+    shown = [x.text.removeprefix("\r\x1b[J") for x in reader.read_log(str(workspace), 0).lines]
+    assert shown == ["100%", "epoch 1", "100%", "epoch 2", "100%", " outer 100%", "done"]
+
+
+def test_a_line_in_the_midst_of_a_display_of_several_rows_makes_no_copy_of_it(
+    place: tuple[Path, int],
+) -> None:
+    workspace, fd = place
+    log = logs.RankLog(fd, 0)
+    out, display = logs.pair(log)
+    for n in range(9):  # it rests behind its last row, and comes back to the first one
+        display.feed(b"%b\r\x1b[Kone %d\n\r\x1b[Ktwo %d\n" % (b"\x1b[2A" if n else b"", n, n))
+        if n:
+            out.feed(b"beside %d\n" % n)
+    for stream in (out, display):
+        stream.end()
+    shown = [x.text.removeprefix("\r\x1b[J") for x in reader.read_log(str(workspace), 0).lines]
+    assert [text for text in shown if "beside" not in text] == ["one 8", "two 8"]
+
+
+def test_what_moves_its_cursor_is_read_before_all_else(place: tuple[Path, int]) -> None:
+    out, bar = logs.pair(logs.RankLog(place[1], 0))
+    assert logs.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(1, 1), (2, 1), (9, 1)]
+    bar.feed(b"\r 50%")
+    assert logs.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(2, 1), (1, 1), (9, 1)]
+
+
 def test_of_a_progress_bar_of_hours_only_what_it_wrote_last_is_read(place: tuple[Path, int]) -> None:
     workspace, fd = place
     log = logs.RankLog(fd, 0)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 import mlp
+from mlp.cli import main
 from mlp.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
@@ -262,3 +263,10 @@ def test_an_option_that_says_what_stands_behind_it_takes_a_value():
     for verb in VERBS:
         for option in options_of(verb, COMMAND):
             assert (option.parse is None) == (not option.metavar), (verb.name, option.name)
+
+
+def test_a_closed_output_is_no_traceback(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)  # what Python makes of `mlp help >&-`
+    monkeypatch.setattr("sys.stderr", None)
+    assert main(["--help"]) == 0
+    assert main(["nothing-of-the-kind"]) == 2

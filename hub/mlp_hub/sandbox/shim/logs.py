@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 
 from mlp_hub.sandbox.shim import files, screen
 from mlp_hub.sandbox.shim.losses import Losses
@@ -191,9 +192,12 @@ class Stream:
         self._screen: screen.Screen | None = None
         self._told = ""  # what the log says that the screen shows
         self.steered = False  # whether it ever moved its cursor: then each byte may be much work
+        self.beside: Stream | None = None  # the other stream of its rank
 
     def feed(self, data: bytes) -> None:
         """Take what was read."""
+        if self.beside is not None and b"\n" in data:
+            self.beside.settle()
         self._tail = (self._tail + data)[-TAIL:]
         if self._log is None:
             return
@@ -255,6 +259,11 @@ class Stream:
         self._screen = None
         self._finished([row.decode() for row in rows])
         self._begun, self._told = b"", ""
+
+    def settle(self) -> None:
+        """Write lines that have ended and wait for nothing but another state: the other stream's come behind them."""
+        if self._screen is not None:
+            self._finished(self._screen.settle())
 
     def _finished(self, rows: list[str]) -> None:
         """Write lines that change no more; the first takes the place of what the log has of it."""
@@ -325,6 +334,20 @@ class Stream:
             data = data.partition(b"\n")[2] or data[_first(data) :]
         text = data.decode(errors="replace")
         return (screen.rendered(text) if screen.steers(b"", data) else text).strip("\n")
+
+
+def pair(log: RankLog) -> tuple[Stream, Stream]:
+    """Return the two streams of a rank, output and errors, whose lines come in the order of their ends."""
+    both = Stream(log, "stdout"), Stream(log, "stderr")
+    both[0].beside, both[1].beside = both[1], both[0]
+    return both
+
+
+def steered_first(events: list[tuple[int, int]], streams: Mapping[int, Stream]) -> list[tuple[int, int]]:
+    """Put what moves its cursor before all else that is there to be read: a bar's last state comes before the line behind it."""
+    if len(events) > 1:
+        events.sort(key=lambda event: not (event[0] in streams and streams[event[0]].steered))
+    return events
 
 
 def lines_lost(count: int) -> str:

@@ -40,7 +40,7 @@ _NOT_FROM_HERE = re.compile(
 )
 _CELL = re.compile(r"^Cell In\[", re.MULTILINE)
 _LAUNCHER = re.compile(
-    r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|mpi4py/(?:__main__|run))\.py)", '
+    r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|by_python|mpi4py/(?:__main__|run))\.py)", '
 )
 
 

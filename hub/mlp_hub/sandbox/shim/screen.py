@@ -72,6 +72,9 @@ class Screen:
         self._kept = 0, 0
         self._reach = reach
         self._up = 0  # how far above the last row it was moved
+        self._comes_back = (
+            False  # it moved up from behind an ended line: so displays of several rows do, at each change
+        )
         self._unknown = reach == REACH
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""  # of a sequence whose end has not come
@@ -103,6 +106,17 @@ class Screen:
         rows = [row.replace(_FILLER, "").rstrip(" ") for row in self._rows]
         while rows and not rows[-1]:
             rows.pop()
+        return rows
+
+    def settle(self) -> list[str]:
+        """Return the rows of lines that have ended, which are no longer here; none where the program may come back to them.
+
+        For the moment in which something else writes: on a terminal that stands below them.
+        """
+        if self._comes_back or self._held or not (self._at_rest() or not self._up):
+            return []
+        rows = [row.replace(_FILLER, "").rstrip(" ") for row in self._rows[:-1]]
+        self._rows, self._y, self._kept = self._rows[-1:], 0, (0, self._kept[1])
         return rows
 
     # -- what comes
@@ -207,7 +221,11 @@ class Screen:
 
     # -- where it is
 
+    def _at_rest(self) -> bool:
+        return not self._x and self._y == len(self._rows) - 1 and not self._rows[-1].strip(" ")
+
     def _upwards(self, count: int) -> None:
+        self._comes_back = self._comes_back or (self._at_rest() and not self._rows[-1])
         last = len(self._rows) - 1
         # further than there are rows: another time there will be
         self._up = max(self._up, min(last - self._y + count, REACH_MOST))

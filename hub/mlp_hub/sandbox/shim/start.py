@@ -212,7 +212,7 @@ def _control(directory: str, plan: dict[str, Any]) -> None:
     os.chmod(directory, 0o755)
     here = os.path.dirname(os.path.abspath(__file__))
     contents = {"plan.json": json.dumps(plan).encode()}
-    for name in ("inside.py", "by_mpi4py.py"):
+    for name in ("inside.py", "by_mpi4py.py", "by_python.py"):
         with open(f"{here}/{name}", "rb") as file:
             contents[name] = file.read()
     for name, content in contents.items():

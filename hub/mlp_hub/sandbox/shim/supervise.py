@@ -129,13 +129,13 @@ class RankSupervisor:
     def _rank_streams(self, number: int) -> tuple[logs.Stream, logs.Stream]:
         log = logs.RankLog(self.log_dir, number, self._bucket, self._losses)
         self._rank_logs.append(log)
-        return logs.Stream(log, "stdout"), logs.Stream(log, "stderr")
+        return logs.pair(log)
 
     # -- what happens
 
     def _loop(self) -> None:
         while self.status is None or self.child_fd is not None:
-            for fd, _ in self._poll.poll(self._timeout()):
+            for fd, _ in logs.steered_first(self._poll.poll(self._timeout()), self._pipes):
                 if fd == self._wake:
                     self._on_wake()
                 elif fd == self.child_fd:

@@ -7,4 +7,4 @@ if importlib.util.find_spec("mlp") is not None:
     c = get_config()  # type: ignore[name-defined]
     # an environment may have an IPython that does not know -P, and would load what lies beside the notebook while it starts
     c.InteractiveShellApp.ignore_cwd = True
-    c.InteractiveShellApp.extra_extensions = ["mlp", "mlp.beside"]
+    c.InteractiveShellApp.extra_extensions = ["mlp", "mlp.beside", "mlp.floods"]

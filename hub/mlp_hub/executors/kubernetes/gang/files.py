@@ -34,6 +34,7 @@ _TRAVELS = (
             "asking",
             "blame",
             "by_mpi4py",
+            "by_python",
             "files",
             "logs",
             "outcome",

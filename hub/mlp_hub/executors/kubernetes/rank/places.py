@@ -29,7 +29,7 @@ def command(words: Iterable[str], python: str) -> list[str]:
     for word in words:
         if not word.startswith(BY_MODULE):
             out.append(fill(word, python))
-        elif has(word[len(BY_MODULE) :], python):
+        elif word == BY_MODULE + "python" or has(word[len(BY_MODULE) :], python):
             out.append(f"{HERE}/mlp_hub/sandbox/shim/by_{word[len(BY_MODULE) :]}.py")
     return out
 

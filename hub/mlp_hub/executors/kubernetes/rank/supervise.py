@@ -121,13 +121,12 @@ class SupervisedRank:
             close_fds=False,  # MPICH hands one on
             preexec_fn=self._become,  # noqa: PLW1509 - there are no threads
         )
-        for pipe, name, to in (
-            (self._process.stdout, "stdout", self._echo_to[0]),
-            (self._process.stderr, "stderr", self._echo_to[1]),
+        for pipe, stream, to in zip(
+            (self._process.stdout, self._process.stderr), logs.pair(self._log), self._echo_to, strict=True
         ):
             assert pipe is not None  # noqa: S101 - asked for above
             os.set_blocking(pipe.fileno(), False)
-            self._streams[pipe.fileno()] = stream = logs.Stream(self._log, name)
+            self._streams[pipe.fileno()] = stream
             self._both.append(stream)
             self._echo[pipe.fileno()] = to
             self._poll.register(pipe.fileno(), select.POLLIN)
@@ -194,7 +193,7 @@ class SupervisedRank:
 
     def _loop(self, wake: int) -> None:
         while self._status is None or self._streams or self._left:
-            for fd, _ in self._poll.poll(self._timeout()):
+            for fd, _ in logs.steered_first(self._poll.poll(self._timeout()), self._streams):
                 if fd == wake:
                     self._on_ended(wake)
                 elif fd in self._streams and not self._paused_until:
