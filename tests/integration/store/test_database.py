@@ -11,7 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.store import Database, StoreInUse, StoreUnavailable, Tx
+from mlp_hub.store import Database, StoreInUse, StoreUnavailable, Tx, writer
 from waiting import PATIENCE_S
 
 
@@ -115,7 +115,10 @@ def test_one_that_raises_takes_back_only_its_own_work(db: Database) -> None:
         assert [tx.settings.get(k) for k in ("a", "bad", "b", "broken", "c")] == [1, None, 1, None, 1]
 
 
-def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_ones_work(db: Database) -> None:
+def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_ones_work(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_BATCH_S", PATIENCE_S)  # a slow machine would make a batch of each
     begun, gate = threading.Event(), threading.Event()
 
     def hold(tx: Tx) -> None:
@@ -132,9 +135,7 @@ def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_one
     async def run() -> list[object]:
         db.open()
         first = asyncio.ensure_future(db.write(hold))
-        assert await asyncio.to_thread(
-            begun.wait, PATIENCE_S
-        )  # its batch is closed; what comes now goes into the next one
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         rest = [asyncio.ensure_future(db.write(w)) for w in (put("a"), lose, put("b"))]
         await asyncio.sleep(0)
         gate.set()
