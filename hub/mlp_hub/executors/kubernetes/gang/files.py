@@ -37,6 +37,7 @@ _TRAVELS = (
             "by_python",
             "files",
             "logs",
+            "losses",
             "outcome",
             "said",
             "screen",
