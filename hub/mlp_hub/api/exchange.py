@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import logging
 import time
-import traceback
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -342,11 +341,13 @@ class Exchange(HTTPMessageDelegate):
 def _let_go(error: BaseException) -> None:
     """Free what the calls held that an error came through: a body and what was made of it, of some MiB perhaps.
 
-    Where one of them waited for a future, error and calls hold each other until the next collection, which is rare here.
+    Where one of them waited for a future, error and calls hold each other until the next collection, which is rare here. The
+    calls themselves are left alone: an error may be that of many, as where a commit of what many wrote fails, and then it may
+    lead to the calls of another of them, that has caught it and goes on. To clear those would end that one without a word.
     """
     at: BaseException | None = error
     while at is not None:
-        traceback.clear_frames(at.__traceback__)
+        at.__traceback__ = None
         at = at.__context__
 
 
