@@ -60,7 +60,7 @@ class Brake:
 
 def slow(stream: Any, brake: Brake, sleep: Callable[[float], None] = time.sleep) -> None:
     """Replace the `write` of a kernel's stream by one that keeps to the allowance."""
-    write = stream.write
+    write: Callable[[str], int | None] = stream.write
     sender, reader = getattr(stream.pub_thread, "thread", None), getattr(stream, "watch_fd_thread", None)
 
     def slowed(text: str) -> int | None:
@@ -70,7 +70,7 @@ def slow(stream: Any, brake: Brake, sleep: Callable[[float], None] = time.sleep)
             if admitted:
                 return write(text)
             return write(LEFT_OUT) if changed else 0
-        done: int | None = write(text)
+        done = write(text)
         # what sends the output on never waits for it
         if (wait := brake.wait(len(text))) and thread is not sender:
             sleep(wait)
