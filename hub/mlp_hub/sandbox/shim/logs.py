@@ -261,7 +261,7 @@ class Stream:
         self._begun, self._told = b"", ""
 
     def settle(self) -> None:
-        """Write lines that have ended and wait for nothing but another state: the other stream's come behind them."""
+        """Write lines of the screen that have ended, before the other stream writes its own."""
         if self._screen is not None:
             self._finished(self._screen.settle())
 
