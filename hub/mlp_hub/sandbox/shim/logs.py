@@ -262,8 +262,10 @@ class Stream:
 
     def settle(self) -> None:
         """Write lines of the screen that have ended, before the other stream writes its own."""
-        if self._screen is not None:
-            self._finished(self._screen.settle())
+        if self._screen is not None and (rows := self._screen.settle()):
+            self._finished(rows)
+            # what is left was shown with them, and is not any more
+            self._rest_since = self._rest_since or time.monotonic()
 
     def _finished(self, rows: list[str]) -> None:
         """Write lines that change no more; the first takes the place of what the log has of it."""
