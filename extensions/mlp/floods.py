@@ -2,6 +2,9 @@
 
 Jupyter bounds by numbers of messages what waits to be sent, and a message has all that was printed since the last one. What an open page
 is shown, the server bounds far below this rate.
+
+Programs and libraries that write to the kernel's file descriptors are read by a thread of the stream. That thread never waits: a library that
+writes while it holds Python's lock would wait for the thread for ever, and the thread for the lock. What comes too fast there is left out.
 """
 
 from __future__ import annotations
@@ -17,37 +20,62 @@ RATE = 1 << 20
 BURST = 8 << 20
 """Tuning: characters at once, which none waits for: what a loop prints in a moment. No write waits longer than these take."""
 
+LEFT_OUT = "\n[...]\n"
+"""What stands for output that was left out."""
+
 
 class Brake:
-    """Says how long who has written should wait."""
+    """The allowance of a kernel's outputs together, of which each write takes."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._level, self._at = float(BURST), clock()
+        self._closed = False
 
     def wait(self, size: int) -> float:
-        """Count what was written; return seconds."""
+        """Take what was written; return for how many seconds its writer waits."""
         with self._lock:
-            now = self._clock()
-            self._level = min(BURST, self._level + (now - self._at) * RATE)
-            self._at = now
+            self._refill()
             self._level = max(-BURST, self._level - size)
             return max(0.0, -self._level / RATE)
 
+    def admit(self, size: int) -> tuple[bool, bool]:
+        """Take what cannot wait, if there is enough left; return whether there is, and whether the answer changed.
+
+        Once there was not, half of all must have come back.
+        """
+        with self._lock:
+            self._refill()
+            was, self._closed = self._closed, self._level < (BURST / 2 if self._closed else size)
+            if not self._closed:
+                self._level -= size
+            return not self._closed, was != self._closed
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._level = min(BURST, self._level + (now - self._at) * RATE)
+        self._at = now
+
 
 def slow(stream: Any, brake: Brake, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Have a stream of a kernel keep to it."""
-    write = stream.write
+    """Replace the `write` of a kernel's stream by one that keeps to the allowance."""
+    write: Callable[[str], int | None] = stream.write
+    sender, reader = getattr(stream.pub_thread, "thread", None), getattr(stream, "watch_fd_thread", None)
 
     def slowed(text: str) -> int | None:
-        done: int | None = write(text)
+        thread = threading.current_thread()
+        if thread is reader:
+            admitted, changed = brake.admit(len(text))
+            if admitted:
+                return write(text)
+            return write(LEFT_OUT) if changed else 0
+        done = write(text)
         # what sends the output on never waits for it
-        if (wait := brake.wait(len(text))) and threading.current_thread() is not sender:
+        if (wait := brake.wait(len(text))) and thread is not sender:
             sleep(wait)
         return done
 
-    sender = getattr(stream.pub_thread, "thread", None)
     stream.write = slowed
 
 

@@ -10,7 +10,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 _MODULE = ["-m", "ipykernel_launcher"]
 _OWN = {"python", "python3", f"python3.{sys.version_info.minor}", sys.executable}
 _ENVIRONMENTS = "/mlp/env/"
-"""Given: where the environments of a team are (`mlp_hub.sandbox`); a kernel that was made before has no `-P`."""
+"""Given: where the environments of a team are (`mlp_hub.sandbox`); kernels that an older hub wrote there lack `-P`."""
 
 
 class SafeKernelSpecs(KernelSpecManager):

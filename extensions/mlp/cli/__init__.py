@@ -62,10 +62,17 @@ def _dispatch(words: list[str], own: list[str]) -> int:
 
 
 def _open_streams() -> None:
-    """Have an output that its caller closed, as some that run commands for others do, take what is written and forget it."""
+    """Give a command whose caller closed an output, of which Python makes none, one that forgets what is written."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, io.StringIO())
+            setattr(sys, name, _Nowhere())
+
+
+class _Nowhere(io.TextIOBase):
+    """An output that keeps nothing: a log that is followed has no end."""
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 def _fail(error: MLPError, *, as_json: bool) -> int:

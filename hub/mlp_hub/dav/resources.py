@@ -168,7 +168,7 @@ class _Entry:
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:
-        """Copy it beside, and put it into place when all is there: what is in its place stays until then, and where it is locked by then."""
+        """Copy it beside, and put it into place once all is there. What was in that place stays until then, and for good if it was locked meanwhile."""
         to = parts_of(dest_path)[2:]
         if not to:
             raise DAVError(HTTP_FORBIDDEN, msg("a dataset itself is not copied over; name a directory in it"))
@@ -176,7 +176,7 @@ class _Entry:
         in_place = there is not None and not there.is_collection and not self.is_collection
 
         def make_way() -> None:
-            # both again: what is large is copied for a while
+            # both were checked when the copy began, and a large one takes a while
             self.check_locks(reference(self.tree, to))
             if not self.environ[STILL]():
                 raise DAVError(HTTP_FORBIDDEN)

@@ -30,7 +30,7 @@ DEEPEST = 64
 DEEPEST_REMOVED = 200
 """Safety: directories in each other that are removed at once: each is held open meanwhile."""
 AT_ONCE = 1000
-"""Tuning: entries that are read of a directory before those that are files are removed. Names of directories are kept, all of them."""
+"""Tuning: entries of a directory that are read before the files among them are removed; the names of its directories are all in memory."""
 NAME_BYTES = 255
 """Given: bytes of a name on a file system."""
 MOST_NAMES = 100_000
@@ -59,7 +59,7 @@ def _key(entry: os.DirEntry[str]) -> str:
 
 
 class TooDeepError(OSError):
-    """Directories lie in each other beyond what is done at once; what was done before that was met stays done."""
+    """Directories are nested more deeply than one request handles. It may have done a part before it found that."""
 
 
 def parts_of(path: str) -> Parts:

@@ -96,6 +96,20 @@ def test_a_line_behind_a_bar_that_has_ended_stands_behind_it(place: tuple[Path, 
     assert shown == ["100%", "epoch 1", "100%", "epoch 2", "100%", " outer 100%", "done"]
 
 
+def test_a_bar_that_begins_behind_one_that_has_ended_is_still_seen_after_the_other_streams_line(
+    place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "FLUSH_AFTER", 0.0)
+    workspace, fd = place
+    out, bar = logs.pair(logs.RankLog(fd, 0))
+    bar.feed(b"\r100%\n\r  0%")
+    bar.flush_idle()
+    out.feed(b"epoch 1\n")
+    bar.flush_idle()
+    shown = [(x.text.removeprefix("\r\x1b[J"), x.partial) for x in reader.read_log(str(workspace), 0).lines]
+    assert shown[-1] == ("  0%", True)
+
+
 def test_a_line_in_the_midst_of_a_display_of_several_rows_makes_no_copy_of_it(
     place: tuple[Path, int],
 ) -> None:

@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from typing import Any
 
 from mlp import floods
+from waiting import PATIENCE_S
+
+WRITES = """
+import os, sys, zmq
+from ipykernel.iostream import IOPubThread, OutStream
+from jupyter_client.session import Session
+from mlp import floods
+floods.BURST = 1 << 17
+socket = zmq.Context().socket(zmq.PUB)
+socket.bind("inproc://kernel")
+sends = IOPubThread(socket)
+sends.start()
+stream = OutStream(Session(), sends, "stdout", watchfd="force")
+slept, seen, write = [], [], stream.write
+stream.write = lambda text: (seen.append(text), write(text))[1]
+floods.slow(stream, floods.Brake(), slept.append)
+for _ in range(500):
+    os.write(1, b"x" * 1000)
+print(seen.count(floods.LEFT_OUT), slept, file=sys.stderr, flush=True)
+os._exit(0)
+"""
+"""Much to the file descriptor of an output of a kernel. A pipe holds 64 KiB, so most has been read when all is written."""
 
 
 class Stream:
     """An output of a kernel, without what sends it on."""
 
     pub_thread: Any = object()
+    watch_fd_thread: threading.Thread | None = None
 
     def __init__(self) -> None:
         self.written = 0
+        self.last = ""
 
     def write(self, text: str) -> int:
         """Take it."""
         self.written += len(text)
+        self.last = text
         return len(text)
 
 
@@ -72,3 +100,28 @@ def test_who_prints_slowly_never_waits() -> None:
         clock.now = float(second)
         out.write("x" * (floods.RATE // 2))
     assert clock.now == 99.0
+
+
+def test_what_is_read_of_a_file_descriptor_waits_for_nothing_and_is_left_out_instead() -> None:
+    clock, stream = Clock(), Stream()
+    stream.watch_fd_thread = threading.current_thread()
+    floods.slow(stream, floods.Brake(clock), clock.sleep)
+    for _ in range(2 * floods.BURST // 1000):
+        stream.write("x" * 1000)
+    assert clock.now == 0.0
+    assert stream.last == floods.LEFT_OUT
+    assert floods.BURST - 1000 < stream.written < floods.BURST + 100  # told once
+    clock.now = 1.0
+    stream.write("y")
+    assert stream.last == floods.LEFT_OUT
+    clock.now = floods.BURST / floods.RATE
+    stream.write("y")
+    assert stream.last == "y"
+
+
+def test_of_a_real_kernels_output_what_comes_by_its_file_descriptor_waits_for_nothing() -> None:
+    """A library that writes while it holds Python's lock would otherwise wait for ever."""
+    done = subprocess.run(
+        [sys.executable, "-c", WRITES], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert done.stderr == "1 []\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from pathlib import Path
 
 import msgspec
@@ -270,3 +271,5 @@ def test_a_closed_output_is_no_traceback(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     assert main(["--help"]) == 0
     assert main(["nothing-of-the-kind"]) == 2
+    assert sys.stdout.write("a log that goes on for days") == 27
+    assert not hasattr(sys.stdout, "getvalue"), "what is written is not kept"

@@ -12,7 +12,7 @@ export const NEWEST = 100;
 /** Sweeps whose trials are counted: few go on at once. */
 const NEWEST_SWEEPS = 10;
 const EVERY_MS = 4000;
-/** None of my jobs is at work or waits: one that begins in this page is told of by its monitor, another is seen this late. */
+/** None of my jobs is at work or waits. The monitor of one that begins in this page tells of it; one that begins elsewhere is seen so much later. */
 const QUIET_MS = 15_000;
 /** Nobody looks: only what is told in a notification needs it. */
 const UNSEEN_MS = 20_000;
@@ -116,6 +116,7 @@ export class Watch {
   private readonly listeners = new Set<() => void>();
   private cancel: (() => void) | null = null;
   private asking: Promise<void> | null = null;
+  private next: Promise<void> | null = null;
   private faults = 0;
   private on = false;
 
@@ -140,11 +141,18 @@ export class Watch {
     this.cancel?.();
   }
 
-  /** Ask now: it is looked at again, or something was done. */
+  /** Ask now, and once more where that is under way: it is looked at again, or something was done, which an answer may not know of. */
   hurry(): Promise<void> {
+    if (this.asking) {
+      this.next ??= this.asking.then(() => {
+        this.next = null;
+        return this.hurry();
+      });
+      return this.next;
+    }
     this.cancel?.();
     this.cancel = null;
-    this.asking ??= this.ask().finally(() => {
+    this.asking = this.ask().finally(() => {
       this.asking = null;
       if (!this.on) return;
       const usual = this.clock.hidden() ? UNSEEN_MS : this.quiet() ? QUIET_MS : EVERY_MS;

@@ -338,11 +338,11 @@ _READ_WHOLE = (
     tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
 )  # fmt: skip
 _NEVER_WRITTEN = (tarfile.GNUTYPE_SPARSE, tarfile.XGLTYPE)
-"""What is kept in memory whole, however many of them there are: where holes are, and attributes of all that follows."""
+"""Given: kinds of headers that tarfile keeps in memory, however many there are: where holes are, and attributes of all that follows."""
 
 
 def _check_member(path: Path, info: tarfile.TarInfo) -> None:
-    """Refuse what is never written here: devices, pipes, files that are mostly holes, which may be of any length, owners that are none."""
+    """Refuse what is never written here: devices, pipes, sparse files, which may be of any length, and owners that cannot be."""
     if info.issparse() or not (info.isreg() or info.isdir() or info.issym() or info.islnk()):
         raise _broken(path, f"{info.name} is neither a plain file nor a folder or a link")
     if not (0 <= info.uid <= MOST_ID and 0 <= info.gid <= MOST_ID):
@@ -366,11 +366,10 @@ def _place(content: IO[bytes] | None, info: tarfile.TarInfo, to: Path, into: Pat
 def _own(to: Path, info: tarfile.TarInfo) -> None:
     if os.geteuid() == 0:
         os.chown(to, info.uid, info.gid)
-    # a program that makes root of who starts it is none that the platform, or a tenant, has made
+    # neither the platform nor a tenant makes a program that runs as root whoever starts it
     of_root = info.isreg() and 0 in (info.uid, info.gid)
-    to.chmod(
-        info.mode & (0o1777 if of_root else 0o7777)
-    )  # after the owner: a change of owner takes bits away
+    # after the owner: a change of owner takes bits away
+    to.chmod(info.mode & (0o1777 if of_root else 0o7777))
     at = min(max(info.mtime, 0), LATEST)
     os.utime(to, (at, at))
 
@@ -380,9 +379,8 @@ def _members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes] |
     """Open an archive; give its members, each with what a plain file holds, which is read before the next one is asked for."""
     try:
         with path.open("rb") as file:
-            packed = (
-                file.read(2) == b"\x1f\x8b"
-            )  # gzip: another kind is never written, and may need any memory
+            # no other packing is written here, and some need as much memory as their first bytes claim
+            packed = file.read(2) == b"\x1f\x8b"
             file.seek(0)
             with tarfile.open(
                 fileobj=file, mode="r|gz" if packed else "r|", tarinfo=_Member, bufsize=_PACKED

@@ -69,7 +69,7 @@ LOOKERS = 4
 ENDS_S = 2.0
 """Tuning: seconds for the pods of an attempt that has ended to end: API calls to remove them, for how long one may go on."""
 AGAIN_S = 3.0
-"""Tuning: seconds until an act is tried again that failed for want of a cluster which its watches do not miss."""
+"""Tuning: seconds until an act is tried again that found no cluster, though no watch was cut: requests, for how late a short outage is over."""
 
 
 class KubernetesExecutor(MountedLogs):
@@ -266,7 +266,7 @@ class KubernetesExecutor(MountedLogs):
             raise
 
     def _try_again(self) -> None:
-        """Have what was put off tried again, unless a watch is down and tells of its return: a short outage none may notice."""
+        """Have what was put off tried again. A watch that is down does so when it is back; an outage that cut none is noticed here alone."""
         self._again = None
         if self._cache.trouble is None:
             self._answers_again()

@@ -38,6 +38,7 @@ def abort_soon(status: int) -> None:
 
     A rank that has not come to MPI_Init cannot abort the others; its exit status makes mpirun do so.
     """
+    code = status & 0xFF  # as Python itself ends with a number that is no exit status
 
     def abort() -> None:
         time.sleep(SOON_S)
@@ -46,8 +47,8 @@ def abort_soon(status: int) -> None:
                 stream.flush()
         mpi = getattr(sys.modules.get("mpi4py"), "MPI", None)
         if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
-            mpi.COMM_WORLD.Abort(status)
-        os._exit(status)
+            mpi.COMM_WORLD.Abort(code)
+        os._exit(code)
 
     threading.Thread(target=abort, daemon=True).start()
 

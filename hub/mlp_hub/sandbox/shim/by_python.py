@@ -1,20 +1,22 @@
 """Runs the Python program of a rank whose others wait for it: by_python.py PROGRAM [ARGUMENT ...]. Standard library of whatever Python.
 
 An exception that nobody catches ends the rank soon after its traceback. Otherwise a thread of the program could keep it, and with it
-all other ranks, for ever.
+all other ranks, for ever. In all else the program runs as by `python PROGRAM`.
 """
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
-import runpy
 import sys
 import threading
 import time
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
 
 SOON_S = 2.0
-"""Tuning: seconds that threads of a program have to end after its traceback."""
+"""Tuning: seconds that a program has after its traceback, for threads and for what it registered with `atexit`."""
 
 
 def end_soon(status: int) -> None:
@@ -25,18 +27,33 @@ def end_soon(status: int) -> None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-        os._exit(status)
+        os._exit(status & 0xFF)  # as Python itself ends with a number that is no exit status
 
     threading.Thread(target=end, daemon=True).start()
+
+
+def run(program: str) -> None:
+    """Run a program as `__main__`, which it stays: its threads and `atexit` may ask for that later."""
+    module = ModuleType("__main__")
+    module.__dict__.update(
+        __file__=program,
+        __builtins__=builtins,
+        __cached__=None,
+        __loader__=SourceFileLoader("__main__", program),
+    )
+    sys.modules["__main__"] = module
+    with open(program, "rb") as file:
+        code = compile(file.read(), program, "exec", dont_inherit=True)
+    exec(code, module.__dict__)  # noqa: S102 - that is what it is for
 
 
 def main() -> None:
     """Run the program."""
     del sys.argv[0]
-    if not getattr(sys.flags, "safe_path", False):
-        sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+    if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
+        sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
     try:
-        runpy.run_path(sys.argv[0], run_name="__main__")
+        run(sys.argv[0])
     except SystemExit as end:
         if end.code not in (None, 0):
             end_soon(end.code if isinstance(end.code, int) else 1)

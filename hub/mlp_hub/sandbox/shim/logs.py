@@ -261,9 +261,11 @@ class Stream:
         self._begun, self._told = b"", ""
 
     def settle(self) -> None:
-        """Write lines that have ended and wait for nothing but another state: the other stream's come behind them."""
-        if self._screen is not None:
-            self._finished(self._screen.settle())
+        """Write lines of the screen that have ended, before the other stream writes its own."""
+        if self._screen is not None and (rows := self._screen.settle()):
+            self._finished(rows)
+            # what is left was shown with them, and is not any more
+            self._rest_since = self._rest_since or time.monotonic()
 
     def _finished(self, rows: list[str]) -> None:
         """Write lines that change no more; the first takes the place of what the log has of it."""

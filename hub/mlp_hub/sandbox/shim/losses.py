@@ -1,4 +1,4 @@
-"""Counts lines that could not be written, where a kill of the counter on a full disk does not take the count. Standard library only."""
+"""Keeps the number of lines that could not be written, so that it outlives a shim that is killed while the disk is full. Standard library only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import contextlib
 import os
 
 NAME = "lost"
-"""The file of a run directory that holds the count; it is whole from the start, so that a full disk has room for each change."""
+"""The file in a run directory with the number. It has its full length from the start: a change needs no more room."""
 _DIGITS = 20
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Losses:
-    """The count of a run directory. Where there is no room even for the file, only `RankLog.lost` knows."""
+    """The number of a run directory. If there was no room even for the file, it is lost with the shim."""
 
     def __init__(self, run_dir: str) -> None:
         self._count = 0

@@ -72,9 +72,8 @@ class Screen:
         self._kept = 0, 0
         self._reach = reach
         self._up = 0  # how far above the last row it was moved
-        self._comes_back = (
-            False  # it moved up from behind an ended line: so displays of several rows do, at each change
-        )
+        # it moved up from behind an ended line, as displays of several rows do at each change
+        self._comes_back = False
         self._unknown = reach == REACH
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = ""  # of a sequence whose end has not come
@@ -109,9 +108,9 @@ class Screen:
         return rows
 
     def settle(self) -> list[str]:
-        """Return the rows of lines that have ended, which are no longer here; none where the program may come back to them.
+        """Give up the rows of lines that have ended, and return them; none where the program may come back to them.
 
-        For the moment in which something else writes: on a terminal that stands below them.
+        Called before the other stream writes: on a terminal its lines would stand below these.
         """
         if self._comes_back or self._held or not (self._at_rest() or not self._up):
             return []

@@ -38,7 +38,7 @@ class CopyStopped(Exception):  # noqa: N818 - what became of it
 
 
 class CopyMakesWay(Exception):  # noqa: N818 - what became of it
-    """Others are to have its turn; it goes on from there when it has another one."""
+    """The copy gives its turn to others, and goes on from there in its next one."""
 
 
 class SourceCopies:

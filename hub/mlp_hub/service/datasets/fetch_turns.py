@@ -21,7 +21,7 @@ MOST_OF_USER = 2
 SHARED = 2
 """Safety: places that tenants have who have one already: the rest is for the first one of each."""
 HELD_S = 1800.0
-"""Tuning: seconds for which a place is held though a tenant, or a colleague, without one waits; a list, which is read again then, may take a third."""
+"""Tuning: seconds for which a place is kept while a tenant, or a colleague, without one waits: how soon they begin, for lists read again, each of which may take a third of it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -35,7 +35,7 @@ class FetchTurn:
 
 
 class FetchTurns:
-    """Turns to copy: of those that may, tenants and then users that have none go first, who had none for longest."""
+    """Turns to copy. Tenants without one go first, then users without one; among them those whose last turn began longest ago."""
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class FetchTurns:
             self._look()
 
     def is_over(self, turn: FetchTurn) -> bool:
-        """Tell whether who has a turn is to make way: for a tenant without one, or a colleague without one. Any thread may ask.
+        """Tell whether a turn is to be given back: to a tenant without one, or to a colleague without one. Any thread may ask.
 
-        It is one at a time, and first of those who have several.
+        One turn is asked for at a time, first of tenants, then of users, that have several.
         """
         if self._clock() - turn.since <= HELD_S:
             return False
@@ -87,7 +87,7 @@ class FetchTurns:
         return False
 
     def _goes_after(self, held: FetchTurn) -> tuple[bool, bool, float]:
-        """Return by what places are given back in turn."""
+        """Return the order in which places are given back."""
         return self._tenants[held.tenant] < 2, self._users[held.user] < 2, held.since
 
     def _may(self, user: str, tenant: str) -> bool:
@@ -97,7 +97,7 @@ class FetchTurns:
         return not self._tenants[tenant] or beyond < self._shared
 
     def _look(self) -> None:
-        # who has none first, and of them who had none for longest: what somebody gives back their next one does not take
+        # by when they had their last turn: a place that is given back does not go to the next copy of the same user
         def after(one: FetchTurn) -> tuple[bool, bool, float, float]:
             served = self._served.get
             of_tenant, of_user = served(("tenant", one.tenant), -inf), served(("user", one.user), -inf)

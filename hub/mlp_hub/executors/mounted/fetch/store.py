@@ -31,7 +31,7 @@ LISTING_S = 600.0
 SPARE_S, LOWEST = 60.0, 4096
 """Safety: seconds that a piece of an object may take, and bytes in a second that it has to come with besides."""
 MOST_TAG = 1024
-"""Safety: characters of an object's tag, which is kept beside each file and sent with each request; those of stores have up to 40."""
+"""Safety: characters of an object's tag, which is kept beside each file and sent with each request; real ones have up to 40."""
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 
 
@@ -52,7 +52,7 @@ class EndlessListError(Exception):
 
 
 class LongTagError(Exception):
-    """An endpoint lists an object with a tag that is none."""
+    """An endpoint gives an object a tag longer than `MOST_TAG`."""
 
 
 def _tag_of(found: Any) -> str:

@@ -1,0 +1,75 @@
+"""A program of a rank finds all as by `python PROGRAM`, and ends soon after its traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.sandbox.shim import by_python
+from waiting import PATIENCE_S
+
+LOOKS = """
+import atexit, beside, inspect, multiprocessing, pickle, sys, threading
+class Mine: pass
+def again(number): return number + 1
+def late(when):
+    print(when, pickle.loads(pickle.dumps(Mine())).__class__.__name__, inspect.getsource(again))
+def ends():
+    threading.main_thread().join()
+    late("a thread")
+if __name__ == "__main__":
+    print(__name__, __file__, __spec__, __package__, __doc__, __cached__, type(__loader__).__name__, __builtins__)
+    print(sorted(globals().keys() - {"__annotations__"}), sys.argv, sys.path[0], beside.__file__)
+    print(compile("a: int", "x", "exec").co_flags, sys.modules["__main__"].again is again)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(again, [1, 2]))
+    atexit.register(late, "the end")
+    threading.Thread(target=ends).start()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Make a program with a module beside, and return a link to it from elsewhere, where another module of the name is."""
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "beside.py").touch()
+    (tmp_path / "there" / "program.py").write_text(LOOKS)
+    (tmp_path / "here" / "program.py").symlink_to("../there/program.py")
+    return tmp_path / "here" / "program.py"
+
+
+def seen(*words: object) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, *map(str, words)], capture_output=True, text=True, check=False, cwd="/"
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_program_finds_all_as_by_python_alone(program: Path) -> None:
+    told = seen(program, "--lr", "0.1")
+    assert "a thread Mine" in told[1]
+    assert "the end Mine" in told[1]
+    assert seen(by_python.__file__, program, "--lr", "0.1") == told
+
+
+def test_what_is_beside_a_program_is_not_found_where_that_was_asked_for(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys; print(sys.path)")
+    assert seen("-I", by_python.__file__, program) == seen("-I", program)
+
+
+def test_programs_that_failed_end_with_their_status_although_a_thread_goes_on(tmp_path: Path) -> None:
+    begun = []
+    for number, ends in enumerate(
+        ["sys.exit(7)", "sys.exit(2**40 + 7)", "sys.exit('no')", "raise ValueError"]
+    ):
+        program = tmp_path / f"{number}.py"
+        thread = "threading.Thread(target=time.sleep, args=(3600,)).start()"
+        program.write_text(f"import sys, threading, time\n{thread}\n{ends}\n")
+        words = [sys.executable, by_python.__file__, str(program)]
+        begun.append(subprocess.Popen(words, stderr=subprocess.DEVNULL))
+    assert [each.wait(PATIENCE_S) for each in begun] == [7, 7, 1, 1]
