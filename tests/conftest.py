@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from slices import Slice
+
 SLOWEST = (
     "test_story",
     "test_hub",
@@ -64,6 +66,9 @@ SLOWEST = (
 )
 """Files that take a minute beside others, the longest first (`make test-summary`): begun last, one would be waited for alone."""
 
+ALWAYS = ("test_story",)
+"""Files of each slice, on one machine."""
+
 INSTALLS = ("local", "cluster")
 
 OWN = pytest.StashKey[str]()
@@ -90,6 +95,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=INSTALLS,
         default="local",
         help="where the acceptance suite has notebooks and jobs",
+    )
+    parser.addoption(
+        "--slice",
+        type=Slice.parse,
+        metavar="K/N",
+        help="run one of N slices of the files, and the story of one machine",
     )
 
 
@@ -119,6 +130,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Remove the files of tests that all passed."""
     if exitstatus == 0 and OWN in session.config.stash:
         shutil.rmtree(session.config.stash[OWN], ignore_errors=True)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over files of other slices. None: others decide."""
+    chosen: Slice | None = config.getoption("--slice")
+    if chosen is None or not collection_path.match("test_*.py"):
+        return None
+    if collection_path.stem in ALWAYS and config.getoption("--install") == "local":
+        return None
+    return None if chosen.has(collection_path, SLOWEST) else True
 
 
 def pytest_collection_finish() -> None:

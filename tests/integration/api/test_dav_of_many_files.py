@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from dav_rig import DavRig, serving
 from mlp_hub.dav.copying import DEEPEST_COPIED
 from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES, charge_of
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 GIB = 1 << 30
 LOCK = (
@@ -158,22 +160,33 @@ def test_a_lock_below_keeps_what_is_locked_where_it_is(
 
 @pytest.mark.parametrize("what", ["a lock", "a revoked token"])
 def test_attack_a_copy_takes_nothing_away_that_was_locked_or_forbidden_meanwhile(
-    rig: ApiRig, dav: DavRig, data: str, team: str, what: str
+    rig: ApiRig, dav: DavRig, data: str, team: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(on_disk(rig, data) / "tree", 4, 200, b"x")
     fill(on_disk(rig, data) / "two", 1, 1, b"kept")
     beside = rig.root / ".uploads"
     rig.hub.user("ann", "stolen")
     to = {"Destination": f"{data}/two", "Authorization": "Bearer stolen"}
+    under_way, may_go_on = threading.Event(), threading.Event()
+    take = rig.platform.datasets.take
+
+    async def held_take(*asked: Any) -> None:
+        under_way.set()
+        await asyncio.to_thread(may_go_on.wait)
+        await take(*asked)
+
+    monkeypatch.setattr(rig.platform.datasets, "take", held_take)
     said: list[int] = []
     copies = threading.Thread(target=lambda: said.append(dav.ask("COPY", f"{data}/tree", headers=to).status))
     copies.start()
-    wait_for(lambda: any(beside.glob("*/d*")), message="for the copy to be under way")
-    if what == "a lock":
-        assert dav.ask("LOCK", f"{data}/two/d0/f0", LOCK).status == 200
-    else:
-        del rig.hub.tokens["stolen"]
-    assert copies.is_alive()
+    try:
+        assert under_way.wait(PATIENCE_S)
+        if what == "a lock":
+            assert dav.ask("LOCK", f"{data}/two/d0/f0", LOCK).status == 200
+        else:
+            del rig.hub.tokens["stolen"]
+    finally:
+        may_go_on.set()
     copies.join()
     assert said == [423 if what == "a lock" else 403]
     assert (on_disk(rig, data) / "two" / "d0" / "f0").read_bytes() == b"kept"
