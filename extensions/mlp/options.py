@@ -165,7 +165,7 @@ def env(value: object) -> dict[str, str]:
     else:
         texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         if any("=" not in t for t in texts):
-            raise ValueError(say("is no variable; right: NAME=VALUE"))
+            raise ValueError(say("has no value; right: NAME=VALUE"))
         items = [(t.partition("=")[0], t.partition("=")[2]) for t in texts]
     for key, text in items:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key):

@@ -16,7 +16,11 @@ import os, sys, tempfile
 path = os.path.join(tempfile.mkdtemp(), {name})
 with open(path, "w", encoding="utf-8") as file:
     file.write({text})
-os.execvp({program}, [*{by}, path, *sys.argv[1:]])
+try:
+    os.execvp({program}, [*{by}, path, *sys.argv[1:]])
+except OSError as error:  # said as a shell says it
+    print({name}, {program}, "bad interpreter", error.strerror, sep=": ", file=sys.stderr)
+    sys.exit(126)
 """
 
 

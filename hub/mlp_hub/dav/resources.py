@@ -179,7 +179,9 @@ class _Entry:
             # both were checked when the copy began, and a large one takes a while
             self.check_locks(reference(self.tree, to))
             if not self.environ[STILL]():
-                raise DAVError(HTTP_FORBIDDEN)
+                raise DAVError(
+                    HTTP_FORBIDDEN, msg("you may not write to this dataset any more; nothing was replaced")
+                )
             if there is not None and not in_place:
                 there.delete()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
+from api_rig import Answer, ApiRig
 from dav_rig import DavRig, serving
 from mlp_hub.dav.copying import DEEPEST_COPIED
 from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
@@ -176,8 +176,8 @@ def test_attack_a_copy_takes_nothing_away_that_was_locked_or_forbidden_meanwhile
         await take(*asked)
 
     monkeypatch.setattr(rig.platform.datasets, "take", held_take)
-    said: list[int] = []
-    copies = threading.Thread(target=lambda: said.append(dav.ask("COPY", f"{data}/tree", headers=to).status))
+    told: list[Answer] = []
+    copies = threading.Thread(target=lambda: told.append(dav.ask("COPY", f"{data}/tree", headers=to)))
     copies.start()
     try:
         assert under_way.wait(PATIENCE_S)
@@ -188,7 +188,9 @@ def test_attack_a_copy_takes_nothing_away_that_was_locked_or_forbidden_meanwhile
     finally:
         may_go_on.set()
     copies.join()
-    assert said == [423 if what == "a lock" else 403]
+    [answer] = told
+    assert answer.status == (423 if what == "a lock" else 403)
+    assert what == "a lock" or b"nothing was replaced" in answer.body
     assert (on_disk(rig, data) / "two" / "d0" / "f0").read_bytes() == b"kept"
     wait_for(lambda: not list(beside.iterdir()), message="for nothing to be left beside")
     is_charged_exactly(rig, team, data)

@@ -95,6 +95,16 @@ def test_a_shells_script_that_is_sent_along_runs_as_such(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "2 é\n", "")
 
 
+def test_a_script_whose_interpreter_is_missing_says_so_as_a_shell_does(tmp_path):
+    script = tmp_path / "it's.sh"
+    script.write_text("#!/no/such/bash\n")
+    done = subprocess.run(
+        [sys.executable, "-c", build(script)["code"]], capture_output=True, text=True, check=False
+    )
+    said = "it's.sh: /no/such/bash: bad interpreter: No such file or directory\n"
+    assert (done.returncode, done.stderr) == (126, said)
+
+
 def test_a_script_from_windows_is_sent_along_only_where_it_can_run(tmp_path):
     (tmp_path / "win.sh").write_bytes(b"#!/bin/bash\r\nset -e\r\n")
     (tmp_path / "bom.sh").write_bytes(b"\xef\xbb\xbf#!/bin/bash\n")

@@ -44,6 +44,17 @@ def test_attack_two_accounts_with_endless_copies_keep_no_other_tenant_from_copyi
     asyncio.run(story())
 
 
+def test_who_copied_once_is_forgotten_when_nobody_copies() -> None:
+    async def story() -> None:
+        turns = FetchTurns(2, 0, 1)
+        for user in ("ann", "bob"):
+            async with turns.turn(user, user):
+                assert turns._served
+        assert not turns._served
+
+    asyncio.run(story())
+
+
 def test_a_turn_that_is_given_back_goes_to_who_waits_longest() -> None:
     async def story() -> None:
         turns = FetchTurns(1, 0, 1)

@@ -9,7 +9,7 @@ import pytest
 from conftest import SLOWEST
 from slices import Slice
 
-FILES = [path for path in Path("tests/integration").rglob("test_*.py")]
+FILES = list(Path("tests/integration").rglob("test_*.py"))
 
 
 def test_each_file_is_of_one_slice() -> None:
@@ -18,12 +18,14 @@ def test_each_file_is_of_one_slice() -> None:
 
 
 def test_the_slowest_are_dealt_out_evenly() -> None:
-    taken = [[stem for stem in SLOWEST if Slice(number, 4).has(Path(stem), SLOWEST)] for number in range(1, 5)]
+    taken = [
+        [stem for stem in SLOWEST if Slice(number, 4).has(Path(stem), SLOWEST)] for number in range(1, 5)
+    ]
     assert max(map(len, taken)) - min(map(len, taken)) <= 1
     assert {each[0] for each in taken} == set(SLOWEST[:4])
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "a/b", "1/2/3"])
 def test_what_names_no_slice_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"number|values|literal"):
         Slice.parse(text)

@@ -256,7 +256,10 @@ def check(path: Path) -> Counted:
             if content is not None:
                 if info.name == CONTENTS:
                     if info.size > sum(len(json.dumps(name)) + _SUM_BYTES for name in sums) + 2:
-                        raise _broken(path, f"{CONTENTS} is longer than what it has to say")
+                        raise _broken(
+                            path,
+                            f"{CONTENTS} names more than lies before it: a file is missing, or was added to it",
+                        )
                     told = json.load(content)
                     continue
                 counted.files += 1

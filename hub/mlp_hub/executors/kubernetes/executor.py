@@ -70,6 +70,8 @@ ENDS_S = 2.0
 """Tuning: seconds for the pods of an attempt that has ended to end: API calls to remove them, for how long one may go on."""
 AGAIN_S = 3.0
 """Tuning: seconds until an act is tried again that found no cluster, though no watch was cut: requests, for how late a short outage is over."""
+LATEST_AGAIN_S = 60.0
+"""Tuning: the same for one that found none again and again, each time after twice as long."""
 
 
 class KubernetesExecutor(MountedLogs):
@@ -110,6 +112,8 @@ class KubernetesExecutor(MountedLogs):
         self._tending = Tending(self._advance)
         self._put_off: set[str] = set()
         self._again: asyncio.TimerHandle | None = None
+        self._again_s = AGAIN_S
+        self._closed = False
         self._cache = Cache(
             client,
             at.selector,
@@ -241,6 +245,7 @@ class KubernetesExecutor(MountedLogs):
 
     async def close(self) -> None:
         """Stop watching; running attempts go on."""
+        self._closed = True
         if self._again is not None:
             self._again.cancel()
             self._again = None
@@ -261,9 +266,12 @@ class KubernetesExecutor(MountedLogs):
                 yield
         except OutOfReach:
             self._put_off.add(attempt)
-            if self._again is None:
-                self._again = asyncio.get_running_loop().call_later(AGAIN_S, self._try_again)
+            if self._again is None and not self._closed:
+                self._again = asyncio.get_running_loop().call_later(self._again_s, self._try_again)
+                self._again_s = min(2 * self._again_s, LATEST_AGAIN_S)
             raise
+        else:
+            self._again_s = AGAIN_S
 
     def _try_again(self) -> None:
         """Have what was put off tried again. A watch that is down does so when it is back; an outage that cut none is noticed here alone."""

@@ -113,3 +113,5 @@ class FetchTurns:
                 self._served["tenant", one.tenant] = self._served["user", one.user] = one.since
                 if not one.come.done():
                     one.come.set_result(None)
+        if not self._waiting and not self._held:
+            self._served.clear()  # it would grow with everybody who ever copied
