@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
 import os
 import shutil
 import sys
@@ -14,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from slices import Slice
+from waiting import PATIENCE_S
 
 SLOWEST = (
     "test_story",
@@ -68,6 +71,8 @@ SLOWEST = (
 
 ALWAYS = ("test_story",)
 """Files of each slice, on one machine."""
+
+LONGEST_S = 4 * PATIENCE_S
 
 INSTALLS = ("local", "cluster")
 
@@ -140,6 +145,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.stem in ALWAYS and config.getoption("--install") == "local":
         return None
     return None if chosen.has(collection_path, SLOWEST) else True
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an async test on an event loop of its own; `LONGEST_S` only bounds one that would never end. None: others do."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}
+
+    async def bounded() -> None:
+        async with asyncio.timeout(LONGEST_S):
+            await test(**given)
+
+    asyncio.run(bounded())
+    return True
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import importlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,23 +147,21 @@ async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
         target.write_eof()
 
 
-def play_apps(root: Path, story: Callable[[AppRig], Awaitable[None]], room: Resources = ROOM) -> None:
+@asynccontextmanager
+async def playing_apps(root: Path, room: Resources = ROOM) -> AsyncIterator[AppRig]:
     """Run a story on a platform of its own."""
     # Seconds, which who only collects tests does not wait, and no event loop should.
     for library in ("joblib", "numpy", "sklearn.linear_model", "tritonclient.http", "onnx", "onnxruntime"):
         importlib.import_module(library)
 
-    async def go() -> None:
-        rig = AppRig(root, room)
-        await rig.start()
-        try:
-            async with asyncio.timeout(3 * PATIENCE_S):
-                await story(rig)
-        finally:
-            await end_all(rig)
-            await rig.close()
-
-    asyncio.run(go())
+    rig = AppRig(root, room)
+    await rig.start()
+    try:
+        async with asyncio.timeout(3 * PATIENCE_S):
+            yield rig
+    finally:
+        await end_all(rig)
+        await rig.close()
 
 
 async def end_all(rig: AppRig) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -148,11 +149,9 @@ async def brought_rig(kube: Kube, root: Path) -> AsyncIterator[BroughtRig]:
         await asyncio.to_thread(leave, kube, rig.name)
 
 
-def play(kube: Kube, root: Path, story: Callable[[BroughtRig], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def playing(kube: Kube, root: Path) -> AsyncIterator[BroughtRig]:
     """Run a story; the timeout only bounds a failing test."""
 
-    async def go() -> None:
-        async with asyncio.timeout(3 * PATIENCE_S), brought_rig(kube, root) as rig:
-            await story(rig)
-
-    asyncio.run(go())
+    async with asyncio.timeout(3 * PATIENCE_S), brought_rig(kube, root) as rig:
+        yield rig

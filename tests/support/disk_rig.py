@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from executor_lab import PYTHON
@@ -99,19 +100,17 @@ class DiskRig(Rig):
         return (await self.platform.jobs.get(SYSTEM, user, name)).reason or ""
 
 
-def play(disk: SmallDisk, policy: DiskPolicy, story: Callable[[DiskRig], Awaitable[None]]) -> None:
-    async def go() -> None:
-        rig = DiskRig(disk, policy)
-        await rig.start()
-        try:
-            async with asyncio.timeout(2 * PATIENCE_S):
-                await story(rig)
-        finally:
-            await rig.platform.stop()
-            for run_dir in rig.servers.glob("*/-"):
-                sandbox.remove(str(run_dir))
-            for attempt in await rig.executor.known():
-                await rig.executor.forget(attempt, 10**6)
-            await rig.close()
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(disk: SmallDisk, policy: DiskPolicy) -> AsyncIterator[DiskRig]:
+    rig = DiskRig(disk, policy)
+    await rig.start()
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            yield rig
+    finally:
+        await rig.platform.stop()
+        for run_dir in rig.servers.glob("*/-"):
+            sandbox.remove(str(run_dir))
+        for attempt in await rig.executor.known():
+            await rig.executor.forget(attempt, 10**6)
+        await rig.close()

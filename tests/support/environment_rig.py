@@ -7,7 +7,8 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,15 +197,13 @@ def left(rig: Rig) -> list[str]:
     )
 
 
-def play(rig: Rig, story: Callable[[], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def playing(rig: Rig) -> AsyncIterator[None]:
     """Run a story on a rig; the timeout only bounds a failing test."""
 
-    async def go() -> None:
-        await rig.start()
-        try:
-            async with asyncio.timeout(2 * PATIENCE_S):
-                await story()
-        finally:
-            await rig.close()
-
-    asyncio.run(go())
+    await rig.start()
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            yield
+    finally:
+        await rig.close()

@@ -8,7 +8,8 @@ import functools
 import sqlite3
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,18 +171,14 @@ class Rig:
         return self.db.read_now(lambda tx: tx.ledger.in_use(tenant, time.time()))
 
 
-def play(
-    root: Path, story: Callable[[Rig], Awaitable[None]], *nodes: NodeInfo, policy: RunPolicy = FAST
-) -> None:
+@asynccontextmanager
+async def playing(root: Path, *nodes: NodeInfo, policy: RunPolicy = FAST) -> AsyncIterator[Rig]:
     """Run a story on a platform of its own; the timeout only bounds a failing test."""
 
-    async def go() -> None:
-        rig = Rig(root, *nodes, policy=policy)
-        await rig.start()
-        try:
-            async with asyncio.timeout(2 * PATIENCE_S):
-                await story(rig)
-        finally:
-            await rig.close()
-
-    asyncio.run(go())
+    rig = Rig(root, *nodes, policy=policy)
+    await rig.start()
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            yield rig
+    finally:
+        await rig.close()

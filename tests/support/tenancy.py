@@ -7,6 +7,7 @@ import contextlib
 import json
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from kubernetes_asyncio import client as api
@@ -64,14 +65,12 @@ async def tenancy(kube: Kube, name: str | None = None, **fields: Any) -> AsyncIt
         await client.close()
 
 
-def play(kube: Kube, story: Callable[[Tenancy], Awaitable[None]], **fields: Any) -> None:
+@asynccontextmanager
+async def playing(kube: Kube, **fields: Any) -> AsyncIterator[Tenancy]:
     """Run a story with an installation of its own; the timeout only bounds a failing test."""
 
-    async def go() -> None:
-        async with asyncio.timeout(PATIENCE_S), tenancy(kube, **fields) as own:
-            await story(own)
-
-    asyncio.run(go())
+    async with asyncio.timeout(PATIENCE_S), tenancy(kube, **fields) as own:
+        yield own
 
 
 def as_somebody(kube: Kube, who: str, namespace: str) -> Callable[..., str]:

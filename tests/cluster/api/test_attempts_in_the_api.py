@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,25 +59,23 @@ def of_default(runtime: str, *, workers: int = 1, **more: Any) -> LaunchSpec:
     return launch(runtime, "print('hello')", workers, tenant="default", **more)
 
 
-def play(lab: KubeLab, story: Callable[[Executor], Awaitable[None]]) -> None:
-    async def go() -> None:
-        executor = lab.executor()
-        try:
-            await executor.open()
-            await story(executor)
-        finally:
-            await executor.close()
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(lab: KubeLab) -> AsyncIterator[Executor]:
+    executor = lab.executor()
+    try:
+        await executor.open()
+        yield executor
+    finally:
+        await executor.close()
 
 
 @pytest.mark.parametrize(("runtime", "workers"), [("plain", 1), ("mpi", 2)])
-def test_pods_go_to_a_node_whose_host_has_another_name(
+async def test_pods_go_to_a_node_whose_host_has_another_name(
     lab: KubeLab, node: str, runtime: str, workers: int
 ) -> None:
     spec = of_default(runtime, workers=workers, placement=(node,) * workers)
 
-    async def story(executor: Executor) -> None:
+    async with playing(lab) as executor:
         await executor.start(spec)
 
         async def bound() -> bool:
@@ -86,8 +85,6 @@ def test_pods_go_to_a_node_whose_host_has_another_name(
 
         await until(bound, what="its pods to be on that node", every=0.1)
         await executor.forget(spec.attempt)
-
-    play(lab, story)
 
 
 def everything(lab: KubeLab, who: str) -> str:
@@ -109,14 +106,14 @@ def everything(lab: KubeLab, who: str) -> str:
     ("runtime", "workers"),
     [("mpi", 2), *(pytest.param(*other, marks=pytest.mark.whole) for other in (("plain", 1), ("tf", 2)))],
 )
-def test_who_may_only_view_a_namespace_reads_no_variable_no_token_and_no_key(
+async def test_who_may_only_view_a_namespace_reads_no_variable_no_token_and_no_key(
     lab: KubeLab, runtime: str, workers: int
 ) -> None:
     words = {"WANDB_API_KEY": "open-sesame-of-ann", "MLP_JOB_TOKEN": "token-of-this-job", "MLP_APP": "digits"}
     spec = of_default(runtime, workers=workers, env=words, listens=workers == 1, args=("--key=of-arguments",))
     lab("create", "rolebinding", "looks", "--clusterrole=view", "--user=mlp:carl")
 
-    async def story(executor: Executor) -> None:
+    async with playing(lab) as executor:
         await executor.start(spec)
 
         async def made() -> bool:
@@ -144,8 +141,6 @@ def test_who_may_only_view_a_namespace_reads_no_variable_no_token_and_no_key(
 
         await until(gone, what="the Secret to go with its claim", every=0.2)
 
-    play(lab, story)
-
 
 def as_older_hubs_made_it(lab: KubeLab, spec: LaunchSpec, key: str) -> tuple[Object, Object]:
     """Return claim and Job as hubs made them whose claims held the files, and the key of an app's pod."""
@@ -163,7 +158,7 @@ def as_older_hubs_made_it(lab: KubeLab, spec: LaunchSpec, key: str) -> tuple[Obj
     return claim, main
 
 
-def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: KubeLab) -> None:
+async def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: KubeLab) -> None:
     env = {"MLP_APP": "digits", "MLP_APP_KEY": "of-an-older-hub"}
     spec = of_default("plain", env=env, listens=True)
     address = {"status": {"podIP": "10.99.0.7", "podIPs": [{"ip": "10.99.0.7"}]}}
@@ -181,9 +176,9 @@ def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: Kub
         finally:
             await client.close()
 
-    asyncio.run(older())
+    await older()
 
-    async def story(executor: Executor) -> None:
+    async with playing(lab) as executor:
         assert spec.attempt in await executor.known()
         await executor.start(spec)  # a hub that starts again does so; nothing is begun a second time
 
@@ -211,8 +206,6 @@ def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: Kub
             )
 
         await until(gone, what="all of it to go", every=0.2)
-
-    play(lab, story)
 
 
 @pytest.mark.parametrize("outage", ["away", "deaf"])
@@ -245,10 +238,10 @@ def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
         asyncio.run(go(between))
 
 
-def test_what_owns_an_attempts_objects_is_its_claim(lab: KubeLab) -> None:
+async def test_what_owns_an_attempts_objects_is_its_claim(lab: KubeLab) -> None:
     spec = of_default("plain")
 
-    async def story(executor: Executor) -> None:
+    async with playing(lab) as executor:
         await executor.start(spec)
         found = {
             each["kind"]: each["metadata"]
@@ -261,5 +254,3 @@ def test_what_owns_an_attempts_objects_is_its_claim(lab: KubeLab) -> None:
         uid = found["ConfigMap"]["uid"]
         assert [found[kind]["ownerReferences"][0]["uid"] for kind in ("Secret", "Job")] == [uid, uid]
         await executor.forget(spec.attempt)
-
-    play(lab, story)

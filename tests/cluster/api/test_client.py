@@ -145,31 +145,28 @@ def test_a_webhook_that_refuses_is_told_from_one_that_does_not_answer(ask: Ask, 
     ask(test)
 
 
-def test_who_may_not_is_told_the_verb_and_the_resource(ask: Ask, namespace: Namespace) -> None:
+async def test_who_may_not_is_told_the_verb_and_the_resource(ask: Ask, namespace: Namespace) -> None:
     namespace("create", "serviceaccount", "nobody")
     token = namespace("create", "token", "nobody").strip()
     found = configuration(namespace.kube.kubeconfig)
     found.api_key, found.api_key_prefix = {"BearerToken": token}, {"BearerToken": "Bearer"}
     found.cert_file = found.key_file = None
 
-    async def test() -> None:
-        client = KubernetesClient(found)
-        try:
-            with pytest.raises(ForbiddenError, match=r'cannot list resource "mpijobs"') as refused:
-                await client.list(MPI_JOBS)
-            assert refused.value.rights
-            assert refused.value.passes
-            with pytest.raises(ForbiddenError, match=r'cannot create resource "configmaps".*'):
-                await client.create(config_map(namespace, "one"), CONFIG_MAPS)
-            copy = Reflector(client, Selection(CONFIG_MAPS), name_of)
-            task = asyncio.ensure_future(copy.run())
-            await waiting.until(lambda: _now(copy.trouble), what="trouble")
-            assert "cannot list" in str(copy.trouble)
-            task.cancel()
-        finally:
-            await client.close()
-
-    asyncio.run(test())
+    client = KubernetesClient(found)
+    try:
+        with pytest.raises(ForbiddenError, match=r'cannot list resource "mpijobs"') as refused:
+            await client.list(MPI_JOBS)
+        assert refused.value.rights
+        assert refused.value.passes
+        with pytest.raises(ForbiddenError, match=r'cannot create resource "configmaps".*'):
+            await client.create(config_map(namespace, "one"), CONFIG_MAPS)
+        copy = Reflector(client, Selection(CONFIG_MAPS), name_of)
+        task = asyncio.ensure_future(copy.run())
+        await waiting.until(lambda: _now(copy.trouble), what="trouble")
+        assert "cannot list" in str(copy.trouble)
+        task.cancel()
+    finally:
+        await client.close()
 
 
 def test_a_quota_that_refuses_is_no_lack_of_rights(ask: Ask, namespace: Namespace) -> None:

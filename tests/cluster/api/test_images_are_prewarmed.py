@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import uuid
@@ -56,28 +55,25 @@ async def opened(kube: Kube, mark: str) -> AsyncIterator[tuple[KubernetesClient,
         await client.close()
 
 
-def test_the_images_used_most_come_to_all_nodes_and_go_when_others_are(kube: Kube, marked: str) -> None:
+async def test_the_images_used_most_come_to_all_nodes_and_go_when_others_are(kube: Kube, marked: str) -> None:
     async def images(client: KubernetesClient, at: Any) -> dict[str, tuple[int, int]]:
         found = (await client.list(DAEMON_SETS, at.namespace, labels=prewarming.selector(at))).items
         return {image: (ready, of) for image, ready, of in map(prewarming.told, found)}
 
-    async def go() -> None:
-        async with opened(kube, marked) as (client, at):
-            await prewarming.keep(client, at, ["example.org/train:1", "example.org/rare:1"])
-            await prewarming.keep(client, at, ["example.org/train:1", "example.org/rare:1"])
-            both = {"example.org/notebook:1", "example.org/train:1"}
+    async with opened(kube, marked) as (client, at):
+        await prewarming.keep(client, at, ["example.org/train:1", "example.org/rare:1"])
+        await prewarming.keep(client, at, ["example.org/train:1", "example.org/rare:1"])
+        both = {"example.org/notebook:1", "example.org/train:1"}
 
-            async def ready() -> bool:
-                found = await images(client, at)
-                # kwok's pods are running at once; another node may have no such image
-                return found.keys() == both and all(many >= 2 for many, _ in found.values())
+        async def ready() -> bool:
+            found = await images(client, at)
+            # kwok's pods are running at once; another node may have no such image
+            return found.keys() == both and all(many >= 2 for many, _ in found.values())
 
-            await until(ready, what="the images on both nodes")
-            pods = kube.get("pods", "-n", at.namespace)["items"]
-            assert {pod["spec"]["containers"][0]["image"] for pod in pods} == both
-            await prewarming.keep(client, at, ["example.org/other:1"])
-            assert (await images(client, at)).keys() == {"example.org/notebook:1", "example.org/other:1"}
-            await prewarming.keep(client, installation(marked), [])
-            assert await images(client, at) == {}
-
-    asyncio.run(go())
+        await until(ready, what="the images on both nodes")
+        pods = kube.get("pods", "-n", at.namespace)["items"]
+        assert {pod["spec"]["containers"][0]["image"] for pod in pods} == both
+        await prewarming.keep(client, at, ["example.org/other:1"])
+        assert (await images(client, at)).keys() == {"example.org/notebook:1", "example.org/other:1"}
+        await prewarming.keep(client, installation(marked), [])
+        assert await images(client, at) == {}

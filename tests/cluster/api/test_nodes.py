@@ -51,9 +51,6 @@ class Seen:
         return self.all()
 
 
-Story = Callable[[KubernetesClient, Seen], Awaitable[None]]
-
-
 @pytest.fixture
 def mine(kube: Kube) -> Iterator[str]:
     prefix = f"n{uuid.uuid4().hex[:6]}-"
@@ -83,14 +80,6 @@ async def watched(kubeconfig: Path, mine: str) -> AsyncIterator[tuple[Kubernetes
     finally:
         await nodes.close()
         await client.close()
-
-
-def play(kube: Kube, mine: str, story: Story) -> None:
-    async def run() -> None:
-        async with watched(kube.kubeconfig, mine) as (client, seen):
-            await story(client, seen)
-
-    asyncio.run(run())
 
 
 async def add(client: KubernetesClient, *nodes: dict[str, Any]) -> None:
@@ -125,8 +114,10 @@ def pod(
     }
 
 
-def test_a_node_is_seen_as_it_comes_is_cordoned_tainted_deleted_and_comes_back(kube: Kube, mine: str) -> None:
-    async def story(client: KubernetesClient, seen: Seen) -> None:
+async def test_a_node_is_seen_as_it_comes_is_cordoned_tainted_deleted_and_comes_back(
+    kube: Kube, mine: str
+) -> None:
+    async with watched(kube.kubeconfig, mine) as (client, seen):
         await add(client, node(mine, "b"), node(mine, "a", gpus=0))
         found = await seen.until(ready("a", "b"), "both nodes to be ready")
         assert (found["b"].gpu_kind, found["b"].allocatable.gpu, found["a"].gpu_kind) == (H100, 8000, None)
@@ -151,14 +142,12 @@ def test_a_node_is_seen_as_it_comes_is_cordoned_tainted_deleted_and_comes_back(k
         found = await seen.until(ready("a", "b"), "a to be back")
         assert found["a"].capacity.gpu == 4000
 
-    play(kube, mine, story)
-
 
 @pytest.mark.differs("What a node has", only="cluster")
-def test_pods_of_others_take_their_part_until_they_are_over_and_the_hubs_own_take_none(
+async def test_pods_of_others_take_their_part_until_they_are_over_and_the_hubs_own_take_none(
     kube: Kube, mine: str, namespace: Namespace
 ) -> None:
-    async def story(client: KubernetesClient, seen: Seen) -> None:
+    async with watched(kube.kubeconfig, mine) as (client, seen):
         await add(client, node(mine, "a"))
         empty = (await seen.until(ready("a"), "the node"))["a"]
         own = installation().own
@@ -178,11 +167,11 @@ def test_pods_of_others_take_their_part_until_they_are_over_and_the_hubs_own_tak
         assert found == empty
         assert namespace.get("pod", "ours")["spec"]["nodeName"] == mine + "a"
 
-    play(kube, mine, story)
 
-
-def test_a_node_that_is_drained_is_empty_and_closed(kube: Kube, mine: str, namespace: Namespace) -> None:
-    async def story(client: KubernetesClient, seen: Seen) -> None:
+async def test_a_node_that_is_drained_is_empty_and_closed(
+    kube: Kube, mine: str, namespace: Namespace
+) -> None:
+    async with watched(kube.kubeconfig, mine) as (client, seen):
         await add(client, node(mine, "a"))
         await seen.until(ready("a"), "the node")
         await client.create(pod(namespace, "theirs", mine + "a"), PODS)
@@ -193,11 +182,9 @@ def test_a_node_that_is_drained_is_empty_and_closed(kube: Kube, mine: str, names
         found = (await seen.until(lambda f: f["a"].others.is_zero, "the pod to be gone"))["a"]
         assert [c.kind for c in found.conditions] == [ConditionKind.CORDONED]
 
-    play(kube, mine, story)
 
-
-def test_what_matters_to_nobody_is_told_to_nobody(kube: Kube, mine: str, namespace: Namespace) -> None:
-    async def story(client: KubernetesClient, seen: Seen) -> None:
+async def test_what_matters_to_nobody_is_told_to_nobody(kube: Kube, mine: str, namespace: Namespace) -> None:
+    async with watched(kube.kubeconfig, mine) as (client, seen):
         await add(client, node(mine, "a"), node(mine, "b"))
         await seen.until(ready("a", "b"), "the nodes")
         await client.create(pod(namespace, "theirs", mine + "a"), PODS)
@@ -211,8 +198,6 @@ def test_what_matters_to_nobody_is_told_to_nobody(kube: Kube, mine: str, namespa
         await seen.until(lambda f: f["b"].conditions, "b to be cordoned")
         assert seen.all()["a"] is before
 
-    play(kube, mine, story)
-
 
 @pytest.fixture
 def of_the_hub(kube: Kube) -> Iterator[Namespace]:
@@ -223,7 +208,7 @@ def of_the_hub(kube: Kube) -> Iterator[Namespace]:
     kube("delete", "namespace", name, "--wait=false")
 
 
-def test_a_group_that_could_grow_is_told_by_a_config_map(
+async def test_a_group_that_could_grow_is_told_by_a_config_map(
     kube: Kube, mine: str, of_the_hub: Namespace
 ) -> None:
     data = {"nodes": f"pool={mine}g", "most": "2", "cpu": "64", "memory": "512Gi", "gpu": "8"}
@@ -233,7 +218,7 @@ def test_a_group_that_could_grow_is_told_by_a_config_map(
         metadata = {"name": name, "labels": labels}
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data | change}
 
-    async def story(client: KubernetesClient, _: Seen) -> None:
+    async with watched(kube.kubeconfig, mine) as (client, _):
         nodes = ClusterNodes(
             client, installation(name=of_the_hub.name.removesuffix("--hub"), tolerations=(KWOK,))
         )
@@ -253,13 +238,11 @@ def test_a_group_that_could_grow_is_told_by_a_config_map(
         finally:
             await nodes.close()
 
-    play(kube, mine, story)
 
-
-def test_while_the_cluster_is_away_nodes_stay_as_they_were_and_then_all_is_caught_up(
+async def test_while_the_cluster_is_away_nodes_stay_as_they_were_and_then_all_is_caught_up(
     kube: Kube, mine: str, namespace: Namespace
 ) -> None:
-    async def story(direct: KubernetesClient, whole: Seen) -> None:
+    async with watched(kube.kubeconfig, mine) as (direct, whole):
         at = urlsplit(direct.host)
         async with Line.to(str(at.hostname), at.port or 443) as line:
             client = await through(line, kube)
@@ -286,8 +269,6 @@ def test_while_the_cluster_is_away_nodes_stay_as_they_were_and_then_all_is_caugh
             finally:
                 await nodes.close()
                 await client.close()
-
-    play(kube, mine, story)
 
 
 async def through(line: Line, kube: Kube) -> KubernetesClient:

@@ -23,7 +23,7 @@ from mlp_hub.kubernetes.errors import ForbiddenError
 from mlp_hub.kubernetes.kinds import Kind, Object
 from mlp_language.render import ENGLISH, render
 from pods import pod
-from tenancy import Tenancy, connect_as, play, tenancy
+from tenancy import Tenancy, connect_as, playing, tenancy
 from waiting import until
 
 RED = TenantPlace("red", Quota(cpu=4000, ram=8192, gpu=2000), ("ann", "bob"))
@@ -45,8 +45,8 @@ async def calm(own: Tenancy) -> None:
     await until(look, what="calm", every=1.0)
 
 
-def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         name, namespace = own.at.name, f"{own.at.name}-red"
         there = await own.all()
@@ -79,12 +79,11 @@ def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> Non
 
         await own.until(bound, "the claim to be bound")
 
-    play(kube, story)
 
-
-def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: Kube) -> None:
+async def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: Kube) -> None:
     # who writes it while the cluster binds it has its claim wait for 15 s, and the tenant's first pods with it
-    async def story(own: Tenancy) -> None:
+
+    async with playing(kube) as own:
         await own.keep(RED)
 
         async def bound() -> bool:
@@ -95,11 +94,9 @@ def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: Kube) -
         await calm(own)
         assert own.client.calls["apply persistentvolumes"] == 1
 
-    play(kube, story)
 
-
-def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED, BLUE)
         await calm(own)
         before = dict(own.client.calls)
@@ -110,11 +107,9 @@ def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: Kube) 
         assert {what for what in more if what.startswith(("apply", "patch", "delete"))} == set()
         assert sum(more.values()) <= 2
 
-    play(kube, story)
 
-
-def test_a_keeper_that_begins_anew_changes_nothing(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_a_keeper_that_begins_anew_changes_nothing(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
 
         async def bound() -> bool:
@@ -137,11 +132,9 @@ def test_a_keeper_that_begins_anew_changes_nothing(kube: Kube) -> None:
         await own.keep(RED)
         assert await contents() == before
 
-    play(kube, story)
 
-
-def test_a_changed_tenant_is_changed_in_the_cluster(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_a_changed_tenant_is_changed_in_the_cluster(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         await own.keep(TenantPlace("red", Quota(cpu=6000), ("ann",)))
         quota = await own.get(kinds.RESOURCE_QUOTAS, "mlp-limits", "red")
@@ -157,8 +150,6 @@ def test_a_changed_tenant_is_changed_in_the_cluster(kube: Kube) -> None:
         await own.keep(TenantPlace("red"))
         await own.keep(TenantPlace("red"))  # by now a watch has told of the binding that is left
         assert await own.get(kinds.ROLE_BINDINGS, "mlp-member-0", "red") is None
-
-    play(kube, story)
 
 
 CHANGES: dict[str, tuple[Kind, str, Object]] = {
@@ -239,10 +230,10 @@ async def one(own: Tenancy, kind: Kind, name: str) -> Object | None:
     return await own.get(kind, name, "red")
 
 
-def test_what_somebody_changed_is_put_back(kube: Kube) -> None:
+async def test_what_somebody_changed_is_put_back(kube: Kube) -> None:
     """One after the other, since each waits for little."""
 
-    async def story(own: Tenancy) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         for what, (kind, name, patch) in CHANGES.items():
             before = told(await one(own, kind, name))
@@ -258,8 +249,6 @@ def test_what_somebody_changed_is_put_back(kube: Kube) -> None:
                 return bool(told(await one(own, kind, name)) == before)
 
             await own.until(is_back, f"{what} to be put back")
-
-    play(kube, story)
 
 
 DELETED = [
@@ -277,8 +266,8 @@ DELETED = [
 ]
 
 
-def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         for kind, name in DELETED:
             before = await one(own, kind, name)
@@ -297,11 +286,9 @@ def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
 
         await own.until(bound, "the files to be there again")
 
-    play(kube, story)
 
-
-def test_what_others_say_of_an_object_besides_stays(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_what_others_say_of_an_object_besides_stays(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         namespace = f"{own.at.name}-red"
         await asyncio.to_thread(kube, "label", "namespace", namespace, "others=label")
@@ -313,11 +300,9 @@ def test_what_others_say_of_an_object_besides_stays(kube: Kube) -> None:
             assert found is not None
             assert found["metadata"]["labels"]["others"] == "label"
 
-    play(kube, story)
 
-
-def test_a_tenant_that_is_no_more_leaves_nothing(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_a_tenant_that_is_no_more_leaves_nothing(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED, BLUE)
         await own.keep(BLUE)
 
@@ -327,11 +312,9 @@ def test_a_tenant_that_is_no_more_leaves_nothing(kube: Kube) -> None:
         await own.until(gone, "all of red to be gone")
         assert await own.get(kinds.NAMESPACES, f"{own.at.name}-blue", "blue") is not None
 
-    play(kube, story)
 
-
-def test_a_namespace_with_a_pod_stays_until_the_pod_has_gone(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_a_namespace_with_a_pod_stays_until_the_pod_has_gone(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         namespace = f"{own.at.name}-red"
         runs = pod("runs", {"mlp-hub/tenant": "red"})
@@ -349,11 +332,9 @@ def test_a_namespace_with_a_pod_stays_until_the_pod_has_gone(kube: Kube) -> None
 
         await own.until(gone, "the namespace to be gone")
 
-    play(kube, story)
 
-
-def test_what_is_of_that_name_and_not_ours_is_left_alone(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_what_is_of_that_name_and_not_ours_is_left_alone(kube: Kube) -> None:
+    async with playing(kube) as own:
         namespace = f"{own.at.name}-red"
         await asyncio.to_thread(kube, "create", "namespace", namespace)
         try:
@@ -367,45 +348,36 @@ def test_what_is_of_that_name_and_not_ours_is_left_alone(kube: Kube) -> None:
         finally:
             await asyncio.to_thread(kube, "delete", "namespace", namespace, "--wait=false")
 
-    play(kube, story)
+
+async def test_two_hubs_in_one_cluster_do_not_touch_each_others(kube: Kube) -> None:
+    async with playing(kube) as own, tenancy(kube) as other:
+        await own.keep(RED)
+        await other.keep(RED, BLUE)
+        before = await own.all()
+        await other.keep()
+
+        async def gone() -> bool:
+            return all(kind.endswith(("Class", "Policy", "Binding")) for kind, *_ in await other.all())
+
+        await own.until(gone, "the other's to be gone")
+        await own.keep(RED)
+        assert await own.all() == before
+        assert {name for *_, name in before}.isdisjoint(name for _, ns, name in await other.all() if not ns)
 
 
-def test_two_hubs_in_one_cluster_do_not_touch_each_others(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
-        async with tenancy(kube) as other:
-            await own.keep(RED)
-            await other.keep(RED, BLUE)
-            before = await own.all()
-            await other.keep()
-
-            async def gone() -> bool:
-                return all(kind.endswith(("Class", "Policy", "Binding")) for kind, *_ in await other.all())
-
-            await own.until(gone, "the other's to be gone")
-            await own.keep(RED)
-            assert await own.all() == before
-            assert {name for *_, name in before}.isdisjoint(
-                name for _, ns, name in await other.all() if not ns
-            )
-
-    play(kube, story)
-
-
-def test_names_of_two_hubs_that_meet_are_told(kube: Kube) -> None:
+async def test_names_of_two_hubs_that_meet_are_told(kube: Kube) -> None:
     """`a` with the tenant `b-red`, and `a-b` with the tenant `red`, would have one namespace."""
 
-    async def story(own: Tenancy) -> None:
+    async with playing(kube) as own:
         name = own.at.name
         async with tenancy(kube, f"{name}-b") as other:
             await own.keep(TenantPlace("b-red"))
             with pytest.raises(Foreign):
                 await other.keep(RED)
 
-    play(kube, story)
 
-
-def test_who_is_superseded_puts_nothing_back(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_who_is_superseded_puts_nothing_back(kube: Kube) -> None:
+    async with playing(kube) as own:
         asked = asyncio.Event()
 
         @contextlib.asynccontextmanager
@@ -422,11 +394,9 @@ def test_who_is_superseded_puts_nothing_back(kube: Kube) -> None:
         await calm(own)
         assert await own.get(kinds.ROLES, "mlp-member", "red") is None
 
-    play(kube, story)
 
-
-def test_a_volume_that_would_move_is_told(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_a_volume_that_would_move_is_told(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         await own.keeper.close()
         at = installation(own.at.name, volume={"hostPath": {"path": "/var", "type": "Directory"}})
@@ -437,11 +407,9 @@ def test_a_volume_that_would_move_is_told(kube: Kube) -> None:
         finally:
             await moved.close()
 
-    play(kube, story)
 
-
-def test_without_the_right_the_verb_and_the_kind_are_told(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_without_the_right_the_verb_and_the_kind_are_told(kube: Kube) -> None:
+    async with playing(kube) as own:
         account = f"keeper-{uuid.uuid4().hex[:6]}"
         await asyncio.to_thread(kube, "-n", "default", "create", "serviceaccount", account)
         try:
@@ -456,11 +424,9 @@ def test_without_the_right_the_verb_and_the_kind_are_told(kube: Kube) -> None:
         finally:
             await asyncio.to_thread(kube, "-n", "default", "delete", "serviceaccount", account)
 
-    play(kube, story)
 
-
-def test_what_rights_are_lacking_is_told_with_what_each_is_for(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_what_rights_are_lacking_is_told_with_what_each_is_for(kube: Kube) -> None:
+    async with playing(kube) as own:
         assert await lacking(own.client, [*NEEDS, QUEUES]) == []
         account = f"reader-{uuid.uuid4().hex[:6]}"
         name = f"system:serviceaccount:default:{account}"
@@ -483,5 +449,3 @@ def test_what_rights_are_lacking_is_told_with_what_each_is_for(kube: Kube) -> No
         finally:
             await asyncio.to_thread(kube, "delete", "clusterrolebinding", account)
             await asyncio.to_thread(kube, "-n", "default", "delete", "serviceaccount", account)
-
-    play(kube, story)

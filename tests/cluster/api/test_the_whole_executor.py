@@ -25,7 +25,7 @@ def places(tmp_path: Path) -> Directories:
     return Directories(homes=tmp_path / "homes", jobs=tmp_path / "jobs")
 
 
-def test_a_newer_service_waits_until_an_older_one_of_its_process_has_kept_its_tenants(
+async def test_a_newer_service_waits_until_an_older_one_of_its_process_has_kept_its_tenants(
     kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keeps, go_on = asyncio.Event(), asyncio.Event()
@@ -36,38 +36,35 @@ def test_a_newer_service_waits_until_an_older_one_of_its_process_has_kept_its_te
 
     monkeypatch.setattr(TenantKeeper, "keep", keep)
 
-    async def test() -> None:
-        name = f"t{uuid.uuid4().hex[:6]}"
-        at = installation(name, root=tmp_path, directories=places(tmp_path))
-        client = KubernetesClient(configuration(kube.kubeconfig))
-        executor = await ClusterExecutor.make(client, at)
-        try:
-            await executor.open()
-            await executor.fence(1, 1.0)
-            keeping = asyncio.ensure_future(executor.keep_tenants([TenantPlace("red")], 1))
-            await keeps.wait()
-            with pytest.raises(Unavailable):
-                await executor.fence(2, 0.05)
-            go_on.set()
-            await keeping
-            await executor.fence(2, 1.0)
-            with pytest.raises(Superseded):
-                await executor.keep_tenants([], 1)
-        finally:
-            await client.delete(NAMESPACES, at.namespace)
-            await executor.close()
-
-    asyncio.run(test())
+    name = f"t{uuid.uuid4().hex[:6]}"
+    at = installation(name, root=tmp_path, directories=places(tmp_path))
+    client = KubernetesClient(configuration(kube.kubeconfig))
+    executor = await ClusterExecutor.make(client, at)
+    try:
+        await executor.open()
+        await executor.fence(1, 1.0)
+        keeping = asyncio.ensure_future(executor.keep_tenants([TenantPlace("red")], 1))
+        await keeps.wait()
+        with pytest.raises(Unavailable):
+            await executor.fence(2, 0.05)
+        go_on.set()
+        await keeping
+        await executor.fence(2, 1.0)
+        with pytest.raises(Superseded):
+            await executor.keep_tenants([], 1)
+    finally:
+        await client.delete(NAMESPACES, at.namespace)
+        await executor.close()
 
 
-def test_an_account_that_may_not_look_is_a_trouble_that_health_checks_tell(
+async def test_an_account_that_may_not_look_is_a_trouble_that_health_checks_tell(
     kube: Kube, tmp_path: Path
 ) -> None:
     account = f"blind-{uuid.uuid4().hex[:6]}"
     kube("-n", "default", "create", "serviceaccount", account)
     token = kube("-n", "default", "create", "token", account).strip()
 
-    async def test() -> None:
+    try:
         at = installation(account, root=tmp_path, directories=places(tmp_path))
         executor = await ClusterExecutor.make(await connect_as(kube, token), at)
         opening = asyncio.ensure_future(executor.open())
@@ -84,8 +81,5 @@ def test_an_account_that_may_not_look_is_a_trouble_that_health_checks_tell(
             opening.cancel()
             await asyncio.gather(opening, return_exceptions=True)
             await executor.close()
-
-    try:
-        asyncio.run(test())
     finally:
         kube("-n", "default", "delete", "serviceaccount", account)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -35,32 +36,30 @@ def lab(kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     lab.close()
 
 
-def play(lab: KubeLab, test: Callable[[ClusterExecutor, LaunchSpec], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def playing(lab: KubeLab) -> AsyncIterator[tuple[ClusterExecutor, LaunchSpec]]:
     """Run a test on an executor that sees the cluster's nodes, with a gang that runs."""
     spec = lab.spec("print('began', flush=True); " + PROGRAMS["lasts"], workers=2)
 
-    async def go() -> None:
-        executor = ClusterExecutor(KubernetesClient(lab.configuration), lab.at, lab.ways)
-        try:
-            await executor.open()
-            await executor.start(spec)
+    executor = ClusterExecutor(KubernetesClient(lab.configuration), lab.at, lab.ways)
+    try:
+        await executor.open()
+        await executor.start(spec)
 
-            async def all_run() -> bool:
-                seen = (await executor.observe([spec.attempt]))[spec.attempt]
-                return bool(seen.ranks) and all(rank.state == "running" for rank in seen.ranks)
+        async def all_run() -> bool:
+            seen = (await executor.observe([spec.attempt]))[spec.attempt]
+            return bool(seen.ranks) and all(rank.state == "running" for rank in seen.ranks)
 
-            await waiting.until(all_run, what="both ranks to run", every=0.1)
-            await test(executor, spec)
-            await executor.forget(spec.attempt)
+        await waiting.until(all_run, what="both ranks to run", every=0.1)
+        yield executor, spec
+        await executor.forget(spec.attempt)
 
-            async def gone() -> bool:
-                return not await asyncio.to_thread(lab.left)
+        async def gone() -> bool:
+            return not await asyncio.to_thread(lab.left)
 
-            await waiting.until(gone, what="all of it to go", every=0.3)
-        finally:
-            await executor.close()
-
-    asyncio.run(go())
+        await waiting.until(gone, what="all of it to go", every=0.3)
+    finally:
+        await executor.close()
 
 
 def said(seen: Observation) -> str:
@@ -69,35 +68,31 @@ def said(seen: Observation) -> str:
     return str(seen.failure.told)
 
 
-def test_a_gang_whose_node_is_killed_is_lost_whole(lab: KubeLab) -> None:
+async def test_a_gang_whose_node_is_killed_is_lost_whole(lab: KubeLab) -> None:
     place = find(clone_name())
     assert place is not None
 
-    async def test(executor: ClusterExecutor, spec: LaunchSpec) -> None:
-        await asyncio.to_thread(Space(place).kill, "kubelet")
-        seen = await until(executor, spec.attempt, A.LOST)
-        assert "Taint manager" in said(seen)
-        assert [node.ready for node in executor.nodes() if node.name == lab.nodes[0].name] == [False]
-        await asyncio.to_thread(up, clone_name(), pods=True)
-
     try:
-        play(lab, test)
+        async with playing(lab) as (executor, spec):
+            await asyncio.to_thread(Space(place).kill, "kubelet")
+            seen = await until(executor, spec.attempt, A.LOST)
+            assert "Taint manager" in said(seen)
+            assert [node.ready for node in executor.nodes() if node.name == lab.nodes[0].name] == [False]
+            await asyncio.to_thread(up, clone_name(), pods=True)
     finally:
         up(clone_name(), pods=True)
 
 
-def test_a_gang_whose_node_is_closed_to_it_is_lost_whole(lab: KubeLab) -> None:
+async def test_a_gang_whose_node_is_closed_to_it_is_lost_whole(lab: KubeLab) -> None:
     node = lab.nodes[0].name
 
-    async def test(executor: ClusterExecutor, spec: LaunchSpec) -> None:
-        await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test=gone:NoExecute")
-        seen = await until(executor, spec.attempt, A.LOST)
-        assert said(seen).startswith("the cluster took the pod of rank ")
-        assert "Taint manager" in said(seen)
-        await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test-")
-
     try:
-        play(lab, test)
+        async with playing(lab) as (executor, spec):
+            await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test=gone:NoExecute")
+            seen = await until(executor, spec.attempt, A.LOST)
+            assert said(seen).startswith("the cluster took the pod of rank ")
+            assert "Taint manager" in said(seen)
+            await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test-")
     finally:
         if "mlp-test" in lab.kube("get", "node", node, "-o", "jsonpath={.spec.taints}"):
             lab.kube("taint", "nodes", node, "mlp-test-")

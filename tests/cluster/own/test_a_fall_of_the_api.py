@@ -39,33 +39,30 @@ def value(found: Object) -> str | None:
     return (found.get("data") or {}).get("a")
 
 
-def test_a_copy_goes_on_after_the_api_server_was_killed(kube: Kube, namespace: Namespace) -> None:
+async def test_a_copy_goes_on_after_the_api_server_was_killed(kube: Kube, namespace: Namespace) -> None:
     told: list[tuple[str | None, str | None]] = []
 
-    async def test() -> None:
-        client = KubernetesClient(configuration(kube.kubeconfig))
-        one = CONFIG_MAPS.named("one", namespace.name, data={"a": "1"})
-        copy = Reflector(
-            client, Selection(CONFIG_MAPS, namespace.name), value, lambda _, old, new: told.append((old, new))
-        )
-        task = asyncio.ensure_future(copy.run())
-        try:
-            await client.create(one, CONFIG_MAPS)
-            await waiting.until(lambda: _now(copy.objects))
-            await asyncio.to_thread(kill, "kube-apiserver")
-            with pytest.raises(ClusterUnreachable):
-                await client.get(CONFIG_MAPS, "one", namespace.name)
-            await waiting.until(lambda: _now(copy.trouble), what="trouble")
-            assert list(copy.objects.values()) == ["1"]  # what was known is still told
-            await asyncio.to_thread(revive, kube)
-            await client.patch(CONFIG_MAPS, "one", {"data": {"a": "2"}}, namespace.name)
-            await waiting.until(lambda: _now(list(copy.objects.values()) == ["2"]))
-            assert copy.trouble is None
-        finally:
-            task.cancel()
-            await client.close()
-
-    asyncio.run(test())
+    client = KubernetesClient(configuration(kube.kubeconfig))
+    one = CONFIG_MAPS.named("one", namespace.name, data={"a": "1"})
+    copy = Reflector(
+        client, Selection(CONFIG_MAPS, namespace.name), value, lambda _, old, new: told.append((old, new))
+    )
+    task = asyncio.ensure_future(copy.run())
+    try:
+        await client.create(one, CONFIG_MAPS)
+        await waiting.until(lambda: _now(copy.objects))
+        await asyncio.to_thread(kill, "kube-apiserver")
+        with pytest.raises(ClusterUnreachable):
+            await client.get(CONFIG_MAPS, "one", namespace.name)
+        await waiting.until(lambda: _now(copy.trouble), what="trouble")
+        assert list(copy.objects.values()) == ["1"]  # what was known is still told
+        await asyncio.to_thread(revive, kube)
+        await client.patch(CONFIG_MAPS, "one", {"data": {"a": "2"}}, namespace.name)
+        await waiting.until(lambda: _now(list(copy.objects.values()) == ["2"]))
+        assert copy.trouble is None
+    finally:
+        task.cancel()
+        await client.close()
     assert told == [(None, "1"), ("1", "2")]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brought_rig import BroughtRig, play
+from brought_rig import playing
 from kube import Kube
 from mlp_api.environments import EnvironmentCreate
 from mlp_api.jobs import JobCreate
@@ -21,12 +21,12 @@ TENSORFLOW, NOWHERE = "mlp.local/tf:dev", "mlp.local/nowhere:1"
 FINDS = "import importlib.util; print('tensorflow' if importlib.util.find_spec('tensorflow') else 'none')"
 
 
-def test_a_job_runs_in_the_image_of_its_environment(
+async def test_a_job_runs_in_the_image_of_its_environment(
     kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
 
-    async def story(rig: BroughtRig) -> None:
+    async with playing(kube, tmp_path) as rig:
         service, jobs = rig.platform.environments, rig.platform.jobs
         await rig.platform.users.approve("ann", actor="admin")
         await rig.platform.tenants.create(TenantCreate(name="red"))
@@ -49,5 +49,3 @@ def test_a_job_runs_in_the_image_of_its_environment(
         assert failed.failure is not None
         assert NOWHERE in str(failed.failure.message)
         assert "name one that the cluster's nodes can pull" in str(failed.failure.message)
-
-    play(kube, tmp_path, story)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import uuid
 from collections.abc import Iterator
@@ -73,14 +72,15 @@ def test_an_image_that_does_not_exist_fails_the_job_and_is_named(
     lab.run(test)
 
 
-def test_nodes_have_an_image_before_it_is_needed_and_one_that_is_none_is_told(kube: Kube) -> None:
+async def test_nodes_have_an_image_before_it_is_needed_and_one_that_is_none_is_told(kube: Kube) -> None:
     """A second node, which kwok plays, makes it worth it; its taint keeps these pods off it."""
     name = f"p{uuid.uuid4().hex[:6]}"
     node = fake_nodes.node(0, 0)
     node["metadata"]["name"] = name
     at = installation(name, image="mlp.local/notebook:dev", prewarmed=3)
 
-    async def go() -> None:
+    kube("apply", "--server-side", "-f", "-", given=json.dumps(node))
+    try:
         client = await KubernetesClient.connect(kube.kubeconfig)
         try:
             space = NAMESPACES.named(at.namespace)
@@ -96,10 +96,6 @@ def test_nodes_have_an_image_before_it_is_needed_and_one_that_is_none_is_told(ku
             await wait_until(told, what="the images on the node", every=0.3)
         finally:
             await client.close()
-
-    kube("apply", "--server-side", "-f", "-", given=json.dumps(node))
-    try:
-        asyncio.run(go())
     finally:
         kube("delete", "node", name, "--wait=false")
         kube("delete", "namespace", at.namespace, "--wait=false", "--ignore-not-found")

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from brought_rig import IMAGE, BroughtRig, play
+from brought_rig import IMAGE, playing
 from kube import Kube
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
@@ -49,8 +49,8 @@ def example(file: str) -> dict[str, Any]:
     return found
 
 
-def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=1024)
         await rig.brings(job("first", LASTS))
         first = await rig.until("first", "running")
@@ -88,11 +88,9 @@ def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp
         await rig.platform.jobs.delete(SYSTEM, "ann", "second")
         await rig.gone("job/second")
 
-    play(kube, tmp_path, story)
 
-
-def test_jobs_of_the_operators_run_as_gangs(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_jobs_of_the_operators_run_as_gangs(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         for file, name, kind, roles in (
             ("mpi.yaml", "ranks", MPI_JOBS, ["launcher", "worker", "worker"]),
@@ -107,11 +105,9 @@ def test_jobs_of_the_operators_run_as_gangs(kube: Kube, tmp_path: Path) -> None:
             stands = await rig.found(f"{kind.plural}.{kind.api_version.partition('/')[0]}/{name}")
             assert any(c["type"] == "Succeeded" for c in stands["status"]["conditions"])
 
-    play(kube, tmp_path, story)
 
-
-def test_a_pytorch_job_of_workers_runs(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_a_pytorch_job_of_workers_runs(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         torch = job("torch", "print('here')", cpu="100m", kind=PYTORCH_JOBS)
         replicas = torch["spec"]["pytorchReplicaSpecs"]
@@ -120,11 +116,9 @@ def test_a_pytorch_job_of_workers_runs(kube: Kube, tmp_path: Path) -> None:
         ended = await rig.until("torch", "finished")
         assert [rank.state for rank in ended.ranks] == ["finished", "finished"]
 
-    play(kube, tmp_path, story)
 
-
-def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=2048)
         await rig.brings(job("long", LASTS))
         await rig.until("long", "running")
@@ -147,11 +141,9 @@ def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tmp_path
         await rig.until("long", "cancelled")
         assert rig.held() == Resources()
 
-    play(kube, tmp_path, story)
 
-
-def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         lasts = example("mpi.yaml")
         launcher = lasts["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
@@ -173,11 +165,9 @@ def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -> None
 
         await until(all_there, what="all pods of the second attempt", every=0.3)
 
-    play(kube, tmp_path, story)
 
-
-def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=1.0, ram=2048)
         await rig.brings(job("same", LASTS))
         await rig.until("same", "running")
@@ -207,11 +197,9 @@ def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Path) -> 
         await rig.until(name, "cancelled")
         assert rig.held() == Resources()
 
-    play(kube, tmp_path, story)
 
-
-def test_what_may_not_run_says_so_and_what_fails_says_why(kube: Kube, tmp_path: Path) -> None:
-    async def story(rig: BroughtRig) -> None:
+async def test_what_may_not_run_says_so_and_what_fails_says_why(kube: Kube, tmp_path: Path) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=2048)
         await rig.brings(job("large", LASTS, cpu="900m"))
         foreign = job("foreign", LASTS)
@@ -274,19 +262,17 @@ def test_what_may_not_run_says_so_and_what_fails_says_why(kube: Kube, tmp_path: 
         assert not await rig.pods(job="large")
         assert rig.held() == Resources()
 
-    play(kube, tmp_path, story)
-
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "tenants-in-a-cluster.md"
 
 
-def test_the_example_of_the_page_runs_as_it_stands_there(kube: Kube, tmp_path: Path) -> None:
+async def test_the_example_of_the_page_runs_as_it_stands_there(kube: Kube, tmp_path: Path) -> None:
     text = PAGE.read_text().partition("kubectl create -n mlp-red -f - <<EOF\n")[2].partition("    EOF\n")[0]
     (given,) = yaml.safe_load_all(textwrap.dedent(text))
     (container,) = given["spec"]["template"]["spec"]["containers"]
     container["image"] = IMAGE
 
-    async def story(rig: BroughtRig) -> None:
+    async with playing(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         await rig.brings(given)
         ended = await rig.until("train", "finished")
@@ -296,5 +282,3 @@ def test_the_example_of_the_page_runs_as_it_stands_there(kube: Kube, tmp_path: P
         assert sorted((await rig.kubectl(*chosen)).split("\n")) == ["", "rank 0", "rank 1"]
         listed = await rig.kubectl("get", "jobs", "-L", "mlp-hub/job")
         assert listed.splitlines()[-1].split()[-1] == "train"
-
-    play(kube, tmp_path, story)

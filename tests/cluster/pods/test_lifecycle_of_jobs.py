@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,25 +83,23 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
     lab.close()
 
 
-def play(lab: KubeLab, tmp_path: Path, story: Callable[[PodRig], Awaitable[None]]) -> None:
-    async def go() -> None:
-        root = tmp_path / "service"
-        root.mkdir()
-        rig = PodRig(root, lab)
-        await rig.start()
-        try:
-            async with asyncio.timeout(2 * PATIENCE_S):
-                await story(rig)
-            assert rig.held() == ZERO
-            await until(lambda: asyncio.to_thread(lambda: not lab("get", "pods", "-o", "name")), every=0.3)
-        finally:
-            await rig.close()
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(lab: KubeLab, tmp_path: Path) -> AsyncIterator[PodRig]:
+    root = tmp_path / "service"
+    root.mkdir()
+    rig = PodRig(root, lab)
+    await rig.start()
+    try:
+        async with asyncio.timeout(2 * PATIENCE_S):
+            yield rig
+        assert rig.held() == ZERO
+        await until(lambda: asyncio.to_thread(lambda: not lab("get", "pods", "-o", "name")), every=0.3)
+    finally:
+        await rig.close()
 
 
-def test_a_preempted_job_has_its_grace_and_comes_back(lab: KubeLab, tmp_path: Path) -> None:
-    async def story(rig: PodRig) -> None:
+async def test_a_preempted_job_has_its_grace_and_comes_back(lab: KubeLab, tmp_path: Path) -> None:
+    async with playing(lab, tmp_path) as rig:
         await rig.submit("low", workers=3, priority="low")
         await rig.all_run("low", 3)
         await rig.submit("urgent", workers=2, priority="high", code="print('went')")
@@ -113,11 +112,9 @@ def test_a_preempted_job_has_its_grace_and_comes_back(lab: KubeLab, tmp_path: Pa
         await rig.go_on("low")
         assert (await rig.until("low", "finished")).failure is None
 
-    play(lab, tmp_path, story)
 
-
-def test_a_job_is_suspended_and_resumed(lab: KubeLab, tmp_path: Path) -> None:
-    async def story(rig: PodRig) -> None:
+async def test_a_job_is_suspended_and_resumed(lab: KubeLab, tmp_path: Path) -> None:
+    async with playing(lab, tmp_path) as rig:
         await rig.submit("job", workers=2)
         await rig.all_run("job", 2)
         await rig.platform.jobs.suspend(SYSTEM, "ann", "job")
@@ -129,14 +126,12 @@ def test_a_job_is_suspended_and_resumed(lab: KubeLab, tmp_path: Path) -> None:
         await rig.go_on("job")
         assert (await rig.until("job", "finished")).failure is None
 
-    play(lab, tmp_path, story)
-
 
 @pytest.mark.whole
-def test_an_elastic_job_gives_up_workers_for_another_and_takes_them_back(
+async def test_an_elastic_job_gives_up_workers_for_another_and_takes_them_back(
     lab: KubeLab, tmp_path: Path
 ) -> None:
-    async def story(rig: PodRig) -> None:
+    async with playing(lab, tmp_path) as rig:
         await rig.submit("wide", workers="1:4")
         await rig.all_run("wide", 4)
         await rig.submit("other", user="bob", workers=2)
@@ -150,17 +145,13 @@ def test_an_elastic_job_gives_up_workers_for_another_and_takes_them_back(
         await rig.go_on("wide")
         assert (await rig.until("wide", "finished")).failure is None
 
-    play(lab, tmp_path, story)
-
 
 @pytest.mark.whole
-def test_a_job_that_failed_is_tried_again(lab: KubeLab, tmp_path: Path) -> None:
+async def test_a_job_that_failed_is_tried_again(lab: KubeLab, tmp_path: Path) -> None:
     code = "import os,sys\nif not os.path.exists('/workspace/tried'):\n open('/workspace/tried','w'); sys.exit(3)\nprint('ok')"
 
-    async def story(rig: PodRig) -> None:
+    async with playing(lab, tmp_path) as rig:
         await rig.submit("job", retries=1, code=code)
         done = await rig.until("job", "finished", "failed")
         assert (done.phase, done.restarts) == ("finished", 1)
         assert await rig.texts("job") == ["ok"]
-
-    play(lab, tmp_path, story)

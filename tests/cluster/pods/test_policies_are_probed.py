@@ -23,18 +23,15 @@ from mlp_hub.settings import Settings
 
 
 @pytest.mark.differs("Whom the network keeps out", only="cluster")
-def test_a_network_that_enforces_no_policy_is_told_from_one_that_does(kube: Kube) -> None:
-    async def story() -> None:
-        client = await KubernetesClient.connect(kube.kubeconfig)
-        try:
-            found = await enforcement(client, replace(installation(), image="mlp.local/mpi:dev"))
-        finally:
-            await client.close()
-        assert found != Enforcement.UNKNOWN
-        if not os.environ.get("KUBECONFIG"):  # this clone's own enforces none
-            assert found == Enforcement.NOT_ENFORCED
-
-    asyncio.run(story())
+async def test_a_network_that_enforces_no_policy_is_told_from_one_that_does(kube: Kube) -> None:
+    client = await KubernetesClient.connect(kube.kubeconfig)
+    try:
+        found = await enforcement(client, replace(installation(), image="mlp.local/mpi:dev"))
+    finally:
+        await client.close()
+    assert found != Enforcement.UNKNOWN
+    if not os.environ.get("KUBECONFIG"):  # this clone's own enforces none
+        assert found == Enforcement.NOT_ENFORCED
 
 
 @pytest.mark.whole
@@ -63,21 +60,16 @@ def test_what_a_tenants_pod_reaches_of_the_hub_is_tried_and_that_the_hub_reaches
         asyncio.run(story())
 
 
-def test_an_image_that_is_not_there_leaves_it_unknown_and_nothing_behind(kube: Kube) -> None:
-    async def story() -> None:
-        client = await KubernetesClient.connect(kube.kubeconfig)
-        at = replace(
-            installation(f"t{uuid.uuid4().hex[:6]}"), image="mlp.local/nowhere:1", pull_policy="Never"
-        )
-        try:
-            with pytest.raises(Unavailable, match=r"a pod of image mlp\.local/nowhere:1 does not run: "):
-                await enforcement(client, at)
-            found = await client.list(NAMESPACES, labels=at.selector)
-            assert all("deletionTimestamp" in each["metadata"] for each in found.items)
-        finally:
-            await client.close()
-
-    asyncio.run(story())
+async def test_an_image_that_is_not_there_leaves_it_unknown_and_nothing_behind(kube: Kube) -> None:
+    client = await KubernetesClient.connect(kube.kubeconfig)
+    at = replace(installation(f"t{uuid.uuid4().hex[:6]}"), image="mlp.local/nowhere:1", pull_policy="Never")
+    try:
+        with pytest.raises(Unavailable, match=r"a pod of image mlp\.local/nowhere:1 does not run: "):
+            await enforcement(client, at)
+        found = await client.list(NAMESPACES, labels=at.selector)
+        assert all("deletionTimestamp" in each["metadata"] for each in found.items)
+    finally:
+        await client.close()
 
 
 def test_doctor_says_whether_policies_hold(kube: Kube) -> None:

@@ -13,7 +13,7 @@ from kube import Kube, Namespace
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import TenantPlace
 from pods import pod
-from tenancy import Tenancy, play
+from tenancy import playing
 
 JOBS = Path(__file__).parent / "jobs"
 RED = TenantPlace("red", Quota(cpu=4000, ram=4096, gpu=0))
@@ -40,8 +40,8 @@ ENDS = {
 
 
 @pytest.mark.whole
-def test_jobs_of_the_operators_run_in_a_tenants_namespace(kube: Kube) -> None:
-    async def story(own: Tenancy) -> None:
+async def test_jobs_of_the_operators_run_in_a_tenants_namespace(kube: Kube) -> None:
+    async with playing(kube) as own:
         await own.keep(RED)
         namespace = Namespace(kube, own.at.namespace_of("red"))
 
@@ -55,10 +55,8 @@ def test_jobs_of_the_operators_run_in_a_tenants_namespace(kube: Kube) -> None:
         used = namespace.get("resourcequota", "mlp-limits")["status"]["hard"]
         assert used["requests.cpu"] == "8"
 
-    play(kube, story)
 
-
-def test_a_pod_sees_its_own_directory_of_the_volume_and_no_token(kube: Kube, tmp_path: Path) -> None:
+async def test_a_pod_sees_its_own_directory_of_the_volume_and_no_token(kube: Kube, tmp_path: Path) -> None:
     root = tmp_path / "files"
     for user in ("ann", "bob"):
         home = root / "homes" / user
@@ -66,7 +64,7 @@ def test_a_pod_sees_its_own_directory_of_the_volume_and_no_token(kube: Kube, tmp
         home.chmod(0o777)
         (home / "whose").write_text(user)
 
-    async def story(own: Tenancy) -> None:
+    async with playing(kube, volume={"hostPath": {"path": str(root), "type": "Directory"}}) as own:
         await own.keep(RED)
         namespace = Namespace(kube, own.at.namespace_of("red"))
         looks = "ls /home; cat /home/ann/whose; echo; ls /var/run/secrets 2>&1 || true; echo here > /home/ann/made"
@@ -92,5 +90,3 @@ def test_a_pod_sees_its_own_directory_of_the_volume_and_no_token(kube: Kube, tmp
         assert "bob" not in said
         assert "kubernetes.io" not in said
         assert (root / "homes" / "ann" / "made").read_text() == "here\n"
-
-    play(kube, story, volume={"hostPath": {"path": str(root), "type": "Directory"}})

@@ -99,76 +99,70 @@ def test_ranks_of_mpi_tell_it_too(lab: KubeLab) -> None:
     lab.run(story)
 
 
-def test_stages_outlive_the_pods_and_the_service(lab: KubeLab) -> None:
+async def test_stages_outlive_the_pods_and_the_service(lab: KubeLab) -> None:
     """From the queue to the first line, as REST tells it, of two attempts; then the pods are gone and the service is another."""
 
-    async def story() -> None:
-        db = Database(str(lab.directories.jobs.parent / "mlp.sqlite"))
-        db.create_schema()
-        executor = lab.executor()
-        policy = replace(FAST, grace_s=5.0, first_uid=300_000)
+    db = Database(str(lab.directories.jobs.parent / "mlp.sqlite"))
+    db.create_schema()
+    executor = lab.executor()
+    policy = replace(FAST, grace_s=5.0, first_uid=300_000)
+    platform = Platform(db, executor, time.time, policy, alone=True)
+    await platform.start()
+    try:
+        code = "import os, time\nprint('here', flush=True)\nos.path.exists('/workspace/enough') or time.sleep(600)"
+        asked = JobCreate(name="a", code=code, cpu=0.1, ram=128)
+        await platform.jobs.submit("ann", asked)
+
+        async def written(number: int) -> list[str] | None:
+            told = await platform.jobs.attempts(SYSTEM, "ann", "a")
+            names = [stage.stage for stage in told[-1].stages]
+            return names if told[-1].attempt == number and names[-1] == "first-line" else None
+
+        whole = ["queued", "admitted", *PODS, "started", "first-line"]
+        assert await waiting.until(lambda: written(1), what="its first line") == whole
+        job = await platform.jobs.get(SYSTEM, "ann", "a")
+        await platform.jobs.suspend(SYSTEM, "ann", "a")
+        await waiting.until(lambda: _is(platform, "suspended"), what="it to be suspended")
+        next(iter(lab.directories.jobs.glob("ann/*"))).joinpath("enough").touch()
+        await platform.jobs.resume(SYSTEM, "ann", "a")
+        await waiting.until(lambda: _is(platform, "finished"), what="it to be finished")
+        await waiting.until(lambda: _nothing(lab), what="its pods to be gone")
+        before = await platform.jobs.attempts(SYSTEM, "ann", "a")
+        await platform.stop()
         platform = Platform(db, executor, time.time, policy, alone=True)
         await platform.start()
-        try:
-            code = "import os, time\nprint('here', flush=True)\nos.path.exists('/workspace/enough') or time.sleep(600)"
-            asked = JobCreate(name="a", code=code, cpu=0.1, ram=128)
-            await platform.jobs.submit("ann", asked)
-
-            async def written(number: int) -> list[str] | None:
-                told = await platform.jobs.attempts(SYSTEM, "ann", "a")
-                names = [stage.stage for stage in told[-1].stages]
-                return names if told[-1].attempt == number and names[-1] == "first-line" else None
-
-            whole = ["queued", "admitted", *PODS, "started", "first-line"]
-            assert await waiting.until(lambda: written(1), what="its first line") == whole
-            job = await platform.jobs.get(SYSTEM, "ann", "a")
-            await platform.jobs.suspend(SYSTEM, "ann", "a")
-            await waiting.until(lambda: _is(platform, "suspended"), what="it to be suspended")
-            next(iter(lab.directories.jobs.glob("ann/*"))).joinpath("enough").touch()
-            await platform.jobs.resume(SYSTEM, "ann", "a")
-            await waiting.until(lambda: _is(platform, "finished"), what="it to be finished")
-            await waiting.until(lambda: _nothing(lab), what="its pods to be gone")
-            before = await platform.jobs.attempts(SYSTEM, "ann", "a")
-            await platform.stop()
-            platform = Platform(db, executor, time.time, policy, alone=True)
-            await platform.start()
-            told = await platform.jobs.attempts(SYSTEM, "ann", "a")
-            assert told == before
-            assert [(a.attempt, a.ended) for a in told] == [(1, "suspended"), (2, "ended")]
-            assert [[s.stage for s in a.stages] for a in told] == [whole, whole]
-            assert all((s.seconds or 0) >= 0 for a in told for s in a.stages)
-            started = next(s.time for s in told[0].stages if s.stage == "started")
-            assert started == job.started_at
-        finally:
-            await platform.stop()
-            await executor.close()
-            await asyncio.to_thread(db.close)
-
-    asyncio.run(story())
+        told = await platform.jobs.attempts(SYSTEM, "ann", "a")
+        assert told == before
+        assert [(a.attempt, a.ended) for a in told] == [(1, "suspended"), (2, "ended")]
+        assert [[s.stage for s in a.stages] for a in told] == [whole, whole]
+        assert all((s.seconds or 0) >= 0 for a in told for s in a.stages)
+        started = next(s.time for s in told[0].stages if s.stage == "started")
+        assert started == job.started_at
+    finally:
+        await platform.stop()
+        await executor.close()
+        await asyncio.to_thread(db.close)
 
 
-def test_a_job_whose_pod_fills_the_volume_is_stopped_at_its_bound(lab: KubeLab) -> None:
+async def test_a_job_whose_pod_fills_the_volume_is_stopped_at_its_bound(lab: KubeLab) -> None:
     """Directories on the volume are measured as on one machine; what processes write is not known here."""
 
-    async def story() -> None:
-        db = Database(str(lab.directories.jobs.parent / "mlp.sqlite"))
-        db.create_schema()
-        executor = lab.executor()
-        policy = replace(FAST, grace_s=5.0, first_uid=300_000, disk=DiskPolicy(job=20 * MIB))
-        platform = Platform(db, executor, time.time, policy, alone=True)
-        await platform.start()
-        try:
-            code = "import time\nopen('/workspace/ckpt/big', 'wb').write(bytes(40 << 20))\ntime.sleep(600)"
-            await platform.jobs.submit("ann", JobCreate(name="a", code=code, cpu=0.1, ram=256))
-            await waiting.until(lambda: _is(platform, "failed"), what="it to be stopped")
-            job = await platform.jobs.get(SYSTEM, "ann", "a")
-            assert job.reason == "disk"
-        finally:
-            await platform.stop()
-            await executor.close()
-            await asyncio.to_thread(db.close)
-
-    asyncio.run(story())
+    db = Database(str(lab.directories.jobs.parent / "mlp.sqlite"))
+    db.create_schema()
+    executor = lab.executor()
+    policy = replace(FAST, grace_s=5.0, first_uid=300_000, disk=DiskPolicy(job=20 * MIB))
+    platform = Platform(db, executor, time.time, policy, alone=True)
+    await platform.start()
+    try:
+        code = "import time\nopen('/workspace/ckpt/big', 'wb').write(bytes(40 << 20))\ntime.sleep(600)"
+        await platform.jobs.submit("ann", JobCreate(name="a", code=code, cpu=0.1, ram=256))
+        await waiting.until(lambda: _is(platform, "failed"), what="it to be stopped")
+        job = await platform.jobs.get(SYSTEM, "ann", "a")
+        assert job.reason == "disk"
+    finally:
+        await platform.stop()
+        await executor.close()
+        await asyncio.to_thread(db.close)
 
 
 async def _is(platform: Platform, phase: str) -> bool:

@@ -331,7 +331,7 @@ def test_pods_come_by_a_port_of_their_own_with_a_token(
             assert said.status_code in {401, 403, 404}, (method, token, said.text)
 
 
-def test_the_same_from_asyncio_and_who_cancels_stops_it(
+async def test_the_same_from_asyncio_and_who_cancels_stops_it(
     rig: ApiRig, dav: DavAt, tree: Path, name: str
 ) -> None:
     import asyncio
@@ -340,23 +340,20 @@ def test_the_same_from_asyncio_and_who_cancels_stops_it(
 
     client = dav.client()
 
-    async def cancelled() -> None:
-        reached = asyncio.Event()
-        loop = asyncio.get_running_loop()
+    reached = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
-        def told(done: int, _: int) -> None:
-            if done > MIB:
-                loop.call_soon_threadsafe(reached.set)
+    def told(done: int, _: int) -> None:
+        if done > MIB:
+            loop.call_soon_threadsafe(reached.set)
 
-        work = asyncio.create_task(aio.data.push(tree, name, client=client, progress=told, workers=1))
-        await reached.wait()
-        work.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await work
-        await aio.data.push(tree, name, client=client)
-        assert (await AsyncClient(client).dataset(name))["state"] == "ready"
-
-    asyncio.run(cancelled())
+    work = asyncio.create_task(aio.data.push(tree, name, client=client, progress=told, workers=1))
+    await reached.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    await aio.data.push(tree, name, client=client)
+    assert (await AsyncClient(client).dataset(name))["state"] == "ready"
     assert stored(rig, name) == contents(tree)
 
 

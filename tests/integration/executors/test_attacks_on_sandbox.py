@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
@@ -67,17 +66,16 @@ def test_the_system_inside_cannot_be_changed(lab: Lab) -> None:
     assert [line for line in tried(lab, READ_ONLY) if "GOT" in line] == []
 
 
-def test_other_processes_cannot_be_seen_signalled_or_traced(lab: Lab) -> None:
-    async def go() -> None:
-        executor = lab.executor()
-        victim = lab.spec(
-            "print('up', flush=True)\nimport time; time.sleep(600)", user="bob", env={"TOKEN": "bob's"}
-        )
-        await executor.start(victim)
-        await eventually(lambda: lab.output(victim))
-        pid = tree(lab.run_dir(victim))["all"][-1]
-        attack = lab.spec(
-            f"""
+async def test_other_processes_cannot_be_seen_signalled_or_traced(lab: Lab) -> None:
+    executor = lab.executor()
+    victim = lab.spec(
+        "print('up', flush=True)\nimport time; time.sleep(600)", user="bob", env={"TOKEN": "bob's"}
+    )
+    await executor.start(victim)
+    await eventually(lambda: lab.output(victim))
+    pid = tree(lab.run_dir(victim))["all"][-1]
+    attack = lab.spec(
+        f"""
 import os, signal, ctypes, json
 out = {{"pids": sorted(int(p) for p in os.listdir("/proc") if p.isdigit())}}
 out["mine"] = os.getpid()
@@ -95,18 +93,16 @@ out["ptrace"] = ctypes.CDLL(None).ptrace(16, {pid}, 0, 0)
 out["token"] = [p for p in out["pids"] if b"bob's" in open(f"/proc/{{p}}/environ", "rb").read()] if False else []
 print(json.dumps(out))
 """
-        )
-        await executor.start(attack)
-        assert (await until(executor, attack.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        out = json.loads(lab.output(attack)[0])
-        assert out["kill"] == out["environ"].replace("FileNotFoundError", out["kill"])
-        assert out["kill"] == "ProcessLookupError"
-        assert out["ptrace"] == -1
-        assert out["pids"] == [1, out["mine"]]
-        assert (await executor.observe([victim.attempt]))[victim.attempt].phase is AttemptPhase.RUNNING
-        await executor.close()
-
-    asyncio.run(go())
+    )
+    await executor.start(attack)
+    assert (await until(executor, attack.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    out = json.loads(lab.output(attack)[0])
+    assert out["kill"] == out["environ"].replace("FileNotFoundError", out["kill"])
+    assert out["kill"] == "ProcessLookupError"
+    assert out["ptrace"] == -1
+    assert out["pids"] == [1, out["mine"]]
+    assert (await executor.observe([victim.attempt]))[victim.attempt].phase is AttemptPhase.RUNNING
+    await executor.close()
 
 
 @pytest.mark.differs("What keeps users apart", only="local")
@@ -228,25 +224,22 @@ def test_the_users_variables_cannot_reach_what_runs_outside(lab: Lab) -> None:
     assert not marks.exists()
 
 
-def test_secrets_of_an_attempt_are_on_no_command_line(lab: Lab) -> None:
-    async def go() -> None:
-        executor = lab.executor()
-        spec = lab.spec(
-            "print('up', flush=True)\nimport time; time.sleep(600)", env={"MLP_JOB_TOKEN": "s3cr3t-token"}
-        )
-        await executor.start(spec)
-        await eventually(lambda: lab.output(spec))
-        for entry in os.listdir("/proc"):
-            if entry.isdigit() and int(entry) != os.getpid():
-                try:
-                    assert b"s3cr3t-token" not in Path(f"/proc/{entry}/cmdline").read_bytes()
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-        assert stat.S_IMODE(os.stat(lab.run_dir(spec)).st_mode) == 0o700
-        assert stat.S_IMODE(os.stat(f"{lab.run_dir(spec)}/spec.json").st_mode) == 0o600
-        await executor.close()
-
-    asyncio.run(go())
+async def test_secrets_of_an_attempt_are_on_no_command_line(lab: Lab) -> None:
+    executor = lab.executor()
+    spec = lab.spec(
+        "print('up', flush=True)\nimport time; time.sleep(600)", env={"MLP_JOB_TOKEN": "s3cr3t-token"}
+    )
+    await executor.start(spec)
+    await eventually(lambda: lab.output(spec))
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                assert b"s3cr3t-token" not in Path(f"/proc/{entry}/cmdline").read_bytes()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    assert stat.S_IMODE(os.stat(lab.run_dir(spec)).st_mode) == 0o700
+    assert stat.S_IMODE(os.stat(f"{lab.run_dir(spec)}/spec.json").st_mode) == 0o600
+    await executor.close()
 
 
 def test_the_log_cannot_be_touched_or_redirected(lab: Lab) -> None:
@@ -344,23 +337,20 @@ print("still fine")
 
 
 @needs_root
-def test_every_person_is_another_user_of_the_machine(lab: Lab) -> None:
-    async def go() -> None:
-        executor = lab.executor()
-        owners = set()
-        for user in ("ann", "bob"):
-            spec = lab.spec("print('up', flush=True)\nimport time; time.sleep(600)", user=user)
-            await executor.start(spec)
-            await eventually(lambda spec=spec: lab.output(spec))
-            pid = tree(lab.run_dir(spec))["all"][-1]
-            owners.add(os.stat(f"/proc/{pid}").st_uid)
-        assert owners == {lab.uid("ann"), lab.uid("bob")}
-        await executor.close()
-
-    asyncio.run(go())
+async def test_every_person_is_another_user_of_the_machine(lab: Lab) -> None:
+    executor = lab.executor()
+    owners = set()
+    for user in ("ann", "bob"):
+        spec = lab.spec("print('up', flush=True)\nimport time; time.sleep(600)", user=user)
+        await executor.start(spec)
+        await eventually(lambda spec=spec: lab.output(spec))
+        pid = tree(lab.run_dir(spec))["all"][-1]
+        owners.add(os.stat(f"/proc/{pid}").st_uid)
+    assert owners == {lab.uid("ann"), lab.uid("bob")}
+    await executor.close()
 
 
-def test_a_bound_directory_of_sockets_is_reached_and_nothing_else(lab: Lab) -> None:
+async def test_a_bound_directory_of_sockets_is_reached_and_nothing_else(lab: Lab) -> None:
     place = lab.base / "tenant"
     place.mkdir()
     os.chmod(place, 0o755)
@@ -379,19 +369,16 @@ def test_a_bound_directory_of_sockets_is_reached_and_nothing_else(lab: Lab) -> N
     answers = threading.Thread(target=answer, daemon=True)
     answers.start()
 
-    async def go() -> None:
-        executor = lab.executor(binds=[Bind(str(place), "/run/platform")])
-        spec = lab.spec(
-            "import socket, os\ns = socket.socket(socket.AF_UNIX)\ns.connect('/run/platform/mlp.sock')\n"
-            "print(s.recv(5).decode())\n"
-            "try: os.unlink('/run/platform/mlp.sock')\nexcept OSError as e: print(e.strerror)"
-        )
-        await executor.start(spec)
-        await until(executor, spec.attempt, ENDED)
-        assert lab.output(spec) == ["hello", "Read-only file system"]
-        await executor.close()
-
-    asyncio.run(go())
+    executor = lab.executor(binds=[Bind(str(place), "/run/platform")])
+    spec = lab.spec(
+        "import socket, os\ns = socket.socket(socket.AF_UNIX)\ns.connect('/run/platform/mlp.sock')\n"
+        "print(s.recv(5).decode())\n"
+        "try: os.unlink('/run/platform/mlp.sock')\nexcept OSError as e: print(e.strerror)"
+    )
+    await executor.start(spec)
+    await until(executor, spec.attempt, ENDED)
+    assert lab.output(spec) == ["hello", "Read-only file system"]
+    await executor.close()
     answers.join()
     server.close()
 

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -148,15 +149,13 @@ def run_out(groups: Groups) -> None:
     hog.communicate(b"\n")
 
 
-def running(lab: Lab, test: Callable[[LocalExecutor], Awaitable[None]]) -> None:
-    async def go() -> None:
-        executor = lab.executor()
-        try:
-            await test(executor)
-        finally:
-            await executor.close()
-
-    asyncio.run(go())
+@asynccontextmanager
+async def running(lab: Lab) -> AsyncIterator[LocalExecutor]:
+    executor = lab.executor()
+    try:
+        yield executor
+    finally:
+        await executor.close()
 
 
 @pytest.mark.parametrize("name", FLOODS)
@@ -167,19 +166,19 @@ def test_a_flood_keeps_no_job_alive_beyond_its_time_limit(lab: Lab, name: str) -
 
 
 @pytest.mark.parametrize("name", FLOODS)
-def test_a_flood_keeps_no_cancel_waiting(lab: Lab, name: str) -> None:
-    async def test(executor: LocalExecutor) -> None:
+async def test_a_flood_keeps_no_cancel_waiting(lab: Lab, name: str) -> None:
+    async with running(lab) as executor:
         spec = await under_way(lab, executor, name, 20)
         await executor.stop(spec.attempt, 0.5)
         assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.STOPPED
 
-    running(lab, test)
-
 
 @pytest.mark.skipif("memory" not in capabilities().bases, reason="no control group that bounds memory")
 @pytest.mark.parametrize("name", STEERING)
-def test_attack_a_cursor_that_moves_far_takes_no_memory_from_who_writes_the_log(lab: Lab, name: str) -> None:
-    async def test(executor: LocalExecutor) -> None:
+async def test_attack_a_cursor_that_moves_far_takes_no_memory_from_who_writes_the_log(
+    lab: Lab, name: str
+) -> None:
+    async with running(lab) as executor:
         spec = await under_way(lab, executor, name)
         shim = shim_of(lab, spec)
         begun = counted(lab, spec)
@@ -189,14 +188,12 @@ def test_attack_a_cursor_that_moves_far_takes_no_memory_from_who_writes_the_log(
         assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.STOPPED
         assert 0 < most < 45 * MIB
 
-    running(lab, test)
-
 
 @pytest.mark.skipif("memory" not in capabilities().bases, reason="no control group that bounds memory")
-def test_attack_a_shim_that_a_job_has_run_out_of_memory_is_the_jobs_failure_and_not_the_nodes(
+async def test_attack_a_shim_that_a_job_has_run_out_of_memory_is_the_jobs_failure_and_not_the_nodes(
     lab: Lab,
 ) -> None:
-    async def test(executor: LocalExecutor) -> None:
+    async with running(lab) as executor:
         spec = lab.spec("import time; time.sleep(600)")
         await executor.start(spec)
         await until(executor, spec.attempt, {AttemptPhase.RUNNING})
@@ -206,12 +203,10 @@ def test_attack_a_shim_that_a_job_has_run_out_of_memory_is_the_jobs_failure_and_
         assert seen.failure is not None
         assert (seen.phase, seen.failure.cause) == (AttemptPhase.FAILED, Cause.OUT_OF_MEMORY)
 
-    running(lab, test)
-
 
 @pytest.mark.parametrize("name", ["big messages", "starts of a rank that runs", "connections"])
-def test_messages_are_taken_at_a_bounded_rate(lab: Lab, name: str) -> None:
-    async def test(executor: LocalExecutor) -> None:
+async def test_messages_are_taken_at_a_bounded_rate(lab: Lab, name: str) -> None:
+    async with running(lab) as executor:
         began = time.monotonic()
         spec = await under_way(lab, executor, name, 100)
         await asyncio.sleep(2)
@@ -219,26 +214,22 @@ def test_messages_are_taken_at_a_bounded_rate(lab: Lab, name: str) -> None:
         assert counted(lab, spec) < 80 + 100 * (time.monotonic() - began) + queued
         assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.RUNNING
 
-    running(lab, test)
-
 
 @pytest.mark.parametrize("name", ["empty lines", "single bytes"])
-def test_what_is_written_for_a_job_is_what_its_bucket_gives(lab: Lab, name: str) -> None:
-    async def test(executor: LocalExecutor) -> None:
+async def test_what_is_written_for_a_job_is_what_its_bucket_gives(lab: Lab, name: str) -> None:
+    async with running(lab) as executor:
         began = time.monotonic()
         spec = await under_way(lab, executor, name)
         await asyncio.sleep(4)
         wrote = written(shim_of(lab, spec))
         assert wrote < (16 + 4 * (time.monotonic() - began) + 4) * MIB
 
-    running(lab, test)
-
 
 @needs_cpuacct
-def test_the_shims_work_counts_as_its_jobs_and_takes_nothing_from_another_tenants(lab: Lab) -> None:
+async def test_the_shims_work_counts_as_its_jobs_and_takes_nothing_from_another_tenants(lab: Lab) -> None:
     """Four floods of a tenth of a core each beside a witness who may use all cores and does."""
 
-    async def test(executor: LocalExecutor) -> None:
+    async with running(lab) as executor:
         cores = os.cpu_count() or 1
         spin = f"import os\nfor _ in range({cores - 1}):\n    if os.fork() == 0: break\nprint('up', flush=True)\nwhile True: pass"
         witness = lab.spec(spin, user="bob", per_worker=Resources(cpu=1000 * cores, ram=100))
@@ -258,12 +249,10 @@ def test_the_shims_work_counts_as_its_jobs_and_takes_nothing_from_another_tenant
         # each flood weighs a tenth of a core
         assert sum(used[1:]) < 0.6 * used[0], used
 
-    running(lab, test)
-
 
 @needs_cpuacct
-def test_the_processor_time_that_is_shown_has_what_the_shim_used(lab: Lab) -> None:
-    async def test(executor: LocalExecutor) -> None:
+async def test_the_processor_time_that_is_shown_has_what_the_shim_used(lab: Lab) -> None:
+    async with running(lab) as executor:
         spec = await under_way(lab, executor, "empty lines")
         await executor.observe([spec.attempt])
         await asyncio.sleep(1.5)
@@ -278,8 +267,6 @@ def test_the_processor_time_that_is_shown_has_what_the_shim_used(lab: Lab) -> No
         assert end is not None
         assert end.cpu_s is not None
         assert end.cpu_s >= own[0] - 0.05
-
-    running(lab, test)
 
 
 def test_the_shim_has_memory_and_processes_of_its_own_where_the_job_took_all(lab: Lab) -> None:
@@ -332,10 +319,10 @@ peer.send(b"x")
 
 
 @pytest.mark.parametrize(("workers", "way"), [(1, False), (2, False), (2, True)])
-def test_an_end_is_not_put_off_by_what_was_handed_out(lab: Lab, workers: int, way: bool) -> None:
+async def test_an_end_is_not_put_off_by_what_was_handed_out(lab: Lab, workers: int, way: bool) -> None:
     """Its output, or its way to the shim, is in the hands of another job that goes on with it."""
 
-    async def test(executor: LocalExecutor) -> None:
+    async with running(lab) as executor:
         taker = lab.spec(TAKES.replace("{what}", "b'[' * 4000" if way else r"b'\n' * 65536"))
         giver = lab.spec(
             HEAD + "if not first: sys.exit()\n" + HANDS_OUT.replace("{way}", str(way)), workers=workers
@@ -348,5 +335,3 @@ def test_an_end_is_not_put_off_by_what_was_handed_out(lab: Lab, workers: int, wa
         assert lab.output(giver)[0] == "handed out"
         stored = sum(entry.stat().st_size for entry in os.scandir(f"{lab.workspace(giver)}/log"))
         assert stored < 24 * MIB
-
-    running(lab, test)

@@ -190,20 +190,17 @@ def test_what_a_reason_repeats_has_no_password_of_the_index(factory: Factory) ->
     assert "hidden" not in str(failed.value) + factory.steps.lines
 
 
-def test_steps_of_one_team_that_never_end_keep_no_other_team_waiting(factory: Factory) -> None:
-    async def story() -> None:
-        ends, maker = threading.Event(), factory.maker
-        red = [asyncio.ensure_future(maker._in_turn("red", ends.wait, factory.steps)) for _ in range(20)]
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await asyncio.sleep(0)  # all of red have asked by now
-                assert await maker._in_turn("blue", lambda: "made", factory.steps) == "made"
-            assert not any(one.done() for one in red)
-        finally:
-            ends.set()
-            await asyncio.gather(*red)
-
-    asyncio.run(story())
+async def test_steps_of_one_team_that_never_end_keep_no_other_team_waiting(factory: Factory) -> None:
+    ends, maker = threading.Event(), factory.maker
+    red = [asyncio.ensure_future(maker._in_turn("red", ends.wait, factory.steps)) for _ in range(20)]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.sleep(0)  # all of red have asked by now
+            assert await maker._in_turn("blue", lambda: "made", factory.steps) == "made"
+        assert not any(one.done() for one in red)
+    finally:
+        ends.set()
+        await asyncio.gather(*red)
 
 
 def test_what_is_unwanted_by_its_turn_is_not_begun(factory: Factory) -> None:

@@ -29,73 +29,64 @@ async def started(lab: Lab, spec: LaunchSpec, ranks: int = 1) -> tuple[object, d
 
 
 @pytest.mark.parametrize("who", ["shim", "bwrap", "child"])
-def test_killing_a_process_of_the_sandbox_ends_all_of_it(lab: Lab, who: str) -> None:
-    async def go() -> None:
-        spec = lab.spec(LASTS, workers=2, time_limit=600.0)
-        executor, pids = await started(lab, spec, 2)
-        os.kill(pids[who][0], signal.SIGKILL)
-        seen = await until(executor, spec.attempt, ENDED)
-        assert seen.failure is not None
-        if who == "shim":
-            assert (seen.phase, seen.failure.cause) == (AttemptPhase.LOST, Cause.NODE_LOST)
-        else:
-            assert (seen.phase, seen.failure.cause) == (AttemptPhase.FAILED, Cause.SIGNAL)
-            assert seen.failure.signal == signal.SIGKILL
-        # all die at once; the first one that is seen to counts as the failed one
-        states = [r.state for r in seen.ranks]
-        assert states in (["failed", "failed"], ["failed", "stopped"], ["stopped", "failed"])
-        await eventually(lambda: not alive(pids["all"] + pids["bwrap"] + pids["shim"]))
-        assert lab.leftovers() == []
-        await executor.start(spec)  # an attempt that was lost is never started again
-        assert (await executor.observe([spec.attempt]))[spec.attempt].phase is seen.phase
-        await executor.close()
-
-    asyncio.run(go())
+async def test_killing_a_process_of_the_sandbox_ends_all_of_it(lab: Lab, who: str) -> None:
+    spec = lab.spec(LASTS, workers=2, time_limit=600.0)
+    executor, pids = await started(lab, spec, 2)
+    os.kill(pids[who][0], signal.SIGKILL)
+    seen = await until(executor, spec.attempt, ENDED)
+    assert seen.failure is not None
+    if who == "shim":
+        assert (seen.phase, seen.failure.cause) == (AttemptPhase.LOST, Cause.NODE_LOST)
+    else:
+        assert (seen.phase, seen.failure.cause) == (AttemptPhase.FAILED, Cause.SIGNAL)
+        assert seen.failure.signal == signal.SIGKILL
+    # all die at once; the first one that is seen to counts as the failed one
+    states = [r.state for r in seen.ranks]
+    assert states in (["failed", "failed"], ["failed", "stopped"], ["stopped", "failed"])
+    await eventually(lambda: not alive(pids["all"] + pids["bwrap"] + pids["shim"]))
+    assert lab.leftovers() == []
+    await executor.start(spec)  # an attempt that was lost is never started again
+    assert (await executor.observe([spec.attempt]))[spec.attempt].phase is seen.phase
+    await executor.close()
 
 
-def test_killing_one_rank_ends_the_gang_and_names_it(lab: Lab) -> None:
-    async def go() -> None:
-        spec = lab.spec(LASTS, workers=3)
-        executor, pids = await started(lab, spec, 3)
-        rank = sandbox.inspect(lab.run_dir(spec)).ranks[1]
-        assert rank.pid is not None
-        os.kill(rank.pid, signal.SIGKILL)
-        seen = await until(executor, spec.attempt, ENDED)
-        assert seen.failure is not None
-        assert (seen.failure.cause, seen.failure.rank, seen.failure.signal) == (
-            Cause.SIGNAL,
-            1,
-            signal.SIGKILL,
-        )
-        await eventually(lambda: not alive(pids["all"]))
-        await executor.close()
-
-    asyncio.run(go())
+async def test_killing_one_rank_ends_the_gang_and_names_it(lab: Lab) -> None:
+    spec = lab.spec(LASTS, workers=3)
+    executor, pids = await started(lab, spec, 3)
+    rank = sandbox.inspect(lab.run_dir(spec)).ranks[1]
+    assert rank.pid is not None
+    os.kill(rank.pid, signal.SIGKILL)
+    seen = await until(executor, spec.attempt, ENDED)
+    assert seen.failure is not None
+    assert (seen.failure.cause, seen.failure.rank, seen.failure.signal) == (
+        Cause.SIGNAL,
+        1,
+        signal.SIGKILL,
+    )
+    await eventually(lambda: not alive(pids["all"]))
+    await executor.close()
 
 
 @pytest.mark.parametrize("who", ["mpiexec", "rank"])
-def test_killing_the_launcher_or_a_rank_of_mpi_ends_all(lab: Lab, who: str) -> None:
+async def test_killing_the_launcher_or_a_rank_of_mpi_ends_all(lab: Lab, who: str) -> None:
     pytest.importorskip("mpi4py")
     code = "from mpi4py import MPI\nimport time\nprint('up', flush=True)\nMPI.COMM_WORLD.barrier()\ntime.sleep(600)"
 
-    async def go() -> None:
-        spec = lab.spec(code, runtime="mpi", workers=2)
-        executor, pids = await started(lab, spec, 2)
-        if who == "mpiexec":
-            victim = next(pid for pid in pids["all"] if "mpiexec" in command_line(pid).split(" ")[0])
-        else:
-            victim = sandbox.inspect(lab.run_dir(spec)).ranks[1].pid or 0
-        os.kill(victim, signal.SIGKILL)
-        seen = await until(executor, spec.attempt, ENDED)
-        assert seen.phase is AttemptPhase.FAILED
-        assert seen.failure is not None
-        assert seen.failure.cause is Cause.SIGNAL
-        if who == "rank":
-            assert (seen.failure.rank, seen.failure.signal) == (1, signal.SIGKILL)
-        await eventually(lambda: not alive(pids["all"]))
-        await executor.close()
-
-    asyncio.run(go())
+    spec = lab.spec(code, runtime="mpi", workers=2)
+    executor, pids = await started(lab, spec, 2)
+    if who == "mpiexec":
+        victim = next(pid for pid in pids["all"] if "mpiexec" in command_line(pid).split(" ")[0])
+    else:
+        victim = sandbox.inspect(lab.run_dir(spec)).ranks[1].pid or 0
+    os.kill(victim, signal.SIGKILL)
+    seen = await until(executor, spec.attempt, ENDED)
+    assert seen.phase is AttemptPhase.FAILED
+    assert seen.failure is not None
+    assert seen.failure.cause is Cause.SIGNAL
+    if who == "rank":
+        assert (seen.failure.rank, seen.failure.signal) == (1, signal.SIGKILL)
+    await eventually(lambda: not alive(pids["all"]))
+    await executor.close()
 
 
 def test_the_hub_may_be_killed_and_finds_its_attempts_again(lab: Lab) -> None:
@@ -139,20 +130,17 @@ asyncio.run(go())
     asyncio.run(go())
 
 
-def test_killing_the_process_that_forks_shims_hurts_nobody(lab: Lab) -> None:
-    async def go() -> None:
-        first, second = lab.spec(LASTS), lab.spec("print('fine')")
-        executor, _ = await started(lab, first)
-        process = executor._fork_server._process
-        assert process is not None
-        process.kill()
-        process.wait()
-        await executor.start(second)
-        assert (await until(executor, second.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        assert (await executor.observe([first.attempt]))[first.attempt].phase is AttemptPhase.RUNNING
-        await executor.close()
-
-    asyncio.run(go())
+async def test_killing_the_process_that_forks_shims_hurts_nobody(lab: Lab) -> None:
+    first, second = lab.spec(LASTS), lab.spec("print('fine')")
+    executor, _ = await started(lab, first)
+    process = executor._fork_server._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    await executor.start(second)
+    assert (await until(executor, second.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    assert (await executor.observe([first.attempt]))[first.attempt].phase is AttemptPhase.RUNNING
+    await executor.close()
 
 
 def test_what_a_program_leaves_in_the_background_ends_with_it(lab: Lab) -> None:
@@ -170,31 +158,23 @@ time.sleep(0.2)
     assert lab.leftovers() == []
 
 
-def test_an_attempt_of_before_the_machines_last_start_is_lost(lab: Lab) -> None:
+async def test_an_attempt_of_before_the_machines_last_start_is_lost(lab: Lab) -> None:
     spec = lab.spec("print(1)")
     run_dir = Path(lab.run_dir(spec))
     run_dir.mkdir(parents=True)
     host = {"cgroup": "none", "bases": {}, "group": "x"}
     files.write_json(str(run_dir), "spec.json", {"boot": "another", "host": host, "spec": {"listen": None}})
 
-    async def go() -> None:
-        executor = lab.executor()
-        assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.LOST
-        await executor.close()
-
-    asyncio.run(go())
+    executor = lab.executor()
+    assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.LOST
+    await executor.close()
 
 
-def test_removing_kills_what_runs(lab: Lab) -> None:
-    async def go() -> None:
-        spec = lab.spec(
-            "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up')\ntime.sleep(600)"
-        )
-        executor, pids = await started(lab, spec)
-        await executor.forget(spec.attempt)
-        assert not alive(pids["all"] + pids["bwrap"] + pids["shim"])
-        assert not Path(lab.run_dir(spec)).exists()
-        assert lab.leftovers() == []
-        await executor.close()
-
-    asyncio.run(go())
+async def test_removing_kills_what_runs(lab: Lab) -> None:
+    spec = lab.spec("import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('up')\ntime.sleep(600)")
+    executor, pids = await started(lab, spec)
+    await executor.forget(spec.attempt)
+    assert not alive(pids["all"] + pids["bwrap"] + pids["shim"])
+    assert not Path(lab.run_dir(spec)).exists()
+    assert lab.leftovers() == []
+    await executor.close()

@@ -55,64 +55,57 @@ def records(full_lab: Lab, spec: LaunchSpec) -> bytes:
     return Path(full_lab.workspace(spec), "log/rank-0.log").read_bytes()
 
 
-def test_a_job_that_ends_well_meanwhile_has_ended_well(full_lab: Lab, disk: SmallDisk) -> None:
-    async def go() -> None:
-        executor = full_lab.executor()
-        good = full_lab.spec(WAITS + "until('go')", workers=2)
-        bad = full_lab.spec(WAITS + "until('go')\nraise SystemExit(3)")
-        for spec in (good, bad):
+async def test_a_job_that_ends_well_meanwhile_has_ended_well(full_lab: Lab, disk: SmallDisk) -> None:
+    executor = full_lab.executor()
+    good = full_lab.spec(WAITS + "until('go')", workers=2)
+    bad = full_lab.spec(WAITS + "until('go')\nraise SystemExit(3)")
+    for spec in (good, bad):
+        await executor.start(spec)
+        await eventually(lambda spec=spec: full_lab.output(spec) == ["up"])
+    disk.fill()
+    say(full_lab, good, "go")
+    say(full_lab, bad, "go")
+    assert (await until(executor, good.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    seen = await until(executor, bad.attempt, ENDED)
+    assert seen.failure is not None
+    assert seen.failure.exit_code == 3
+    again = full_lab.executor()  # a hub that starts anew finds the same
+    assert (await again.observe([good.attempt]))[good.attempt].phase is AttemptPhase.SUCCEEDED
+    await again.forget(good.attempt)
+    await again.close()
+    await executor.close()
+
+
+async def test_a_job_can_be_stopped_meanwhile(full_lab: Lab, disk: SmallDisk) -> None:
+    executor = full_lab.executor()
+    spec = full_lab.spec(WAITS + "until('never')")
+    await executor.start(spec)
+    await eventually(lambda: full_lab.output(spec) == ["up"])
+    disk.fill()
+    await executor.stop(spec.attempt, 5.0)
+    assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.STOPPED
+    await executor.close()
+
+
+async def test_nothing_starts_and_nothing_fails_for_it(full_lab: Lab, disk: SmallDisk) -> None:
+    executor = full_lab.executor()
+    spec = full_lab.spec("print('ran')")
+    disk.fill()
+    for _ in range(3):
+        with pytest.raises(OSError) as raised:  # noqa: PT011 - its number is asked for
             await executor.start(spec)
-            await eventually(lambda spec=spec: full_lab.output(spec) == ["up"])
-        disk.fill()
-        say(full_lab, good, "go")
-        say(full_lab, bad, "go")
-        assert (await until(executor, good.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        seen = await until(executor, bad.attempt, ENDED)
-        assert seen.failure is not None
-        assert seen.failure.exit_code == 3
-        again = full_lab.executor()  # a hub that starts anew finds the same
-        assert (await again.observe([good.attempt]))[good.attempt].phase is AttemptPhase.SUCCEEDED
-        await again.forget(good.attempt)
-        await again.close()
-        await executor.close()
-
-    asyncio.run(go())
+        assert raised.value.errno == errno.ENOSPC
+        assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.ABSENT
+    disk.free()
+    await executor.start(spec)
+    assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    assert full_lab.output(spec) == ["ran"]
+    await executor.close()
 
 
-def test_a_job_can_be_stopped_meanwhile(full_lab: Lab, disk: SmallDisk) -> None:
-    async def go() -> None:
-        executor = full_lab.executor()
-        spec = full_lab.spec(WAITS + "until('never')")
-        await executor.start(spec)
-        await eventually(lambda: full_lab.output(spec) == ["up"])
-        disk.fill()
-        await executor.stop(spec.attempt, 5.0)
-        assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.STOPPED
-        await executor.close()
-
-    asyncio.run(go())
-
-
-def test_nothing_starts_and_nothing_fails_for_it(full_lab: Lab, disk: SmallDisk) -> None:
-    async def go() -> None:
-        executor = full_lab.executor()
-        spec = full_lab.spec("print('ran')")
-        disk.fill()
-        for _ in range(3):
-            with pytest.raises(OSError) as raised:  # noqa: PT011 - its number is asked for
-                await executor.start(spec)
-            assert raised.value.errno == errno.ENOSPC
-            assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.ABSENT
-        disk.free()
-        await executor.start(spec)
-        assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        assert full_lab.output(spec) == ["ran"]
-        await executor.close()
-
-    asyncio.run(go())
-
-
-def test_the_log_has_whole_records_and_says_how_many_are_missing(full_lab: Lab, disk: SmallDisk) -> None:
+async def test_the_log_has_whole_records_and_says_how_many_are_missing(
+    full_lab: Lab, disk: SmallDisk
+) -> None:
     code = (
         WAITS
         + """
@@ -125,80 +118,71 @@ print("lines", number)
 """
     )
 
-    async def go() -> None:
-        executor = full_lab.executor()
-        spec = full_lab.spec(code)
-        await executor.start(spec)
-        await eventually(lambda: len(full_lab.output(spec)) > 20)
-        disk.fill()
-        size = len(records(full_lab, spec))
-        await asyncio.sleep(0.5)
-        assert len(records(full_lab, spec)) < size + 8192
-        disk.free()
-        await eventually(lambda: any("lost" in line for line in full_lab.output(spec)))
-        say(full_lab, spec, "go")
-        seen = await until(executor, spec.attempt, ENDED)
-        assert seen.phase is AttemptPhase.SUCCEEDED
-        await executor.close()
-        assert RECORD.sub(b"", records(full_lab, spec)) == b""
-        lines = full_lab.output(spec)
-        told = [
-            re.fullmatch(r"\[mlp\] (\d+) lines? of output lost here: the disk was full", x) for x in lines
-        ]
-        lost = sum(int(found[1]) for found in told if found)
-        kept = [int(line.split()[1]) for line in lines if line.startswith("line ")]
-        assert lost == seen.lost_lines
-        assert lost > 20
-        assert lines[-1] == f"lines {lost + len(kept)}"
-        assert kept == sorted(set(kept))
-
-    asyncio.run(go())
+    executor = full_lab.executor()
+    spec = full_lab.spec(code)
+    await executor.start(spec)
+    await eventually(lambda: len(full_lab.output(spec)) > 20)
+    disk.fill()
+    size = len(records(full_lab, spec))
+    await asyncio.sleep(0.5)
+    assert len(records(full_lab, spec)) < size + 8192
+    disk.free()
+    await eventually(lambda: any("lost" in line for line in full_lab.output(spec)))
+    say(full_lab, spec, "go")
+    seen = await until(executor, spec.attempt, ENDED)
+    assert seen.phase is AttemptPhase.SUCCEEDED
+    await executor.close()
+    assert RECORD.sub(b"", records(full_lab, spec)) == b""
+    lines = full_lab.output(spec)
+    told = [re.fullmatch(r"\[mlp\] (\d+) lines? of output lost here: the disk was full", x) for x in lines]
+    lost = sum(int(found[1]) for found in told if found)
+    kept = [int(line.split()[1]) for line in lines if line.startswith("line ")]
+    assert lost == seen.lost_lines
+    assert lost > 20
+    assert lines[-1] == f"lines {lost + len(kept)}"
+    assert kept == sorted(set(kept))
 
 
-def test_lines_that_were_lost_are_counted_also_where_the_shim_is_killed_before_there_is_room_again(
+async def test_lines_that_were_lost_are_counted_also_where_the_shim_is_killed_before_there_is_room_again(
     full_lab: Lab, disk: SmallDisk
 ) -> None:
     code = WAITS + "until('go')\nfor _ in range(30): print('x' * 1000)\nprint(flush=True)\nuntil('end')"
 
-    async def go() -> None:
-        executor = full_lab.executor()
-        spec = full_lab.spec(code)
-        await executor.start(spec)
-        await eventually(lambda: full_lab.output(spec) == ["up"])
-        disk.fill()
-        say(full_lab, spec, "go")
-        shim = files.read_json(full_lab.run_dir(spec), "claim")
-        assert shim is not None
-        await eventually(lambda: losses.count_of(full_lab.run_dir(spec)) > 0)
-        os.kill(shim["pid"], signal.SIGKILL)
-        seen = await until(executor, spec.attempt, {AttemptPhase.LOST})
-        assert 0 < seen.lost_lines <= 31
-        disk.free()
-        await executor.close()
-
-    asyncio.run(go())
+    executor = full_lab.executor()
+    spec = full_lab.spec(code)
+    await executor.start(spec)
+    await eventually(lambda: full_lab.output(spec) == ["up"])
+    disk.fill()
+    say(full_lab, spec, "go")
+    shim = files.read_json(full_lab.run_dir(spec), "claim")
+    assert shim is not None
+    await eventually(lambda: losses.count_of(full_lab.run_dir(spec)) > 0)
+    os.kill(shim["pid"], signal.SIGKILL)
+    seen = await until(executor, spec.attempt, {AttemptPhase.LOST})
+    assert 0 < seen.lost_lines <= 31
+    disk.free()
+    await executor.close()
 
 
-def test_a_last_line_that_was_lost_is_told_as_soon_as_there_is_room(full_lab: Lab, disk: SmallDisk) -> None:
+async def test_a_last_line_that_was_lost_is_told_as_soon_as_there_is_room(
+    full_lab: Lab, disk: SmallDisk
+) -> None:
     code = WAITS + "until('go')\nfor _ in range(30): print('x' * 1000)\nprint(flush=True)\nuntil('end')"
 
-    async def go() -> None:
-        executor = full_lab.executor()
-        spec = full_lab.spec(code)
-        await executor.start(spec)
-        await eventually(lambda: full_lab.output(spec) == ["up"])
-        disk.fill()
-        say(full_lab, spec, "go")
-        shim = files.read_json(full_lab.run_dir(spec), "claim")
-        assert shim is not None
-        await eventually(lambda: _read_by(shim["pid"]) > 31_000)
-        disk.free()
-        await eventually(lambda: any("lost" in line for line in full_lab.output(spec)))
-        say(full_lab, spec, "end")
-        assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        await executor.close()
-
-    asyncio.run(go())
+    executor = full_lab.executor()
+    spec = full_lab.spec(code)
+    await executor.start(spec)
+    await eventually(lambda: full_lab.output(spec) == ["up"])
+    disk.fill()
+    say(full_lab, spec, "go")
+    shim = files.read_json(full_lab.run_dir(spec), "claim")
+    assert shim is not None
+    await eventually(lambda: _read_by(shim["pid"]) > 31_000)
+    disk.free()
+    await eventually(lambda: any("lost" in line for line in full_lab.output(spec)))
+    say(full_lab, spec, "end")
+    assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    await executor.close()
 
 
 def _read_by(pid: int) -> int:
@@ -206,22 +190,19 @@ def _read_by(pid: int) -> int:
     return int(next(line.split()[1] for line in lines if line.startswith("rchar")))
 
 
-def test_an_end_without_room_kept_for_it_waits_for_room(full_lab: Lab, disk: SmallDisk) -> None:
+async def test_an_end_without_room_kept_for_it_waits_for_room(full_lab: Lab, disk: SmallDisk) -> None:
     """As where the file system cannot keep any."""
 
-    async def go() -> None:
-        executor = full_lab.executor()
-        spec = full_lab.spec(WAITS + "until('go')")
-        await executor.start(spec)
-        await eventually(lambda: full_lab.output(spec) == ["up"])
-        os.unlink(f"{full_lab.run_dir(spec)}/exit.json.reserve")
-        disk.fill()
-        child = files.read_json(full_lab.run_dir(spec), "state.json")["child"]
-        say(full_lab, spec, "go")
-        await eventually(lambda: files.start_time(child) is None)
-        assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.RUNNING
-        disk.free()
-        assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        await executor.close()
-
-    asyncio.run(go())
+    executor = full_lab.executor()
+    spec = full_lab.spec(WAITS + "until('go')")
+    await executor.start(spec)
+    await eventually(lambda: full_lab.output(spec) == ["up"])
+    os.unlink(f"{full_lab.run_dir(spec)}/exit.json.reserve")
+    disk.fill()
+    child = files.read_json(full_lab.run_dir(spec), "state.json")["child"]
+    say(full_lab, spec, "go")
+    await eventually(lambda: files.start_time(child) is None)
+    assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.RUNNING
+    disk.free()
+    assert (await until(executor, spec.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    await executor.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import resource
 import signal
@@ -116,7 +115,7 @@ def test_a_limit_of_descriptors_is_named_with_its_number(lab: Lab) -> None:
 
 
 @needs_pids_group
-def test_a_fork_bomb_fails_alone(lab: Lab) -> None:
+async def test_a_fork_bomb_fails_alone(lab: Lab) -> None:
     code = """
 import os, time
 made = 0
@@ -129,21 +128,18 @@ except BlockingIOError as e:
     raise SystemExit(7)
 """
 
-    async def go() -> None:
-        executor = lab.executor()
-        bomb, good = lab.spec(code), lab.spec("print('fine')", user="bob")
-        await executor.start(bomb)
-        await executor.start(good)
-        assert (await until(executor, good.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
-        seen = await until(executor, bomb.attempt, ENDED)
-        assert seen.failure is not None
-        assert seen.failure.exit_code == 7
-        assert lab.output(bomb) == ["True Resource temporarily unavailable"]
-        assert seen.failure.hint is Hint.PROCESS_LIMIT
-        assert seen.failure.hint_limit == 448 + 16 * (os.cpu_count() or 1)
-        await executor.close()
-
-    asyncio.run(go())
+    executor = lab.executor()
+    bomb, good = lab.spec(code), lab.spec("print('fine')", user="bob")
+    await executor.start(bomb)
+    await executor.start(good)
+    assert (await until(executor, good.attempt, ENDED)).phase is AttemptPhase.SUCCEEDED
+    seen = await until(executor, bomb.attempt, ENDED)
+    assert seen.failure is not None
+    assert seen.failure.exit_code == 7
+    assert lab.output(bomb) == ["True Resource temporarily unavailable"]
+    assert seen.failure.hint is Hint.PROCESS_LIMIT
+    assert seen.failure.hint_limit == 448 + 16 * (os.cpu_count() or 1)
+    await executor.close()
 
 
 @pytest.mark.skipif("memory" not in capabilities().bases, reason="no memory control group here")
@@ -259,24 +255,21 @@ while time.monotonic() < end: pass
     assert state.exit.cpu_s < 1.2 * (seen.finished_at - seen.started_at) + 0.5
 
 
-def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(lab: Lab) -> None:
+async def test_a_program_that_ignores_sigterm_is_killed_after_the_grace(lab: Lab) -> None:
     code = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(600)"
 
-    async def go() -> None:
-        executor = lab.executor()
-        spec = lab.spec(code)
-        await executor.start(spec)
-        await eventually(lambda: lab.output(spec))
-        await executor.stop(spec.attempt, 0.5)
-        seen = await until(executor, spec.attempt, ENDED)
-        assert seen.phase is AttemptPhase.STOPPED
-        assert seen.ranks[0].signal == signal.SIGKILL
-        await executor.close()
-
-    asyncio.run(go())
+    executor = lab.executor()
+    spec = lab.spec(code)
+    await executor.start(spec)
+    await eventually(lambda: lab.output(spec))
+    await executor.stop(spec.attempt, 0.5)
+    seen = await until(executor, spec.attempt, ENDED)
+    assert seen.phase is AttemptPhase.STOPPED
+    assert seen.ranks[0].signal == signal.SIGKILL
+    await executor.close()
 
 
-def test_a_program_may_save_within_the_grace(lab: Lab) -> None:
+async def test_a_program_may_save_within_the_grace(lab: Lab) -> None:
     code = """
 import signal, sys, time
 def save(*_):
@@ -288,19 +281,16 @@ print("up", flush=True)
 time.sleep(600)
 """
 
-    async def go() -> None:
-        executor = lab.executor()
-        spec = lab.spec(code, workers=2)
-        await executor.start(spec)
-        await eventually(lambda: lab.output(spec, 0) and lab.output(spec, 1))
-        await executor.stop(spec.attempt, 10)
-        seen = await until(executor, spec.attempt, ENDED)
-        assert seen.phase is AttemptPhase.STOPPED
-        with open(f"{lab.workspace(spec)}/ckpt/state") as file:
-            assert file.read() == "step 7"
-        await executor.close()
-
-    asyncio.run(go())
+    executor = lab.executor()
+    spec = lab.spec(code, workers=2)
+    await executor.start(spec)
+    await eventually(lambda: lab.output(spec, 0) and lab.output(spec, 1))
+    await executor.stop(spec.attempt, 10)
+    seen = await until(executor, spec.attempt, ENDED)
+    assert seen.phase is AttemptPhase.STOPPED
+    with open(f"{lab.workspace(spec)}/ckpt/state") as file:
+        assert file.read() == "step 7"
+    await executor.close()
 
 
 def test_a_syntax_error_shows_its_traceback(lab: Lab) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,10 @@ def described(**fields: Any) -> RuntimeUpdate:
     return msgspec.convert({"title": "Mine", **fields}, RuntimeUpdate)
 
 
-def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab) -> None:
+async def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab) -> None:
     asked = msgspec.json.decode(RUNTIME, type=RuntimeUpdate)
 
-    async def story(platform: Platform) -> None:
+    async with playing(lab) as platform:
         await platform.runtimes.put("default", "ps-workers", asked, actor="root", reviewer=True)
         made = await platform.jobs.submit(
             "ann",
@@ -66,31 +67,27 @@ def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab) -> N
         held = await platform.db.read(lambda tx: tx.ledger.in_use("default", time.time()))
         assert held == ZERO
 
-    play(lab, story)
 
-
-def play(lab: Lab, story: Callable[[Platform], Awaitable[None]]) -> None:
-    async def go() -> None:
-        db = Database(str(lab.base / "mlp.sqlite"))
-        db.create_schema()
-        room = Resources(2000, 0, 4000)
-        executor = lab.executor(nodes=(NodeInfo("here", room, room),))
-        policy = replace(FAST, grace_s=10.0, first_uid=300_000 if ROOT else None)
-        platform = Platform(db, executor, time.time, policy, alone=True)
-        await platform.start()
-        try:
-            number = (await platform.users.ensure("ann")).number
-            home = lab.base / "homes/ann"
-            home.mkdir(parents=True, mode=0o700)
-            if ROOT:
-                os.chown(home, 300_000 + number, 300_000 + number)
-            await story(platform)
-        finally:
-            await platform.stop()
-            await executor.close()
-            await asyncio.to_thread(db.close)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(lab: Lab) -> AsyncIterator[Platform]:
+    db = Database(str(lab.base / "mlp.sqlite"))
+    db.create_schema()
+    room = Resources(2000, 0, 4000)
+    executor = lab.executor(nodes=(NodeInfo("here", room, room),))
+    policy = replace(FAST, grace_s=10.0, first_uid=300_000 if ROOT else None)
+    platform = Platform(db, executor, time.time, policy, alone=True)
+    await platform.start()
+    try:
+        number = (await platform.users.ensure("ann")).number
+        home = lab.base / "homes/ann"
+        home.mkdir(parents=True, mode=0o700)
+        if ROOT:
+            os.chown(home, 300_000 + number, 300_000 + number)
+        yield platform
+    finally:
+        await platform.stop()
+        await executor.close()
+        await asyncio.to_thread(db.close)
 
 
 def test_what_a_shell_would_run_is_given_on_as_it_is_written(lab: Lab) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 import waiting
@@ -111,7 +109,7 @@ time.sleep(1.5)
 
 
 @needs_groups
-def test_files_in_memory_are_their_ranks_and_what_it_uses_now_is_counted_as_its_peak(lab: Lab) -> None:
+async def test_files_in_memory_are_their_ranks_and_what_it_uses_now_is_counted_as_its_peak(lab: Lab) -> None:
     code = """
 import os, time
 if os.environ["MLP_RANK"] == "1":
@@ -122,20 +120,17 @@ while not os.path.exists("/workspace/ckpt/seen"):
     time.sleep(0.1)
 """
 
-    async def go() -> None:
-        executor = lab.executor()
-        spec = lab.spec(code, workers=2, per_worker=Resources(cpu=1000, ram=256))
-        await executor.start(spec)
-        await eventually(lambda: lab.output(spec, 1))
-        held = await until_held(executor, spec.attempt)
-        open(f"{lab.workspace(spec)}/ckpt/seen", "w").close()
-        seen = await until(executor, spec.attempt, ENDED)
-        assert used(seen, 0)[3] < 100
-        assert held[0] < 100
-        assert 150 <= held[1] <= used(seen, 1)[3] < 256
-        await executor.close()
-
-    asyncio.run(go())
+    executor = lab.executor()
+    spec = lab.spec(code, workers=2, per_worker=Resources(cpu=1000, ram=256))
+    await executor.start(spec)
+    await eventually(lambda: lab.output(spec, 1))
+    held = await until_held(executor, spec.attempt)
+    open(f"{lab.workspace(spec)}/ckpt/seen", "w").close()
+    seen = await until(executor, spec.attempt, ENDED)
+    assert used(seen, 0)[3] < 100
+    assert held[0] < 100
+    assert 150 <= held[1] <= used(seen, 1)[3] < 256
+    await executor.close()
 
 
 def test_a_rank_that_ran_out_of_memory_used_all_of_it(lab: Lab) -> None:
@@ -182,20 +177,17 @@ def test_it_is_told_when_ranks_began_to_write(lab: Lab) -> None:
     assert lab.run(lab.spec("pass", per_worker=ROOMY)).stages.first_line is None
 
 
-def test_who_runs_on_tells_its_first_line_while_it_does(lab: Lab) -> None:
-    async def story() -> None:
-        executor = lab.executor()
-        spec = lab.spec("import time\nprint('here', flush=True)\ntime.sleep(600)", per_worker=ROOMY)
-        await executor.start(spec)
+async def test_who_runs_on_tells_its_first_line_while_it_does(lab: Lab) -> None:
+    executor = lab.executor()
+    spec = lab.spec("import time\nprint('here', flush=True)\ntime.sleep(600)", per_worker=ROOMY)
+    await executor.start(spec)
 
-        async def written() -> bool:
-            seen = (await executor.observe([spec.attempt]))[spec.attempt]
-            assert seen.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING)
-            return seen.stages.first_line is not None
+    async def written() -> bool:
+        seen = (await executor.observe([spec.attempt]))[spec.attempt]
+        assert seen.phase in (AttemptPhase.STARTING, AttemptPhase.RUNNING)
+        return seen.stages.first_line is not None
 
-        await waiting.until(written, what="its first line")
-        await executor.stop(spec.attempt, 0.0)
-        await until(executor, spec.attempt, [AttemptPhase.STOPPED])
-        await executor.close()
-
-    asyncio.run(story())
+    await waiting.until(written, what="its first line")
+    await executor.stop(spec.attempt, 0.0)
+    await until(executor, spec.attempt, [AttemptPhase.STOPPED])
+    await executor.close()

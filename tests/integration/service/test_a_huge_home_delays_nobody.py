@@ -19,7 +19,7 @@ from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import GIB, MIB
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 FLOOR = replace(FAST, disk=DiskPolicy(floor=GIB, home=GIB))
@@ -57,8 +57,10 @@ async def told(rig: Rig, full: bool) -> None:
     await until(look, what="the watch to notice")
 
 
-def test_its_owner_submits_and_the_floor_is_watched_meanwhile(tmp_path: Path, space: list[Space]) -> None:
-    async def story(rig: Rig) -> None:
+async def test_its_owner_submits_and_the_floor_is_watched_meanwhile(
+    tmp_path: Path, space: list[Space]
+) -> None:
+    async with playing(tmp_path, policy=FLOOR) as rig:
         for path in (rig.directories.homes, rig.directories.jobs):
             path.mkdir(exist_ok=True)
         await asyncio.gather(*(rig.submit(f"a{n}", "ann", sim={"DURATION": 60}) for n in range(3)))
@@ -71,11 +73,9 @@ def test_its_owner_submits_and_the_floor_is_watched_meanwhile(tmp_path: Path, sp
         await rig.submit("c", "cat")
         await rig.until("c", "running", "finished", user="cat")
 
-    play(tmp_path, story, policy=FLOOR)
 
-
-def test_what_was_found_of_it_so_far_is_enough_to_refuse(tmp_path: Path, space: list[Space]) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_was_found_of_it_so_far_is_enough_to_refuse(tmp_path: Path, space: list[Space]) -> None:
+    async with playing(tmp_path, policy=FLOOR) as rig:
         assert space
         for path in (rig.directories.homes, rig.directories.jobs):
             path.mkdir(exist_ok=True)
@@ -83,8 +83,6 @@ def test_what_was_found_of_it_so_far_is_enough_to_refuse(tmp_path: Path, space: 
             await rig.submit("b", "bob")
         assert refused.value.reason is Reason.DISK_FULL
         assert "the home of bob holds 2048 MiB" in refused.value.msg
-
-    play(tmp_path, story, policy=FLOOR)
 
 
 def test_countless_open_files_of_one_job_delay_nobody_either(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from disk_rig import STEADY, WRITES, DiskRig, play
+from disk_rig import STEADY, WRITES, DiskRig, playing
 from executor_lab import ROOT
 from mlp_api.types import ResourceRequestTry
 from mlp_hub import sandbox
@@ -85,8 +85,8 @@ async def is_well(rig: DiskRig) -> None:
 
 
 @pytest.mark.parametrize("way", FLOODS)
-def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: SmallDisk, way: str) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: SmallDisk, way: str) -> None:
+    async with playing(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         await rig.go("mine", STEADY)
         await rig.serve("import time; time.sleep(600)", "bob")
@@ -105,22 +105,18 @@ def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: SmallDi
             (rig.workspace(user, name) / "ckpt/go").touch()
             assert (await rig.until(name, "finished", user=user)).restarts == 0
 
-    play(disk, DiskPolicy(floor=60 * MIB), story)
 
-
-def test_what_a_notebook_deleted_and_holds_counts_for_its_users_home(disk: SmallDisk) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_what_a_notebook_deleted_and_holds_counts_for_its_users_home(disk: SmallDisk) -> None:
+    async with playing(disk, DiskPolicy(home=40 * MIB)) as rig:
         await rig.serve(WRITES.format(how=FLOODS["no name"], mib=80, pause=0.02))
         await is_ended(rig, "ann")
         (entry,) = (await rig.platform.audit.entries(action="server.stop"))[0]
         assert "a home may hold 40 MiB" in str(entry.detail["message"])
         assert await rig.platform.disk.problems() == []
 
-    play(disk, DiskPolicy(home=40 * MIB), story)
 
-
-def test_who_writes_what_no_process_holds_is_named_by_what_it_has_written(ext4: SmallDisk) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_who_writes_what_no_process_holds_is_named_by_what_it_has_written(ext4: SmallDisk) -> None:
+    async with playing(ext4, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         pipes = "import os\nr, w = os.pipe()\nwhile True: os.write(w, bytes(60000)); os.read(r, 60000)"
         await rig.go("pipes", pipes, "bob")  # which writes more, and nothing to the disk
@@ -130,15 +126,14 @@ def test_who_writes_what_no_process_holds_is_named_by_what_it_has_written(ext4: 
         for name in ("steady", "pipes"):
             assert (await rig.platform.jobs.get(SYSTEM, "bob", name)).phase == "running"
 
-    play(ext4, DiskPolicy(floor=60 * MIB), story)
 
-
-def test_below_the_floor_a_notebook_may_be_started_to_make_room_and_below_half_of_it_none(
+async def test_below_the_floor_a_notebook_may_be_started_to_make_room_and_below_half_of_it_none(
     ext4: SmallDisk,
 ) -> None:
     full = ext4.root / "ballast"
 
-    async def story(rig: DiskRig) -> None:
+    async with playing(ext4, DiskPolicy(floor=100 * MIB)) as rig:
+
         def fill_to(free: int) -> None:
             with full.open("ab") as file:
                 file.write(bytes(rig.disk.free_bytes() - free))
@@ -166,5 +161,3 @@ def test_below_the_floor_a_notebook_may_be_started_to_make_room_and_below_half_o
         full.unlink()
         await rig.until("later", "finished", user="bob")
         assert rig.ended == []
-
-    play(ext4, DiskPolicy(floor=100 * MIB), story)

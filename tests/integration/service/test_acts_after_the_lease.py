@@ -7,7 +7,8 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,18 +75,16 @@ class Hub:
         return Platform(self.dbs[which], self.executor, time.time, POLICY)
 
 
-def play(root: Path, story: Callable[[Hub], Awaitable[None]]) -> None:
-    async def go() -> None:
-        hub = Hub(root)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await story(hub)
-        finally:
-            await hub.executor.close()
-            for db in hub.dbs:
-                await asyncio.to_thread(db.close)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(root: Path) -> AsyncIterator[Hub]:
+    hub = Hub(root)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield hub
+    finally:
+        await hub.executor.close()
+        for db in hub.dbs:
+            await asyncio.to_thread(db.close)
 
 
 def ask(name: str, **sim: float) -> JobCreate:
@@ -104,8 +103,8 @@ async def silent(p: Platform) -> None:
     await p.lease.forget()
 
 
-def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> None:
-    async def story(hub: Hub) -> None:
+async def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as hub:
         first, second = hub.platform(0), hub.platform(1)
         await first.start()
         hub.executor.gate.clear()
@@ -126,11 +125,9 @@ def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> None:
         await second.stop()
         await first.stop()
 
-    play(tmp_path, story)
 
-
-def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
-    async def story(hub: Hub) -> None:
+async def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as hub:
         first, second = hub.platform(0), hub.platform(1)
         await first.start()
         await first.jobs.submit("ann", ask("a", DURATION=600))
@@ -153,13 +150,12 @@ def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
         await second.stop()
         await first.stop()
 
-    play(tmp_path, story)
 
-
-def test_members_do_not_read_on_which_machine_another_service_is_and_the_log_says_it(
+async def test_members_do_not_read_on_which_machine_another_service_is_and_the_log_says_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(hub: Hub) -> None:
+    caplog.set_level(logging.WARNING)
+    async with playing(tmp_path) as hub:
         p = hub.platform()
         await p.start()
         await hub.dbs[0].write(lambda tx: tx.leases.put(NAME, replace(OTHER, expires_at=time.time() + 600)))
@@ -173,12 +169,11 @@ def test_members_do_not_read_on_which_machine_another_service_is_and_the_log_say
         assert OTHER.holder in caplog.text
         await p.stop()
 
-    caplog.set_level(logging.WARNING)
-    play(tmp_path, story)
 
-
-def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second_standby(tmp_path: Path) -> None:
-    async def story(hub: Hub) -> None:
+async def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second_standby(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as hub:
         p = hub.platform()
         await p.start()
         load, loading, most, losses = p.board.load, 0, 0, 2
@@ -209,11 +204,11 @@ def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second_stand
         assert len(hub.executor.starts) == 1
         await p.stop()
 
-    play(tmp_path, story)
 
-
-def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_from_acting(tmp_path: Path) -> None:
-    async def story(hub: Hub) -> None:
+async def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_from_acting(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as hub:
         await hub.executor.fence(30, 1.0)
         p = hub.platform()
         await p.start()
@@ -222,11 +217,9 @@ def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_from_a
         await reaches(p, "a", "finished")
         await p.stop()
 
-    play(tmp_path, story)
 
-
-def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: Path) -> None:
-    async def story(hub: Hub) -> None:
+async def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: Path) -> None:
+    async with playing(tmp_path) as hub:
         p = hub.platform()
         await p.start()
         await hub.executor.fence(30, 1.0)  # whose it is the database does not know
@@ -244,11 +237,11 @@ def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: P
         assert len(hub.executor.starts) == 1
         await again.stop()
 
-    play(tmp_path, story)
 
-
-def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_out(tmp_path: Path) -> None:
-    async def story(hub: Hub) -> None:
+async def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_out(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as hub:
         now = 1000.0
         mine = Leadership(hub.dbs[0], lambda: now, length_s=3600, poll_s=0.01, alone=False)
         with pytest.raises(LeaseLost):
@@ -268,8 +261,6 @@ def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_o
             await mine.ensure_held()
         await mine.give_up()
         await other.give_up()
-
-    play(tmp_path, story)
 
 
 async def _true(value: object) -> bool:

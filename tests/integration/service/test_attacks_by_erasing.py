@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import PATIENCE_S, until
 
 MANY = 12
@@ -71,54 +71,50 @@ async def ended(rig: Rig, names: list[str], user: str) -> None:
         await rig.until(name, "finished", user=user)
 
 
-def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
+async def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = Endless(monkeypatch)
 
-    async def story(rig: Rig) -> None:
-        mine = [f"m{i}" for i in range(MANY)]
-        await ended(rig, mine, "mal")
-        await ended(rig, ["v"], "vic")
-        for name in mine:
-            await rig.platform.jobs.delete(SYSTEM, "mal", name)
-        await until(lambda: _is(bool(endless.begun)))
-        async with asyncio.timeout(PATIENCE_S):
-            assert await asyncio.to_thread(lambda: 42) == 42
-        await rig.platform.jobs.delete(SYSTEM, "vic", "v")
-        await gone(rig, "v", "vic")
-        await ended(rig, ["w"], "vic")
-        assert len(endless.begun) == 1
-        endless.open.set()
-        for name in mine:
-            await gone(rig, name, "mal")
-        assert sorted(endless.begun) == sorted(mine)
-        assert endless.most == 1
-
     try:
-        play(tmp_path, story, node(cpu=4))
+        async with playing(tmp_path, node(cpu=4)) as rig:
+            mine = [f"m{i}" for i in range(MANY)]
+            await ended(rig, mine, "mal")
+            await ended(rig, ["v"], "vic")
+            for name in mine:
+                await rig.platform.jobs.delete(SYSTEM, "mal", name)
+            await until(lambda: _is(bool(endless.begun)))
+            async with asyncio.timeout(PATIENCE_S):
+                assert await asyncio.to_thread(lambda: 42) == 42
+            await rig.platform.jobs.delete(SYSTEM, "vic", "v")
+            await gone(rig, "v", "vic")
+            await ended(rig, ["w"], "vic")
+            assert len(endless.begun) == 1
+            endless.open.set()
+            for name in mine:
+                await gone(rig, name, "mal")
+            assert sorted(endless.begun) == sorted(mine)
+            assert endless.most == 1
     finally:
         endless.open.set()
 
 
-def test_who_loses_the_lease_leaves_what_it_was_removing_to_the_next(
+async def test_who_loses_the_lease_leaves_what_it_was_removing_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = Endless(monkeypatch)
 
-    async def story(rig: Rig) -> None:
-        await ended(rig, ["m"], "mal")
-        await rig.platform.jobs.delete(SYSTEM, "mal", "m")
-        await until(lambda: _is(bool(endless.begun)))
-        # another one had the lease for a moment: to have it again, no act under the old epoch may be under way
-        other = Lease("elsewhere/1/0", time.time(), rig.platform.lease.epoch + 1)
-        await rig.db.write(lambda tx: tx.leases.put(NAME, other))
-        await until(lambda: _is(len(endless.begun) == 2))
-        endless.open.set()
-        await gone(rig, "m", "mal")
-
     try:
-        play(tmp_path, story, policy=replace(FAST, lease_s=3.0))
+        async with playing(tmp_path, policy=replace(FAST, lease_s=3.0)) as rig:
+            await ended(rig, ["m"], "mal")
+            await rig.platform.jobs.delete(SYSTEM, "mal", "m")
+            await until(lambda: _is(bool(endless.begun)))
+            # another one had the lease for a moment: to have it again, no act under the old epoch may be under way
+            other = Lease("elsewhere/1/0", time.time(), rig.platform.lease.epoch + 1)
+            await rig.db.write(lambda tx: tx.leases.put(NAME, other))
+            await until(lambda: _is(len(endless.begun) == 2))
+            endless.open.set()
+            await gone(rig, "m", "mal")
     finally:
         endless.open.set()
 

@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state import board
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 
 MIB = 2**20
 FEW = replace(FAST, open_bytes_max=4 * MIB, open_kinds_max=5)
@@ -36,10 +36,10 @@ async def busy(rig: Rig) -> None:
     await rig.until("runs", "running", user="rita")
 
 
-def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_after_a_restart(
+async def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=FEW) as rig:
         await busy(rig)
         big = "#" + "x" * MIB
         lot = (submit(rig, "bob", f"fat-{n}", code=big) for n in range(30))
@@ -52,11 +52,9 @@ def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_after_a
         await rig.until(mine[0].name, "cancelled", user="bob")
         assert await submit(rig, "bob", "one-more", code=big) == "taken"
 
-    play(tmp_path, story, policy=FEW)
 
-
-def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=FEW) as rig:
         await busy(rig)
         lot = (submit(rig, "bob", f"odd-{n}", ram=100 + n) for n in range(40))
         assert Counter(await asyncio.gather(*lot)) == {"taken": 5, Reason.CONFLICT: 35}
@@ -70,11 +68,9 @@ def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(tmp_pa
             await rig.platform.jobs.suspend(SYSTEM, "bob", job.name)
         assert await submit(rig, "bob", "odd", ram=5000) == Reason.CONFLICT
 
-    play(tmp_path, story, policy=FEW)
 
-
-def test_a_list_of_long_programs_comes_in_pages_that_miss_none(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_list_of_long_programs_comes_in_pages_that_miss_none(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await busy(rig)
         for n in range(12):
             assert await submit(rig, "bob", f"fat-{n}", code=f"#{n}" + "x" * MIB) == "taken"
@@ -88,16 +84,14 @@ def test_a_list_of_long_programs_comes_in_pages_that_miss_none(tmp_path: Path) -
                 break
         assert seen == [f"fat-{n}" for n in reversed(range(12))]
 
-    play(tmp_path, story)
 
-
-def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
+async def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board, "MOST_EVENTS", 100)
     monkeypatch.setattr(board, "MOST_DECISIONS", 20)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node()) as rig:
         await rig.submit("flip", cpu=1.0, sim={"DURATION": 600, "STOP": 0})
         await rig.until("flip", "running")
         jobs, uid = rig.platform.jobs, (await rig.platform.jobs.get(SYSTEM, "ann", "flip")).uid
@@ -115,5 +109,3 @@ def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
         decisions, events = kept()
         assert 20 <= decisions < 60
         assert 100 <= events <= 200
-
-    play(tmp_path, story, node())

@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected
 from mlp_hub.service.forecast import service
-from platform_rig import Rig, play
+from platform_rig import playing
 from waiting import PATIENCE_S, until
 
 
@@ -26,8 +26,8 @@ async def refused(what: Awaitable[object]) -> Refused:
     return caught.value
 
 
-def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -47,11 +47,9 @@ def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_
         assert resumed.queued_at > honest.queued_at
         assert resumed.submitted_at == before.submitted_at
 
-    play(tmp_path, story)
 
-
-def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red"))
         await p.tenants.set_member("red", "ann")
@@ -68,22 +66,18 @@ def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> No
         await p.jobs.resume(SYSTEM, "ann", "j")
         await rig.until("j", "running")
 
-    play(tmp_path, story)
 
-
-def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         asked = JobCreate(name="crumb", code="pass", runtime="plain", gpu=0.0004)
         no = await refused(rig.platform.jobs.submit("ann", asked))
         assert no.reason is Reason.INVALID
         assert "0.001" in no.msg
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
-    play(tmp_path, story)
 
-
-def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         asked = JobCreate(name="once", code="x", env={"SIM_DURATION": "0"})
         await p.jobs.submit("ann", asked, idempotency_key="k")
@@ -101,10 +95,8 @@ def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> N
         await p.jobs.submit("ann", asked, idempotency_key="k2")
         await rig.until("once", "finished")
 
-    play(tmp_path, story)
 
-
-def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
+async def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look at a job that waits would otherwise cost an answer that looks ahead, for one who polls hundreds of them."""
@@ -119,7 +111,7 @@ def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
     async def no_answer(*_: object) -> None:
         raise AssertionError("an answer was worked out for a look")
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -146,5 +138,3 @@ def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
 
         await until(told)
         assert len(looked) == 1
-
-    play(tmp_path, story)

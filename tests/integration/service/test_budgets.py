@@ -20,7 +20,7 @@ from sqlalchemy.engine import Engine
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 BUDGETS = tomllib.loads((Path(__file__).parents[2] / "budgets.toml").read_text())
@@ -51,8 +51,8 @@ def counted(*, of: str = "") -> Iterator[list[str]]:
         event.remove(Engine, "before_cursor_execute", note)
 
 
-def test_one_job_alone(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_job_alone(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("first", sim={"DURATION": 0.05})
         await rig.until("first", "finished")
         before = _commits(rig)
@@ -63,8 +63,6 @@ def test_one_job_alone(tmp_path: Path) -> None:
         assert len(writes) <= most("one_job_writes"), writes
         assert _commits(rig) - before <= most("one_job_commits")
 
-    play(tmp_path, story)
-
 
 def _commits(rig: Rig) -> int:
     writer = rig.db._writer
@@ -72,8 +70,9 @@ def _commits(rig: Rig) -> int:
     return writer.commits
 
 
-def test_many_jobs_that_end_are_summed_up_together(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_many_jobs_that_end_are_summed_up_together(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
+
         async def summed() -> bool:
             left = await rig.db.read(lambda tx: tx.runs.unsummed(MANY))
             return not left
@@ -90,15 +89,13 @@ def test_many_jobs_that_end_are_summed_up_together(tmp_path: Path) -> None:
         writes = [s for s in statements if s.startswith(("INSERT", "UPDATE", "DELETE"))]
         assert len(writes) <= most("writes_of_200_jobs"), len(writes)
 
-    play(tmp_path, story)
-
 
 async def _all_ended(rig: Rig) -> bool:
     return not rig.platform.board.jobs
 
 
-def test_one_batch_of_points(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_batch_of_points(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         job = await rig.submit("a", sim=LONG)
         await rig.until("a", "running")
 
@@ -112,11 +109,9 @@ def test_one_batch_of_points(tmp_path: Path) -> None:
         assert len([s for s in statements if "run_value" not in s]) <= most("one_batch_of_points"), statements
         rig.end(job)
 
-    play(tmp_path, story)
 
-
-def test_a_tenant_is_made_without_looking_at_all_others(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_tenant_is_made_without_looking_at_all_others(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         from mlp_api.types import TenantCreate
 
         await rig.platform.tenants.create(TenantCreate(name="first"))
@@ -124,8 +119,6 @@ def test_a_tenant_is_made_without_looking_at_all_others(tmp_path: Path) -> None:
             await rig.platform.tenants.create(TenantCreate(name="other"))
         whole = [s for s in statements if "WHERE" not in s]
         assert len(whole) <= most("reads_of_all_tenants"), whole
-
-    play(tmp_path, story)
 
 
 LOADED = """

@@ -15,7 +15,7 @@ from mlp_api.teams import MemberCapSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 from waiting import until
 
 LONG: dict[str, Any] = {"tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
@@ -36,8 +36,8 @@ async def told(rig: Rig, name: str, text: str) -> bool:
     return text in str((await rig.platform.jobs.get(SYSTEM, "ann", name)).message)
 
 
-def test_a_member_holds_no_more_than_the_cap_and_others_pass(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_member_holds_no_more_than_the_cap_and_others_pass(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=2)
         for name in ("a", "b", "c"):
             await rig.submit(name, **LONG)
@@ -54,13 +54,11 @@ def test_a_member_holds_no_more_than_the_cap_and_others_pass(tmp_path: Path) -> 
         await rig.platform.jobs.cancel(SYSTEM, "ann", "a")
         await rig.until("c", "running")
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_lets_all_through(
+async def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_lets_all_through(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, jobs=5)
         for name in ("a", "b"):
             await rig.submit(name, **LONG)
@@ -75,22 +73,18 @@ def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_lets_a
         entry = (await rig.platform.audit.entries(action="member.cap"))[0][0]
         assert (entry.object, entry.detail["before"]["jobs_at_once"]) == ("ann", 1)
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_what_could_never_fit_says_so_and_holds_nobody_up(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_could_never_fit_says_so_and_holds_nobody_up(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=2)
         await rig.submit("huge", cpu=1.0, workers=3, **LONG)
         await rig.submit("small", **LONG)
         await rig.until("small", "running")
         await until(lambda: told(rig, "huge", "Asks for 3 cpu; the cap of ann in red is 2 cpu."))
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_what_may_grow_counts_with_its_most_workers(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_may_grow_counts_with_its_most_workers(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await red(rig, cpu=4)
         await rig.submit("grows", workers="1:3", **LONG)
         await rig.until("grows", "running")
@@ -99,11 +93,9 @@ def test_what_may_grow_counts_with_its_most_workers(tmp_path: Path) -> None:
         await rig.submit("bobs", user="bob", workers=4, **LONG)
         await rig.until("bobs", "running", user="bob")
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_cap_is_of_members_alone_and_goes_with_them(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_cap_is_of_members_alone_and_goes_with_them(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig, jobs=3)
         caps = rig.platform.member_caps
         with pytest.raises(Refused) as refused:
@@ -116,8 +108,6 @@ def test_a_cap_is_of_members_alone_and_goes_with_them(tmp_path: Path) -> None:
         await rig.platform.tenants.delete("red")
         assert await rig.platform.db.read(lambda tx: tx.caps.all()) == []
 
-    play(tmp_path, story)
-
 
 ANNS: dict[str, Any] = {"user": "ann", "tenant": "red"}
 
@@ -129,8 +119,8 @@ async def confirmed(rig: Rig, cpu: float) -> None:
 
 
 @pytest.mark.parametrize("how", ["crash", "restart"])
-def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_path: Path, how: str) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_path: Path, how: str) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await confirmed(rig, 1)
         for name in ("a", "b", "c"):
@@ -159,13 +149,11 @@ def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_path: P
         await rig.platform.ledger.confirm(ResourceRequestKey(id="ann/", applier="sp"))
         await rig.until("c", "running")
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_a_notebook_beyond_the_cap_is_refused_with_what_is_held_and_starts_when_it_fits(
+async def test_a_notebook_beyond_the_cap_is_refused_with_what_is_held_and_starts_when_it_fits(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await rig.submit("a", workers=2, **LONG)
         await rig.until("a", "running")
@@ -183,11 +171,9 @@ def test_a_notebook_beyond_the_cap_is_refused_with_what_is_held_and_starts_when_
         await confirmed(rig, 1)
         assert (rig.held("red").cpu, await phases(rig, "ann", "a")) == (5000, {"a": "running"})
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_a_notebook_that_waits_for_the_cap_comes_before_its_owners_jobs(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_notebook_that_waits_for_the_cap_comes_before_its_owners_jobs(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await rig.submit("a", workers=2, **LONG)
         await rig.until("a", "running")
@@ -199,11 +185,9 @@ def test_a_notebook_that_waits_for_the_cap_comes_before_its_owners_jobs(tmp_path
         assert phase_of(rig, "ann") == "tried"
         assert rig.held("red").cpu == 3000
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         refused = await refusal(rig, cpu=4, **ANNS)
         assert (refused.reason, refused.retry_after) == (Reason.EXCEEDS_MAX_QUOTA, None)
@@ -222,11 +206,9 @@ def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_path: Pa
         assert "ann may hold 1 cpu in red" in str(refused.msg)
         assert phase_of(rig, "ann") == "cancelled"
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_a_server_whose_place_is_named_is_held_to_the_cap_too(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_whose_place_is_named_is_held_to_the_cap_too(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await rig.submit("grows", workers="1:2", **LONG)
         await rig.until("grows", "running")
@@ -235,11 +217,9 @@ def test_a_server_whose_place_is_named_is_held_to_the_cap_too(tmp_path: Path) ->
         assert "2 cpu in use by job grows of ann (2); this asks for 2 cpu" in str(refused.msg)
         assert await started(rig, cpu=1, node="n1", **ANNS) == "n1"
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=4)
         await confirmed(rig, 2)
         await rig.submit("a", **LONG)
@@ -252,11 +232,11 @@ def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job(tmp_p
         assert (phase_of(rig, "ann"), rig.held("red").cpu) == ("confirmed", 3000)
         assert await phases(rig, "ann", "a", "b") == {"a": "running", "b": "queued"}
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_who_asks_for_a_notebook_and_a_job_at_once_never_holds_more_than_the_cap(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_asks_for_a_notebook_and_a_job_at_once_never_holds_more_than_the_cap(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await red(rig, cpu=2)
 
         async def ask(n: int) -> None:
@@ -270,5 +250,3 @@ def test_who_asks_for_a_notebook_and_a_job_at_once_never_holds_more_than_the_cap
         for _ in range(5):
             await rig.platform.admission.cycle()
         assert rig.held("red").cpu == 2000
-
-    play(tmp_path, story, node(cpu=16))

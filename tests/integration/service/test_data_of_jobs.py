@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import DataMount, LaunchSpec
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 LONG = {"DURATION": 600}
@@ -47,8 +47,8 @@ def starts(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[LaunchSpec]:
     return seen
 
 
-def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await dataset(rig, ready=False)
         said = await refusal(rig.submit("train", data=["pets"]))
         assert said == (
@@ -65,14 +65,12 @@ def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None
         )
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize(("mode", "words"), [("copy", "being copied"), ("read-through", "being looked at")])
-def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
+async def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
     tmp_path: Path, mode: str, words: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.datasets.create("ann", DatasetCreate(name="pets", size=0, source=DatasetSource(url="s3://photos/pets", mode=mode)))  # fmt: skip
         said = await refusal(rig.submit("train", data=["pets"]))
         assert said == (
@@ -80,21 +78,17 @@ def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
             f"dataset pets is {words}; a job can read it once it is ready",
         )
 
-    play(tmp_path, story)
 
-
-def test_of_others_there_is_nothing_where_the_tenant_shares_none(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_of_others_there_is_nothing_where_the_tenant_shares_none(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await dataset(rig)
         theirs = await refusal(rig.submit("train", user="bob", data=["ann/pets"]))
         missing = await refusal(rig.submit("train", user="bob", data=["ann/none"]))
         assert (theirs[0], theirs[1].replace("pets", "none")) == missing
 
-    play(tmp_path, story)
 
-
-def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         datasets, jobs = rig.platform.datasets, rig.platform.jobs
         await dataset(rig)
         await rig.submit("full", cpu=4.0, sim=LONG)
@@ -121,13 +115,11 @@ def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> No
         await rig.until("train", "cancelled")
         assert (await datasets.delete(SYSTEM, "ann", "pets", actor="ann")).state == "deleting"
 
-    play(tmp_path, story)
 
-
-def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_once_they_are_others(
+async def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_once_they_are_others(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await dataset(rig)
         files = rig.directories.stored(StoredPlace("dataset", "ann", "pets"))
         files.mkdir(parents=True, exist_ok=True)
@@ -159,11 +151,9 @@ def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_o
         (other,) = (await rig.platform.runs.get(SYSTEM, "ann", "train@3")).data
         assert other.digest != read.digest
 
-    play(tmp_path, story)
 
-
-def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(rig: Rig) -> None:
+async def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with playing(tmp_path) as rig:
         await dataset(rig)
         await dataset(rig, "cats")
         seen = starts(rig, monkeypatch)
@@ -189,12 +179,12 @@ def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pytest.Mo
             "MLP_DATA_PATHS": "/data/pets:/mnt/cats",
         }
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "another of its name"])
-def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(tmp_path: Path, again: bool) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(
+    tmp_path: Path, again: bool
+) -> None:
+    async with playing(tmp_path) as rig:
         await dataset(rig)
         await rig.submit("full", user="bob", cpu=4.0, sim=LONG)
         await rig.until("full", "running", user="bob")
@@ -214,11 +204,11 @@ def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(tmp_pat
         assert said in str(job.failure.message.message)
         assert rig.held().cpu == 0
 
-    play(tmp_path, story)
 
-
-def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both_through(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both_through(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         for number in range(8):
             name = f"pets{number}"
             await dataset(rig, name)
@@ -229,11 +219,9 @@ def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both_throu
             )
             assert isinstance(submitted, Refused) != isinstance(deleted, Refused), (submitted, deleted)
 
-    play(tmp_path, story)
 
-
-def test_a_model_from_a_jobs_output_names_its_data(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_model_from_a_jobs_output_names_its_data(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await dataset(rig)
         await rig.submit("train", sim=LONG, data=["pets:train"])
         await rig.until("train", "running")
@@ -247,5 +235,3 @@ def test_a_model_from_a_jobs_output_names_its_data(tmp_path: Path) -> None:
         asked = ModelCreate(name="net", src="jobs/train/ckpt", any_files=True)
         made = await rig.platform.models.register(SYSTEM, "ann", asked)
         assert made.lineage.data == ["pets"]
-
-    play(tmp_path, story)

@@ -23,7 +23,7 @@ from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
 from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import PATIENCE_S, until
 
 MIB = 2**20
@@ -72,12 +72,13 @@ def tag(data: bytes) -> str:
     return hashlib.md5(data, usedforsecurity=False).hexdigest()
 
 
-def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
+async def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
     tmp_path: Path, store: RealStore
 ) -> None:
     big = os.urandom(3 * MIB)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(store.host)) as rig:
+
         def fill() -> None:
             store.make("photos")
             store.put("photos", "cats/one.jpg", b"one")
@@ -108,15 +109,15 @@ def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
         assert await asyncio.to_thread(files, rig) == want
         assert (at(rig) / "deep/er/two.jpg").stat().st_ino == before, "what did not change stays"
 
-    play(tmp_path, story, policy=policy(store.host))
 
-
-def test_a_copy_whose_service_is_killed_goes_on_from_what_came(tmp_path: Path, false: FalseStore) -> None:
+async def test_a_copy_whose_service_is_killed_goes_on_from_what_came(
+    tmp_path: Path, false: FalseStore
+) -> None:
     body = os.urandom(5 * MIB)
     half, begun = 3 * MIB, asyncio.Event()
     false.listed = [("all", len(body), tag(body))]
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         loop = asyncio.get_running_loop()
 
         def cut(_key: str, headers: dict[str, str]) -> Any:
@@ -135,40 +136,34 @@ def test_a_copy_whose_service_is_killed_goes_on_from_what_came(tmp_path: Path, f
         await rig.start()
         assert (await ended(rig)).state == "ready"
         assert await asyncio.to_thread(files, rig) == {"all": body}
-
-    play(tmp_path, story, policy=policy(false.host))
     whole = [headers for headers in false.asked if headers.startswith("/photos/all")]
     assert len(whole) > 1
 
 
-def test_a_key_that_is_no_path_writes_nothing(tmp_path: Path, false: FalseStore) -> None:
+async def test_a_key_that_is_no_path_writes_nothing(tmp_path: Path, false: FalseStore) -> None:
     false.listed = [("fine", 1, tag(b"x")), ("a/../../out", 1, tag(b"x"))]
     false.answer = lambda _key, _headers: (200, {}, b"x")
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         assert "can be no files: a/../../out" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
 
-    play(tmp_path, story, policy=policy(false.host))
 
-
-def test_a_hundred_thousand_keys_that_the_quota_has_no_room_for_are_refused_in_time(
+async def test_a_hundred_thousand_keys_that_the_quota_has_no_room_for_are_refused_in_time(
     tmp_path: Path, false: FalseStore
 ) -> None:
     false.listed = [(f"d{n // 1000}/k{n}", MIB, "0" * 32) for n in range(100_000)]
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await rig.platform.tenants.update("default", TenantUpdate(rom=MIB))
         await add(rig, "s3://photos/", false.url)
         assert "default" in await refused(rig)
         assert not [key for key in false.asked if "/d" in key], "nothing was fetched"
 
-    play(tmp_path, story, policy=policy(false.host))
-
 
 @pytest.mark.parametrize("said", ["more", "less", "other"])
-def test_what_is_not_as_it_was_listed_is_not_kept(tmp_path: Path, false: FalseStore, said: str) -> None:
+async def test_what_is_not_as_it_was_listed_is_not_kept(tmp_path: Path, false: FalseStore, said: str) -> None:
     sent = {"more": b"12345", "less": b"12", "other": b"abc"}[said]
     false.listed = [("k", 3, tag(b"123"))]
 
@@ -186,15 +181,13 @@ def test_what_is_not_as_it_was_listed_is_not_kept(tmp_path: Path, false: FalseSt
 
     false.answer = answer
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         assert "k is cut or changes each time" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
 
-    play(tmp_path, story, policy=policy(false.host))
 
-
-def test_an_object_that_changes_while_it_is_copied_comes_as_it_is_then(
+async def test_an_object_that_changes_while_it_is_copied_comes_as_it_is_then(
     tmp_path: Path, false: FalseStore
 ) -> None:
     false.listed = [("k", 6, tag(b"before"))]
@@ -206,16 +199,14 @@ def test_an_object_that_changes_while_it_is_copied_comes_as_it_is_then(
 
     false.answer = answer
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         assert (await ended(rig)).state == "ready"
         assert await asyncio.to_thread(files, rig) == {"k": b"after"}
 
-    play(tmp_path, story, policy=policy(false.host))
-
 
 @pytest.mark.parametrize("endpoint", ["private", "redirect"])
-def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
+async def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
     tmp_path: Path, false: FalseStore, endpoint: str
 ) -> None:
     with FalseStore() as other:
@@ -223,17 +214,18 @@ def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
         if endpoint == "redirect":
             false.elsewhere, allowed = f"{other.url}/photos/", (false.host,)
 
-        async def story(rig: Rig) -> None:
+        async with playing(tmp_path, policy=policy(*allowed)) as rig:
             await add(rig, "s3://photos/", false.url)
             said = await refused(rig)
             assert endpoint == "redirect" or "private address" in said
 
-        play(tmp_path, story, policy=policy(*allowed))
         assert other.asked == []
         assert endpoint == "redirect" or false.asked == []
 
 
-def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(tmp_path: Path, false: FalseStore) -> None:
+async def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(
+    tmp_path: Path, false: FalseStore
+) -> None:
     small, goes_on = b"small", threading.Event()
     false.listed = [("a.txt", 5, tag(small)), ("b.txt", 5, tag(small))]
 
@@ -244,46 +236,46 @@ def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(tmp_path: Path
 
     false.answer = answer
 
-    async def story(rig: Rig) -> None:
-        now = 0.0
-        worker = rig.platform.datasets._worker
-        turns = worker._copies.turns = FetchTurns(1, 0, 1, clock=lambda: now)
-        await rig.platform.tenants.create(TenantCreate(name="blue"))
-        await rig.platform.tenants.set_member("blue", "bob")
-        await add(rig, "s3://photos/", false.url)
-
-        async def one_is_here() -> bool:
-            return "a.txt" in await asyncio.to_thread(files, rig) and any("b.txt" in u for u in false.asked)
-
-        await until(one_is_here, what="the first object to be copied")
-        source = DatasetSource(url="s3://photos/a.txt", endpoint=false.url)
-        await rig.platform.datasets.create(
-            "bob", DatasetCreate(name="cats", size=0, tenant="blue", source=source)
-        )
-        now += 2 * HELD_S
-
-        async def is_ready() -> bool:
-            return (await rig.platform.datasets.get(SYSTEM, "bob", "cats")).state == "ready"
-
-        await until(is_ready, what="the copy of the other team")
-        assert (await rig.platform.datasets.get(SYSTEM, "ann", "pets")).state == "creating"
-        goes_on.set()
-        assert (await ended(rig)).state == "ready"
-        assert not turns._held
-        assert sum("/a.txt" in url for url in false.asked) == 2  # once of each team
-
     try:
-        play(tmp_path, story, policy=policy(false.host))
+        async with playing(tmp_path, policy=policy(false.host)) as rig:
+            now = 0.0
+            worker = rig.platform.datasets._worker
+            turns = worker._copies.turns = FetchTurns(1, 0, 1, clock=lambda: now)
+            await rig.platform.tenants.create(TenantCreate(name="blue"))
+            await rig.platform.tenants.set_member("blue", "bob")
+            await add(rig, "s3://photos/", false.url)
+
+            async def one_is_here() -> bool:
+                return "a.txt" in await asyncio.to_thread(files, rig) and any(
+                    "b.txt" in u for u in false.asked
+                )
+
+            await until(one_is_here, what="the first object to be copied")
+            source = DatasetSource(url="s3://photos/a.txt", endpoint=false.url)
+            await rig.platform.datasets.create(
+                "bob", DatasetCreate(name="cats", size=0, tenant="blue", source=source)
+            )
+            now += 2 * HELD_S
+
+            async def is_ready() -> bool:
+                return (await rig.platform.datasets.get(SYSTEM, "bob", "cats")).state == "ready"
+
+            await until(is_ready, what="the copy of the other team")
+            assert (await rig.platform.datasets.get(SYSTEM, "ann", "pets")).state == "creating"
+            goes_on.set()
+            assert (await ended(rig)).state == "ready"
+            assert not turns._held
+            assert sum("/a.txt" in url for url in false.asked) == 2  # once of each team
     finally:
         goes_on.set()
 
 
-def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
+async def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
     tmp_path: Path, false: FalseStore
 ) -> None:
     false.hangs = True
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
 
         async def asked() -> bool:
@@ -304,16 +296,14 @@ def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
         await until(gone, what="the dataset to be gone")
         assert not await asyncio.to_thread(arriving, rig)
 
-    play(tmp_path, story, policy=policy(false.host))
 
-
-def test_wrong_credentials_are_told_without_them_and_kept_sealed(
+async def test_wrong_credentials_are_told_without_them_and_kept_sealed(
     tmp_path: Path, false: FalseStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     false.listed = [("k", 1, tag(b"x"))]
     false.page = lambda _after: b"<Error><Code>InvalidAccessKeyId</Code></Error>"  # type: ignore[method-assign]
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/", false.url, "store")
         said = await refused(rig)
@@ -322,8 +312,6 @@ def test_wrong_credentials_are_told_without_them_and_kept_sealed(
         assert secret not in said
         assert secret.encode() not in stored
         assert secret not in caplog.text
-
-    play(tmp_path, story, policy=policy(false.host))
     assert all(KEYS["secret_access_key"] not in one for one in false.authorizations)
 
 
@@ -341,18 +329,18 @@ def test_wrong_credentials_are_told_without_them_and_kept_sealed(
         ("s3://photos/x", "http://[::1"),
     ],
 )
-def test_what_names_no_bucket_is_refused_at_once(tmp_path: Path, url: str, endpoint: str | None) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_names_no_bucket_is_refused_at_once(
+    tmp_path: Path, url: str, endpoint: str | None
+) -> None:
+    async with playing(tmp_path, policy=policy()) as rig:
         with pytest.raises(Refused, match="right: ") as bad:
             await add(rig, url, endpoint or "")
         assert bad.value.reason is Reason.INVALID
         assert "word" not in str(bad.value)
 
-    play(tmp_path, story, policy=policy())
 
-
-def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=policy()) as rig:
         await rig.platform.secrets.put("store", KEYS, user="bob", actor="bob")
         with pytest.raises(Refused, match="there is no secret store"):
             await add(rig, "s3://photos/", "", "store")
@@ -369,11 +357,9 @@ def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) ->
         with pytest.raises(Refused, match="sealed with another key"):
             await add(rig, "s3://photos/", "", "store")
 
-    play(tmp_path, story, policy=policy())
 
-
-def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=policy()) as rig:
         p = rig.platform
         for tenant in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=tenant))
@@ -387,5 +373,3 @@ def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
         await p.tenants.remove_member("red", "ann")
         with pytest.raises(Refused, match="there is no secret store"):
             await rig.db.read(lambda tx: sources.opened(tx, found))
-
-    play(tmp_path, story, policy=policy())

@@ -17,7 +17,7 @@ from mlp_hub.domain.job import Cause
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import PATIENCE_S, until
 
 MIB = 2**20
@@ -70,8 +70,8 @@ async def why(rig: Rig, name: str) -> str:
     return str(job.failure.message)
 
 
-def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: RealStore) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: RealStore) -> None:
+    async with playing(tmp_path, policy=policy(store.host)) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         made = await add(rig, "s3://photos/pets", store.url, "store")
         assert (made.state, made.size, made.source and made.source.mode) == ("ready", 0, THROUGH)
@@ -95,13 +95,11 @@ def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: RealSto
         await rig.until("all", "running")
         assert {"catsup", "dogs/three", "cats/deep/two"} <= await asyncio.to_thread(here, rig)
 
-    play(tmp_path, story, policy=policy(store.host))
 
-
-def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reason(
+async def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reason(
     tmp_path: Path, store: RealStore
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(store.host)) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/pets/", store.url, "store")
         await rig.submit("none", data=["ann/pets/birds"])
@@ -113,17 +111,15 @@ def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reason(
         assert "storage" in await why(rig, "large")
         await until(lambda: evicted(rig), what="nothing to be left over")
 
-    play(tmp_path, story, policy=policy(store.host))
 
-
-def test_a_service_that_is_killed_while_it_fetches_goes_on_and_starts_the_job(
+async def test_a_service_that_is_killed_while_it_fetches_goes_on_and_starts_the_job(
     tmp_path: Path, false: FalseStore
 ) -> None:
     body = os.urandom(3 * MIB)
     begun = asyncio.Event()
     false.listed = [("all", len(body), "0" * 8)]
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         loop = asyncio.get_running_loop()
 
         def cut(_key: str, headers: dict[str, str]) -> Any:
@@ -145,15 +141,17 @@ def test_a_service_that_is_killed_while_it_fetches_goes_on_and_starts_the_job(
         await rig.restart()
         assert (await rig.until("one", "running")).restarts == 0
 
-    play(tmp_path, story, policy=policy(false.host))
 
-
-def test_a_job_that_is_cancelled_while_its_data_come_leaves_nothing(
+async def test_a_job_that_is_cancelled_while_its_data_come_leaves_nothing(
     tmp_path: Path, false: FalseStore
 ) -> None:
     false.listed = [("all", 10, "0" * 8)]
 
-    async def story(rig: Rig) -> None:
+    async def on_its_way(rig: Rig) -> bool:
+        said = str((await rig.platform.jobs.get(SYSTEM, "ann", "one")).message)
+        return said == "what it reads of dataset pets is being fetched from s3://photos/: 0 %"
+
+    async with playing(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         false.hangs = True
         await rig.submit("one", data=["pets"])
@@ -163,12 +161,6 @@ def test_a_job_that_is_cancelled_while_its_data_come_leaves_nothing(
         await rig.until("one", "cancelled")
         await until(lambda: evicted(rig), what="nothing to be left over")
 
-    async def on_its_way(rig: Rig) -> bool:
-        said = str((await rig.platform.jobs.get(SYSTEM, "ann", "one")).message)
-        return said == "what it reads of dataset pets is being fetched from s3://photos/: 0 %"
-
-    play(tmp_path, story, policy=policy(false.host))
-
 
 async def refused(of: Any) -> tuple[Reason, str]:
     with pytest.raises(Refused) as found:
@@ -176,10 +168,10 @@ async def refused(of: Any) -> tuple[Reason, str]:
     return found.value.reason, str(found.value.message)
 
 
-def test_a_part_is_of_what_is_read_through_alone_and_nothing_is_written_to_it(
+async def test_a_part_is_of_what_is_read_through_alone_and_nothing_is_written_to_it(
     tmp_path: Path, store: RealStore
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(store.host)) as rig:
         datasets = rig.platform.datasets
         await datasets.create("ann", DatasetCreate(name="own", size=0))
         await datasets.heartbeat(SYSTEM, "ann", "own", DatasetHeartbeat(state="ready", progress=100))
@@ -204,14 +196,12 @@ def test_a_part_is_of_what_is_read_through_alone_and_nothing_is_written_to_it(
         address = await datasets.open_source(SourceOpen(uid=access.uid, path="cats/one"))
         assert KEYS["secret_access_key"] not in address.url
 
-    play(tmp_path, story, policy=policy(store.host))
-
 
 @pytest.mark.parametrize("wrong", ["bucket", "prefix", "private"])
-def test_a_source_that_cannot_be_read_is_in_error_with_the_reason(
+async def test_a_source_that_cannot_be_read_is_in_error_with_the_reason(
     tmp_path: Path, store: RealStore, wrong: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy(*() if wrong == "private" else (store.host,))) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         url = {"bucket": "s3://nothere/", "prefix": "s3://photos/nothing"}.get(wrong, "s3://photos/pets")
         made = await add(rig, url, store.url, "store")
@@ -223,5 +213,3 @@ def test_a_source_that_cannot_be_read_is_in_error_with_the_reason(
         assert (made.state, said in str(made.message)) == ("error", True), str(made.message)
         again = await rig.platform.datasets.sync(SYSTEM, "ann", "pets", actor="ann")
         assert again.state == "creating"
-
-    play(tmp_path, story, policy=policy(*() if wrong == "private" else (store.host,)))

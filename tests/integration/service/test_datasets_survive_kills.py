@@ -17,7 +17,7 @@ from mlp_hub.domain.dataset import DatasetPhase as P
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 SIZE = 1000
@@ -124,12 +124,12 @@ async def the_life(rig: Rig, go_on: Callable[[Callable[[], Awaitable[object]]], 
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("cut", range(1, 8))
-def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly(
+async def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly(
     tmp_path: Path, cut: int, *, made: bool
 ) -> None:
     """Its life has seven writes: create, take, give, ready, measured, delete, gone."""
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         db = CutDatabase(rig.db, cut, made=made)
         service = rig.platform.datasets
         service._db = service._worker._db = db  # type: ignore[assignment]
@@ -165,11 +165,9 @@ def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly(
         await the_life(rig, go_on)
         assert killed, f"there is no write {cut}"
 
-    play(tmp_path, story)
 
-
-def test_what_nobody_knows_to_be_taken_is_given_back_and_not_taken_later(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_nobody_knows_to_be_taken_is_given_back_and_not_taken_later(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         uid = await make(rig)
         datasets = rig.platform.datasets
         await datasets.take(uid, SIZE, KEYS["take"])
@@ -182,11 +180,9 @@ def test_what_nobody_knows_to_be_taken_is_given_back_and_not_taken_later(tmp_pat
         await datasets.take(uid, SIZE, KEYS["late"])
         await charged(rig, 0)
 
-    play(tmp_path, story)
 
-
-def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_with(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_with(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=50 * SIZE)
         await rig.platform.datasets.take(uid, SIZE)
         await asyncio.to_thread(put, rig, "pets", "first", SIZE)
@@ -213,11 +209,9 @@ def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_with(tm
         await say(rig, "ready")
         await charged(rig, 2 * SIZE)
 
-    play(tmp_path, story, policy=replace(FAST, upload_silent_s=3600))
 
-
-def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=SIZE)
         await rig.platform.datasets.take(uid, SIZE)
         for hours in range(1, 5):
@@ -225,11 +219,9 @@ def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_path: Pa
             await rig.platform.datasets.sweep()
         assert (await show(rig)).state == "creating"
 
-    play(tmp_path, story, policy=replace(FAST, upload_silent_s=3600))
 
-
-def test_what_programs_change_in_a_dataset_is_charged_after_a_while(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_programs_change_in_a_dataset_is_charged_after_a_while(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await make(rig)
         await asyncio.to_thread(put, rig, "pets", "file", SIZE)
         await say(rig, "ready")
@@ -241,11 +233,9 @@ def test_what_programs_change_in_a_dataset_is_charged_after_a_while(tmp_path: Pa
         await charged(rig, 3 * SIZE)
         assert (await show(rig)).used == 3 * SIZE
 
-    play(tmp_path, story)
 
-
-def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         platform = rig.platform
         await platform.tenants.create(TenantCreate(name="red"))
         await platform.users.ensure("ann")
@@ -273,13 +263,11 @@ def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp
         left = await asyncio.to_thread(lambda: [p for p in (rig.root / "models").rglob("*") if p.is_file()])
         assert left == []
 
-    play(tmp_path, story)
 
-
-def test_files_open_again_before_anything_is_measured(tmp_path: Path) -> None:
+async def test_files_open_again_before_anything_is_measured(tmp_path: Path) -> None:
     """A dataset of millions of files that was being written to holds up nobody: it is charged with all that was taken meanwhile."""
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         uid = await make(rig)
         await rig.platform.datasets.take(uid, 2 * SIZE)
         await asyncio.to_thread(put, rig, "pets", "half", SIZE)
@@ -295,5 +283,3 @@ def test_files_open_again_before_anything_is_measured(tmp_path: Path) -> None:
         await charged(rig, 2 * SIZE)
         look_on.set()
         await charged(rig, SIZE)
-
-    play(tmp_path, story)

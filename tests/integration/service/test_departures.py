@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 FINISH, STOP = JobsChoice.FINISH, JobsChoice.STOP
@@ -74,8 +74,8 @@ async def unharmed(rig: Rig) -> None:
     assert (Path(rig.directories.home("bob")) / "notes.txt").read_text() == "mine"
 
 
-def test_jobs_that_run_go_on_and_those_that_wait_are_put_aside(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_jobs_that_run_go_on_and_those_that_wait_are_put_aside(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         shut: list[str] = []
 
@@ -96,11 +96,9 @@ def test_jobs_that_run_go_on_and_those_that_wait_are_put_aside(tmp_path: Path) -
         assert (Path(rig.directories.home("ann")) / "notes.txt").exists()
         await unharmed(rig)
 
-    play(tmp_path, story)
 
-
-def test_all_jobs_stop_where_that_is_chosen(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_all_jobs_stop_where_that_is_chosen(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         await rig.platform.departures.begin("ann", STOP, KEEP, actor="ann")
         assert (await left(rig)).stopped == 2
@@ -109,11 +107,9 @@ def test_all_jobs_stop_where_that_is_chosen(tmp_path: Path) -> None:
         assert told(rig)[0] == ("ann", "user.deactivate", {"jobs": "stop"})
         await unharmed(rig)
 
-    play(tmp_path, story)
 
-
-def test_files_go_only_once_nothing_runs_any_more(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_files_go_only_once_nothing_runs_any_more(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         home = Path(rig.directories.home("ann"))
         departures = rig.platform.departures
@@ -130,8 +126,6 @@ def test_files_go_only_once_nothing_runs_any_more(tmp_path: Path) -> None:
         assert not rig.workspace("ann", "done").exists()
         assert rig.held().cpu == 1000, "bob's job alone holds quota"
         await unharmed(rig)
-
-    play(tmp_path, story)
 
 
 class CutError(Exception):
@@ -167,10 +161,12 @@ class CutBoard:
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("cut", range(1, 6))
-def test_who_is_killed_at_any_write_leaves_nothing_half_done(tmp_path: Path, cut: int, *, made: bool) -> None:
+async def test_who_is_killed_at_any_write_leaves_nothing_half_done(
+    tmp_path: Path, cut: int, *, made: bool
+) -> None:
     """With all that is to stop and to go there are at least five writes: begin, close, jobs, records, over."""
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
         board = CutBoard(departures._board, cut, made=made)
@@ -199,11 +195,9 @@ def test_who_is_killed_at_any_write_leaves_nothing_half_done(tmp_path: Path, cut
         assert ends[0][2]["files"] == "remove"
         await unharmed(rig)
 
-    play(tmp_path, story)
 
-
-def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
 
         async def refuses(user: str) -> None:
@@ -216,11 +210,9 @@ def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) -> None:
         assert (await phases(rig))["runs"] == "running"
         assert told(rig) == []
 
-    play(tmp_path, story)
 
-
-def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
         await departures.begin("ann", FINISH, REMOVE, actor="root")
@@ -233,11 +225,9 @@ def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -> None
         assert set(await phases(rig)) == {"done", "runs", "waits"}
         assert (Path(rig.directories.home("ann")) / "notes.txt").exists()
 
-    play(tmp_path, story)
 
-
-def test_who_comes_back_while_files_go_is_told_to_wait(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_comes_back_while_files_go_is_told_to_wait(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
 
@@ -263,21 +253,17 @@ def test_who_comes_back_while_files_go_is_told_to_wait(tmp_path: Path) -> None:
         await departures.come_back("ann")
         assert await departures.of("ann") is None
 
-    play(tmp_path, story)
 
-
-def test_leaving_twice_or_with_nothing_is_the_same_as_once(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_leaving_twice_or_with_nothing_is_the_same_as_once(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         for _ in range(2):
             await rig.platform.departures.begin("zoe", STOP, REMOVE, actor="root")
             found = await left(rig, "zoe")
             assert (found.stopped, found.suspended, found.removed) == (0, 0, 0)
 
-    play(tmp_path, story)
 
-
-def test_what_is_stored_goes_with_its_user_also_what_is_being_uploaded(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_is_stored_goes_with_its_user_also_what_is_being_uploaded(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await some_work(rig)
         home = Path(rig.directories.home("ann"))
         (home / "model.bin").write_bytes(b"weights")
@@ -296,5 +282,3 @@ def test_what_is_stored_goes_with_its_user_also_what_is_being_uploaded(tmp_path:
         assert (await platform.models.list(SYSTEM, "ann"))[0] == []
         used = rig.db.read_now(lambda tx: tx.ledger.in_use(DEFAULT_TENANT, rig.clock()))
         assert used.rom == 0, "nothing is charged any more"
-
-    play(tmp_path, story)

@@ -27,7 +27,7 @@ from mlp_hub.isolation import (
     tenant_roots,
 )
 from mlp_hub.isolation.mounts import _started
-from platform_rig import Rig, play
+from platform_rig import playing
 from relocating import CONTENT, TENANT, ask, dataset, furnish, left_in_shared, no_mounts_left, of_tenant, over
 from waiting import until
 
@@ -113,15 +113,12 @@ def test_a_mount_whose_process_was_killed_comes_back(roots: TenantRoots) -> None
         assert (root / "a").read_text() == "in clear"
 
 
-def test_two_that_begin_at_a_time_mount_it_once(roots: TenantRoots, tmp_path: Path) -> None:
-    async def at_once() -> None:
-        others = [
-            tenant_roots(roots.shared, tmp_path / "isolation", tmp_path / "secrets" / "isolation_key")
-            for _ in range(6)
-        ]
-        await asyncio.gather(*(asyncio.to_thread(write, one, f"f{n}") for n, one in enumerate(others)))
-
-    asyncio.run(at_once())
+async def test_two_that_begin_at_a_time_mount_it_once(roots: TenantRoots, tmp_path: Path) -> None:
+    others = [
+        tenant_roots(roots.shared, tmp_path / "isolation", tmp_path / "secrets" / "isolation_key")
+        for _ in range(6)
+    ]
+    await asyncio.gather(*(asyncio.to_thread(write, one, f"f{n}") for n, one in enumerate(others)))
     assert _processes_at(mounts(roots).cipher(TENANT)) == 1
 
 
@@ -212,8 +209,8 @@ def test_a_rotation_that_was_killed_leaves_it_open_to_us_and_is_gone_on_with(
         assert (root / "a").read_text() == "in clear"
 
 
-def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         with no_mounts_left(rig):
             await furnish(rig)
             before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
@@ -243,11 +240,9 @@ def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path) -> No
             assert not (rig.root / "encrypted" / TENANT).exists(), "no ciphertext is left"
             assert not (rig.root / "isolation" / "keys" / f"{TENANT}.json").exists(), "and no key"
 
-    play(tmp_path / "hub", story)
 
-
-def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         with no_mounts_left(rig):
             await rig.platform.tenants.create(TenantCreate(name=TENANT, isolation="encrypted"))
             await rig.platform.tenants.set_member(TENANT, "ann")
@@ -257,8 +252,6 @@ def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
             rig.platform.relocations._idle_s = 0.0
             await rig.platform.relocations.sweep()
             assert await rig.executor.workspace.tenants.mounted() == [TENANT]  # type: ignore[union-attr]
-
-    play(tmp_path / "hub", story)
 
 
 def test_the_clear_files_are_in_no_other_tenants_paths(roots: TenantRoots, tmp_path: Path) -> None:

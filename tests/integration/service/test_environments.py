@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from environment_rig import (
     detail,
     gone,
     left,
-    play,
+    playing,
     unresolvable,
     with_maker,
 )
@@ -35,13 +36,13 @@ from mlp_hub.service.config import DiskPolicy
 from platform_rig import FAST, Rig
 from waiting import until
 
-Told = Callable[[Rig, Maker], Awaitable[None]]
 
-
-def story(root: Path, told: Told) -> None:
+@asynccontextmanager
+async def with_its_maker(root: Path) -> AsyncIterator[tuple[Rig, Maker]]:
     rig = Rig(root, policy=ONLINE)
     maker = with_maker(rig)
-    play(rig, lambda: told(rig, maker))
+    async with playing(rig):
+        yield rig, maker
 
 
 async def charged(rig: Rig, size: int, tenant: str = "default") -> None:
@@ -61,8 +62,8 @@ async def refusal(doing: Awaitable[object]) -> Refused:
     return refused.value
 
 
-def test_it_is_made_charged_listed_and_deleted(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_it_is_made_charged_listed_and_deleted(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         with maker.held("install") as waits:
             made = await create(rig, "Tools", "iniconfig  # small\n\npandas[excel]>=2; python_version>'3'")
             assert (made.state, made.user, made.tenant) == ("creating", "ann", "default")
@@ -85,11 +86,9 @@ def test_it_is_made_charged_listed_and_deleted(tmp_path: Path) -> None:
         await charged(rig, 0)
         assert await there(rig) == []
 
-    story(tmp_path, told)
 
-
-def test_a_second_one_of_the_same_lock_has_the_same_files_and_costs_nothing(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_a_second_one_of_the_same_lock_has_the_same_files_and_costs_nothing(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         with maker.held("install") as waits:
             await create(rig, "one")
             await until(waits, what="the first to be installed")
@@ -111,11 +110,9 @@ def test_a_second_one_of_the_same_lock_has_the_same_files_and_costs_nothing(tmp_
         await charged(rig, 0)
         assert await there(rig) == []
 
-    story(tmp_path, told)
 
-
-def test_what_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_what_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         maker.fails.append(unresolvable())
         await create(rig)
         failed = await at_rest(rig)
@@ -140,11 +137,9 @@ def test_what_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None
         assert await there(rig) == []
         await charged(rig, 0)
 
-    story(tmp_path, told)
 
-
-def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         await create(rig)
         ready = await at_rest(rig)
@@ -166,8 +161,6 @@ def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path: Path
         exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
         assert "environment tools was made of other packages when digits ran" in str(exactly.message)
 
-    story(tmp_path, told)
-
 
 async def server(rig: Rig, environment: str, tenant: str = "default", user: str = "ann") -> None:
     """Start a notebook server with an environment, as the spawner does."""
@@ -188,8 +181,10 @@ async def server_ended(rig: Rig, user: str = "ann") -> None:
     await rig.platform.ledger.confirm(ResourceRequestKey(id=f"{user}/", applier="sp"))
 
 
-def test_one_that_a_server_was_started_with_is_not_deleted_before_that_has_ended(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_one_that_a_server_was_started_with_is_not_deleted_before_that_has_ended(
+    tmp_path: Path,
+) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         for name in ("tools", "other"):
             await create(rig, name)
@@ -208,11 +203,9 @@ def test_one_that_a_server_was_started_with_is_not_deleted_before_that_has_ended
         await delete(rig)
         await gone(rig)
 
-    story(tmp_path, told)
 
-
-def test_a_server_gets_none_but_those_of_its_team_that_are_ready(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_a_server_gets_none_but_those_of_its_team_that_are_ready(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         await create(rig, "theirs", tenant="red")
         await at_rest(rig, "theirs", "red")
@@ -239,11 +232,9 @@ def test_a_server_gets_none_but_those_of_its_team_that_are_ready(tmp_path: Path)
         (young,) = (await rig.platform.environments.for_servers(["default"]))["default"]
         assert (young.name, young.kernel, young.image) == ("young", "mlp-env-young", None)
 
-    story(tmp_path, told)
 
-
-def test_deleting_it_twice_is_no_more_than_once(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_deleting_it_twice_is_no_more_than_once(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         with maker.held("install") as waits:
             await create(rig)
             await until(waits, what="its installation to begin")
@@ -252,16 +243,14 @@ def test_deleting_it_twice_is_no_more_than_once(tmp_path: Path) -> None:
             assert again.state == "deleting"
         await gone(rig)
 
-    story(tmp_path, told)
 
-
-def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_and_none_is_made_for_ever(
+async def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_and_none_is_made_for_ever(
     tmp_path: Path,
 ) -> None:
     rig = Rig(tmp_path, policy=ONLINE)
     maker = with_maker(rig)
 
-    async def told() -> None:
+    async with playing(rig):
         for name in ("tools", "same"):
             await create(rig, name)
             await at_rest(rig, name)
@@ -284,11 +273,9 @@ def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_and_non
         assert await there(rig) == []
         await charged(rig, 0)
 
-    play(rig, told)
 
-
-def test_who_may_not_is_told_why(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_who_may_not_is_told_why(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         await create(rig, "tools")
         await at_rest(rig)
@@ -311,11 +298,9 @@ def test_who_may_not_is_told_why(tmp_path: Path) -> None:
         missing = await refusal(rig.submit("digits", env_name="tools"))
         assert missing.reason is Reason.NOT_FOUND
 
-    story(tmp_path, told)
 
-
-def test_another_teams_is_not_there(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_another_teams_is_not_there(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         await create(rig, tenant="red", user="bob")
@@ -327,11 +312,9 @@ def test_another_teams_is_not_there(tmp_path: Path) -> None:
         await charged(rig, SIZE, "red")
         await charged(rig, SIZE)
 
-    story(tmp_path, told)
 
-
-def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         tenants = rig.platform.tenants
         await tenants.create(TenantCreate(name="red"), actor="root")
         await create(rig, tenant="red")
@@ -355,11 +338,9 @@ def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path: Path)
         await tenants.create(TenantCreate(name="red"), actor="root")
         assert await rig.platform.environments.list("red") == []
 
-    story(tmp_path, told)
 
-
-def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         await rig.platform.tenants.create(TenantCreate(name="small", rom=SIZE - 1), actor="root")
         await create(rig, tenant="small")
@@ -369,37 +350,31 @@ def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
         await charged(rig, 0, "small")
         assert await there(rig) == []
 
-    story(tmp_path, told)
 
-
-def test_what_would_fill_the_disk_ends_before_others_are_stopped_for_it(tmp_path: Path) -> None:
+async def test_what_would_fill_the_disk_ends_before_others_are_stopped_for_it(tmp_path: Path) -> None:
     """A tenant without a limit of storage, and packages that are small until they are unpacked."""
     rig = Rig(tmp_path, policy=replace(ONLINE, disk=DiskPolicy(floor=1 << 20)))
     maker = with_maker(rig)
     maker.space = Space(1 << 40, (2 << 20) - 1)
 
-    async def told() -> None:
+    async with playing(rig):
         await create(rig)
         failed = await at_rest(rig)
         assert failed.state == "error"
         assert str(failed.message).startswith("the disk is nearly full: it has 1 MiB left")
         assert await there(rig) == []
 
-    play(rig, told)
 
-
-def test_a_hub_whose_jobs_run_elsewhere_refuses_with_the_way_that_it_has(tmp_path: Path) -> None:
+async def test_a_hub_whose_jobs_run_elsewhere_refuses_with_the_way_that_it_has(tmp_path: Path) -> None:
     rig = Rig(tmp_path, policy=replace(FAST, job_network="outbound"))
 
-    async def told() -> None:
+    async with playing(rig):
         for doing in (create(rig), rig.submit("digits", env_name="tools")):
             assert "bring their packages in an image" in str((await refusal(doing)).message)
 
-    play(rig, told)
 
-
-def test_one_that_is_deleted_while_it_is_made_is_made_no_further(tmp_path: Path) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+async def test_one_that_is_deleted_while_it_is_made_is_made_no_further(tmp_path: Path) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         for step in ("lock", "install"):
             with maker.held(step) as waits:
                 await create(rig)
@@ -409,8 +384,6 @@ def test_one_that_is_deleted_while_it_is_made_is_made_no_further(tmp_path: Path)
         await charged(rig, 0)
         assert await there(rig) == []
         assert not maker.at_work
-
-    story(tmp_path, told)
 
 
 class CutError(Exception):
@@ -443,10 +416,10 @@ WRITES = 8 if os.geteuid() else 10
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("cut", range(1, WRITES + 1))
-def test_whatever_write_it_dies_at_its_life_goes_on_and_nothing_is_left(
+async def test_whatever_write_it_dies_at_its_life_goes_on_and_nothing_is_left(
     tmp_path: Path, cut: int, *, made: bool
 ) -> None:
-    async def told(rig: Rig, maker: Maker) -> None:
+    async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         service = rig.platform.environments
         db = CutDatabase(rig, cut, made=made)
@@ -493,5 +466,3 @@ def test_whatever_write_it_dies_at_its_life_goes_on_and_nothing_is_left(
         assert await there(rig) == []
         assert killed, f"there is no write {cut}: {db.writes}"
         assert not await rig.db.read(lambda tx: tx.stored.of_tenant("default"))
-
-    story(tmp_path, told)

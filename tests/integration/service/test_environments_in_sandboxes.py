@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, play
+from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, playing
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
@@ -43,10 +43,10 @@ async def ran(rig: SandboxRig, name: str, code: str, **more: object) -> list[str
     return lines
 
 
-def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) -> None:
+async def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) -> None:
     rig = SandboxRig(tmp_path)
 
-    async def told() -> None:
+    async with playing(rig):
         made = await create(rig, requirements="iniconfig>=2  # small\n")
         assert (made.state, made.packages, made.size) == ("creating", {}, 0)
         ready = await at_rest(rig)
@@ -112,5 +112,3 @@ def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) 
         assert "no version of iniconfig==9999" in str(never.message)
         assert await asyncio.to_thread(left, rig) == []
         assert not await asyncio.to_thread(lambda: list((rig.root / "environments").rglob("*.txt")))
-
-    play(rig, told)

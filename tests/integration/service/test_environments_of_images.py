@@ -21,7 +21,7 @@ from mlp_hub.domain.runtime import RuntimeState
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 
 Story = Callable[[Rig], Awaitable[None]]
 DIGEST = "ab" * 32
@@ -62,8 +62,8 @@ async def refusal(doing: Awaitable[object]) -> Refused:
     return refused.value
 
 
-def test_it_is_ready_at_once_listed_shown_and_gone_and_takes_no_storage(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_it_is_ready_at_once_listed_shown_and_gone_and_takes_no_storage(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         made = await create(rig)
         assert (made.state, made.image, made.lock, made.size) == ("ready", TRAIN, DIGEST, 0)
         found = await detail(rig, "vision")
@@ -84,13 +84,11 @@ def test_it_is_ready_at_once_listed_shown_and_gone_and_takes_no_storage(tmp_path
         told, _ = await rig.db.read(lambda tx: tx.audit.page(action="environment.create"))
         assert {entry.detail["image"] for entry in told} == {TRAIN, OTHER}
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_jobs_of_each_runtime_run_in_it_and_keep_what_it_was(
+async def test_jobs_of_each_runtime_run_in_it_and_keep_what_it_was(
     tmp_path: Path, launched: list[LaunchSpec]
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         await create(rig)
         for runtime in ("plain", "mpi", "tf", "torch"):
             workers = 1 if runtime == "plain" else 2
@@ -108,11 +106,9 @@ def test_jobs_of_each_runtime_run_in_it_and_keep_what_it_was(
         # none is fetched beforehand, in the hub's own namespace
         assert not await rig.db.read(lambda tx: tx.jobs.images(0.0, 10))
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         await create(rig, OTHER)
         job = await rig.submit("digits", env_name="vision", sim={"DURATION": 600})
         assert (job.env_name, job.env_lock) == ("vision", None)
@@ -130,11 +126,9 @@ def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path: Path)
         exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
         assert f"was of image {OTHER} when" in str(exactly.message)
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         await create(rig)
         ((found,),) = (await rig.platform.environments.for_servers(["default"])).values()
         assert (found.name, found.image, found.kernel) == ("vision", TRAIN, None)
@@ -157,11 +151,9 @@ def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) 
         other = structs.replace(asked, id="bob/", user="bob")
         assert (await refusal(rig.platform.ledger.try_(other))).reason is Reason.NOT_FOUND
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         outside = "evil.example/train:1"
         refused = await refusal(create(rig, outside, tenant="red"))
@@ -179,18 +171,14 @@ def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Path) -> 
         assert (await refusal(create(rig, outside))).reason is Reason.FORBIDDEN
         assert (await create(rig, outside, admin=True)).state == "ready"
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_where_nobody_reviews_all_images_will_do(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_where_nobody_reviews_all_images_will_do(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=replace(FAST, runtime_review=False)) as rig:
         assert (await create(rig, "anything:1")).state == "ready"
 
-    play(tmp_path, story, policy=replace(FAST, runtime_review=False))
 
-
-def test_another_teams_is_not_there(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_another_teams_is_not_there(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         await create(rig, tenant="red")
         assert (await refusal(rig.submit("digits", env_name="vision"))).reason is Reason.NOT_FOUND
@@ -199,13 +187,11 @@ def test_another_teams_is_not_there(tmp_path: Path) -> None:
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         assert await rig.platform.environments.list("red") == []
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_it_is_one_of_the_two_and_the_one_that_this_hub_has(
+async def test_it_is_one_of_the_two_and_the_one_that_this_hub_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=ALLOWING) as rig:
         service = rig.platform.environments
         for asked in (
             EnvironmentCreate(name="both", requirements="numpy", image=TRAIN),
@@ -222,13 +208,13 @@ def test_it_is_one_of_the_two_and_the_one_that_this_hub_has(
         assert str(refused.message).startswith("image: nothing here starts containers")
         assert "-f requirements.txt" in str((await refusal(rig.submit("a", env_name="vision"))).message)
 
-    play(tmp_path, story, policy=ALLOWING)
 
-
-def test_one_of_packages_is_no_image_and_can_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_of_packages_is_no_image_and_can_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(SimulatedExecutor, "images", False)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=replace(ALLOWING, job_network="outbound")) as rig:
         await rig.platform.stop()
         with_maker(rig)
         await rig.start()
@@ -238,5 +224,3 @@ def test_one_of_packages_is_no_image_and_can_go(tmp_path: Path, monkeypatch: pyt
         assert "--image REGISTRY/NAME:TAG" in str((await refusal(rig.submit("a", env_name="tools"))).message)
         await delete(rig)
         await gone(rig)
-
-    play(tmp_path, story, policy=replace(ALLOWING, job_network="outbound"))

@@ -8,7 +8,7 @@ import pytest
 
 from mlp_api.types import TenantCreate
 from mlp_hub.service.forecast import service
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 from waiting import until
 
 OF = {"red": "ann", "blue": "bob"}
@@ -32,13 +32,13 @@ async def expected(rig: Rig, tenant: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("most", [300, 2])
-def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
+async def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(service, "LIST_FRESH_S", 3600.0)
     monkeypatch.setattr(service, "MOST_EXPECTED", most)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await full(rig, 2)
 
         async def all_wait() -> bool:
@@ -51,5 +51,3 @@ def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
             told = await expected(rig, tenant)
             assert "no time limit" in told["w0"]
             assert bool(told["w1"]) is (most > 2)
-
-    play(tmp_path, story, node(cpu=8))

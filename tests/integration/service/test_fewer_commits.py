@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from mlp_hub.domain.tenant import Tenant
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
-from platform_rig import Rig, play
+from platform_rig import playing
 
 ONE = Resources(cpu=1000)
 
@@ -22,10 +21,10 @@ STEPS = ["submitted", "admitted", "starting", "running", "ended", "finished"]
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
+async def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
     tmp_path: Path, leaves: bool
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         rig.executor.makes_directories = leaves
         await rig.submit("a", sim={"DURATION": 0.05})
         job = await rig.until("a", "finished")
@@ -36,13 +35,11 @@ def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
         assert rig.held() == ZERO
         assert rig.executor.starts == [f"{job.uid}.0"]
 
-    play(tmp_path, story)
 
-
-def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_the_next_process(
+async def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_the_next_process(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         rig.platform.queue.close()  # it dies before it looks at the job
         await rig.submit("a", sim={"DURATION": 0.05})
         await rig.until("a", "starting")
@@ -53,11 +50,11 @@ def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_the_ne
         assert rig.executor.starts == [f"{job.uid}.0"]
         assert (job.restarts, rig.held()) == (0, ZERO)
 
-    play(tmp_path, story)
 
-
-def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_process(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_process(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         rig.executor.makes_directories = False
         forget = rig.executor.forget
 
@@ -75,8 +72,6 @@ def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_proce
         assert await rig.executor.known() == []
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "a")).phase == "finished"
 
-    play(tmp_path, story)
-
 
 def _opened(tmp_path: Path) -> Database:
     db = Database(str(tmp_path / "mlp.sqlite"))
@@ -84,59 +79,50 @@ def _opened(tmp_path: Path) -> Database:
     return db
 
 
-def test_a_changed_limit_counts_in_the_next_transaction(tmp_path: Path) -> None:
-    async def story() -> None:
-        db = _opened(tmp_path)
-        small = Tenant("a", Quota(cpu=1000), cohort="c")
+async def test_a_changed_limit_counts_in_the_next_transaction(tmp_path: Path) -> None:
+    db = _opened(tmp_path)
+    small = Tenant("a", Quota(cpu=1000), cohort="c")
 
-        def fits(tx: Tx) -> bool:
-            return Quotas(tx, 0.0, ()).fits("a", ONE + ONE)
+    def fits(tx: Tx) -> bool:
+        return Quotas(tx, 0.0, ()).fits("a", ONE + ONE)
 
-        await db.write(lambda tx: tx.tenants.insert(small, 0.0))
-        await db.write(lambda tx: tx.tenants.insert(Tenant("b", Quota(cpu=0), cohort="c"), 0.0))
-        assert not await db.write(fits)
-        await db.write(lambda tx: tx.tenants.update(replace(small, quota=Quota(cpu=2000))))
-        assert await db.write(fits)
-        await db.write(lambda tx: tx.tenants.remove("a"))
-        assert not await db.write(lambda tx: Quotas(tx, 0.0, ()).knows("a"))
-        db.close()
-
-    asyncio.run(story())
+    await db.write(lambda tx: tx.tenants.insert(small, 0.0))
+    await db.write(lambda tx: tx.tenants.insert(Tenant("b", Quota(cpu=0), cohort="c"), 0.0))
+    assert not await db.write(fits)
+    await db.write(lambda tx: tx.tenants.update(replace(small, quota=Quota(cpu=2000))))
+    assert await db.write(fits)
+    await db.write(lambda tx: tx.tenants.remove("a"))
+    assert not await db.write(lambda tx: Quotas(tx, 0.0, ()).knows("a"))
+    db.close()
 
 
-def test_a_change_of_a_tenant_that_is_undone_leaves_nothing_behind(tmp_path: Path) -> None:
-    async def story() -> None:
-        db = _opened(tmp_path)
-        tenant = Tenant("a", Quota(cpu=1000))
+async def test_a_change_of_a_tenant_that_is_undone_leaves_nothing_behind(tmp_path: Path) -> None:
+    db = _opened(tmp_path)
+    tenant = Tenant("a", Quota(cpu=1000))
 
-        def tries(tx: Tx) -> None:
-            tx.tenants.update(replace(tenant, quota=Quota(cpu=9000)))
-            assert Quotas(tx, 0.0, ()).fits("a", ONE + ONE)
-            raise ValueError("undone")
+    def tries(tx: Tx) -> None:
+        tx.tenants.update(replace(tenant, quota=Quota(cpu=9000)))
+        assert Quotas(tx, 0.0, ()).fits("a", ONE + ONE)
+        raise ValueError("undone")
 
-        await db.write(lambda tx: tx.tenants.insert(tenant, 0.0))
-        with pytest.raises(ValueError, match="undone"):
-            await db.write(tries)
-        assert not await db.write(lambda tx: Quotas(tx, 0.0, ()).fits("a", ONE + ONE))
-        assert await db.write(lambda tx: Quotas(tx, 0.0, ()).fits("a", ONE))
-        db.close()
-
-    asyncio.run(story())
+    await db.write(lambda tx: tx.tenants.insert(tenant, 0.0))
+    with pytest.raises(ValueError, match="undone"):
+        await db.write(tries)
+    assert not await db.write(lambda tx: Quotas(tx, 0.0, ()).fits("a", ONE + ONE))
+    assert await db.write(lambda tx: Quotas(tx, 0.0, ()).fits("a", ONE))
+    db.close()
 
 
-def test_what_is_held_is_read_in_each_transaction(tmp_path: Path) -> None:
-    async def story() -> None:
-        db = _opened(tmp_path)
-        await db.write(lambda tx: tx.tenants.insert(Tenant("a", Quota(cpu=1000)), 0.0))
+async def test_what_is_held_is_read_in_each_transaction(tmp_path: Path) -> None:
+    db = _opened(tmp_path)
+    await db.write(lambda tx: tx.tenants.insert(Tenant("a", Quota(cpu=1000)), 0.0))
 
-        def takes(tx: Tx) -> bool:
-            quotas = Quotas(tx, 0.0, ())
-            fitted = quotas.fits("a", ONE)
-            quotas.take("a", ONE)
-            return fitted and not quotas.fits("a", ONE)
+    def takes(tx: Tx) -> bool:
+        quotas = Quotas(tx, 0.0, ())
+        fitted = quotas.fits("a", ONE)
+        quotas.take("a", ONE)
+        return fitted and not quotas.fits("a", ONE)
 
-        assert await db.write(takes)
-        assert await db.write(takes)  # nothing was stored by the first, and its tree was its own
-        db.close()
-
-    asyncio.run(story())
+    assert await db.write(takes)
+    assert await db.write(takes)  # nothing was stored by the first, and its tree was its own
+    db.close()

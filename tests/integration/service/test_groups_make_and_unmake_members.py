@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 
 RULES = ("/ml/{tenant} -> {tenant}", "/ml/{tenant}/admins -> {tenant}:admin")
 KEPT = policy_of(RULES, title="Keycloak")
@@ -33,8 +33,10 @@ async def told(p: Platform, action: str) -> Sequence[dict[str, object]]:
     return await p.db.read(lambda tx: [e.detail for e in tx.audit.page(action=action)[0]])
 
 
-def test_two_groups_give_two_tenants_a_role_follows_its_group_and_what_is_lost_goes(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_two_groups_give_two_tenants_a_role_follows_its_group_and_what_is_lost_goes(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         p = await under(rig, KEPT)
         for name in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=name))
@@ -45,11 +47,9 @@ def test_two_groups_give_two_tenants_a_role_follows_its_group_and_what_is_lost_g
         await p.tenants.sync_groups("ann", [])
         assert await places(p, "ann") == {"default": ("member", "default")}
 
-    play(tmp_path, story)
 
-
-def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left_out(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left_out(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = await under(rig, KEPT)
         for _ in range(3):
             await p.tenants.sync_groups("ann", ["/ml/red", "/ml/Bad Name"])
@@ -65,22 +65,20 @@ def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left_out(t
         assert (red.cpu, red.weight, red.members) == (2, 3, 1)
         assert [d["source"] for d in await told(p, "tenant.create")] == ["group"]
 
-    play(tmp_path, story)
 
-
-def test_a_group_whose_tenant_cannot_be_made_breaks_no_login(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_group_whose_tenant_cannot_be_made_breaks_no_login(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="main", cohort="pool"))
         p = await under(rig, MADE)
         await p.tenants.sync_groups("ann", ["/ml/pool", "/ml/red"])  # `pool` is the name of a cohort
         assert await places(p, "ann") == {"red": ("member", "group")}
         assert "pool" in str((await told(p, "group.left_out"))[0]["message"])
 
-    play(tmp_path, story)
 
-
-def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_by_name(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_by_name(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         p = await under(rig, KEPT)
         for name in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=name))
@@ -99,15 +97,13 @@ def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_by_nam
         await p.tenants.sync_groups("ann", [])
         assert await places(p, "ann") == {"red": ("admin", "local")}
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("policy", ["finish", "stop"])
 @pytest.mark.parametrize("how", ["group", "disabled"])
-def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_is_put_aside(
+async def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_is_put_aside(
     tmp_path: Path, policy: str, how: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         p = await under(rig, KEPT)
         await p.tenants.create(TenantCreate(name="red"))
         await p.tenants.update("red", TenantUpdate(leavers=policy))  # type: ignore[arg-type]
@@ -126,13 +122,11 @@ def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_is_put
         else:
             assert (await p.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
 
-    play(tmp_path, story)
 
-
-def test_who_is_disabled_has_nothing_waiting_anywhere_and_keeps_what_was_given_by_hand(
+async def test_who_is_disabled_has_nothing_waiting_anywhere_and_keeps_what_was_given_by_hand(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         p = await under(rig, KEPT)
         await p.tenants.create(TenantCreate(name="red"))
         await p.tenants.set_member("red", "ann")
@@ -150,5 +144,3 @@ def test_who_is_disabled_has_nothing_waiting_anywhere_and_keeps_what_was_given_b
         [detail] = await told(p, "user.ended")
         assert (detail["stopped_jobs"], detail["suspended_jobs"]) == (0, 2)
         assert await p.db.read(lambda tx: tx.jobs.users_active(limit=10)) == ["ann", "bob"]
-
-    play(tmp_path, story)

@@ -13,7 +13,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 
@@ -33,8 +33,8 @@ async def ran_for(rig: Rig, job: Job, seconds: float) -> bool:
     return rig.clock() - job.started_at.timestamp() >= seconds
 
 
-def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         job = await requeued(rig)
         back = [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "low") if e.kind == "requeued"][-1]
         assert job.waiting_since is not None
@@ -50,11 +50,9 @@ def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path)
         kept = await rig.platform.jobs.get(SYSTEM, "ann", "low")
         assert (kept.waiting_since, kept.waited_s, kept.ran_s) == (job.waiting_since, job.waited_s, job.ran_s)
 
-    play(tmp_path, story)
 
-
-def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")
@@ -67,13 +65,11 @@ def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_path: Pa
         assert wait.since == job.waiting_since
         assert wait.since != job.submitted_at
 
-    play(tmp_path, story)
 
-
-def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_history(
+async def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_history(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         ran = (await requeued(rig)).ran_s
         await rig.platform.jobs.cancel(SYSTEM, "ann", "low")
         done = await rig.until("low", "cancelled")
@@ -88,11 +84,9 @@ def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_h
         ]
         assert "Left out: 1 that never started." in map(str, export["remarks"])
 
-    play(tmp_path, story)
 
-
-def test_a_resized_job_has_waited_only_in_the_queue_and_run_in_all_its_attempts(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_resized_job_has_waited_only_in_the_queue_and_run_in_all_its_attempts(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         first = await rig.until("wide", "running")
         await until(lambda: ran_for(rig, first, 0.5))
@@ -126,8 +120,6 @@ def test_a_resized_job_has_waited_only_in_the_queue_and_run_in_all_its_attempts(
         )
         assert recorded.attempts == 2
 
-    play(tmp_path, story)
-
 
 def tenths(job: Job, template: str) -> list[float]:
     """Return the numbers that stand in the holes of a job's message."""
@@ -149,8 +141,8 @@ async def seconds_of_attempts(rig: Rig, name: str) -> list[float]:
     return [(end - begin).total_seconds() for begin, end in zip(begins, ends, strict=True)]
 
 
-def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         job = await rig.until("low", "running")
@@ -173,8 +165,6 @@ def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: 
         await until(lambda: has_progress(rig, 70))
         later = await jobs.get(SYSTEM, "ann", "low")
         assert (later.progress_from, later.progress_since) == (61, began.progress_since)
-
-    play(tmp_path, story)
 
 
 async def has_progress(rig: Rig, progress: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 MIB = 2**20
@@ -53,8 +53,8 @@ async def exact(rig: Rig, *users: str, tenant: str = DEFAULT_TENANT) -> None:
     await until(look, what=f"{tenant} to be charged exactly")
 
 
-def charged(tmp_path: Path, story: Callable[[Rig], Awaitable[None]]) -> None:
-    play(tmp_path, story, policy=CHARGED)
+def charged(tmp_path: Path) -> AbstractAsyncContextManager[Rig]:
+    return playing(tmp_path, policy=CHARGED)
 
 
 async def red(rig: Rig, rom: int | None, *users: str) -> None:
@@ -65,8 +65,8 @@ async def red(rig: Rig, rom: int | None, *users: str) -> None:
         await rig.platform.tenants.set_member("red", user)
 
 
-def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
         await asyncio.to_thread(put, rig, "ann", 3 * MIB)
         await rig.submit("digits", sim=LONG)
         job = await rig.until("digits", "running")
@@ -85,11 +85,9 @@ def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> Non
         await exact(rig, "ann")
         assert 3 * MIB <= await rom(rig) < 4 * MIB, "the home alone"
 
-    charged(tmp_path, story)
 
-
-def test_what_is_stored_of_a_jobs_points_is_charged_until_they_are_deleted(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_is_stored_of_a_jobs_points_is_charged_until_they_are_deleted(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
         await rig.submit("digits", sim=LONG)
         job = await rig.until("digits", "running")
         wide = {f"m{k}": 0.5 for k in range(100)}
@@ -108,12 +106,10 @@ def test_what_is_stored_of_a_jobs_points_is_charged_until_they_are_deleted(tmp_p
         await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
         await until(lambda: look(0), what="what they took to be given back")
 
-    charged(tmp_path, story)
-
 
 @pytest.mark.parametrize("when", ["running", "ended"])
-def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: Path, when: str) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: Path, when: str) -> None:
+    async with charged(tmp_path) as rig:
         await rig.submit("digits", sim=LONG)
         job = await rig.until("digits", "running")
         await rig.platform._charges.sweep()
@@ -133,11 +129,9 @@ def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: Path, 
         await exact(rig, "ann")
         assert await rom(rig) >= 3 * MIB
 
-    charged(tmp_path, story)
 
-
-def test_what_an_older_hub_left_is_charged_after_the_upgrade(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_an_older_hub_left_is_charged_after_the_upgrade(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         for name in ("one", "two"):
             await rig.submit(name, sim={"DURATION": 0})
             await rig.until(name, "finished")
@@ -152,11 +146,9 @@ def test_what_an_older_hub_left_is_charged_after_the_upgrade(tmp_path: Path) -> 
         await exact(rig, "ann")
         assert await rom(rig) >= 3 * MIB
 
-    play(tmp_path, story)
 
-
-def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
         await rig.submit("digits", sim=LONG)
         await rig.until("digits", "running")
         await rig.platform._charges.sweep()
@@ -177,11 +169,9 @@ def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path) -> N
         rig.platform._charges.note({Home("ann"): Size(70 * MIB)})
         await charges(70 * MIB)
 
-    charged(tmp_path, story)
 
-
-def test_who_fills_the_storage_is_stopped_and_warned_and_nobody_else_is(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_fills_the_storage_is_stopped_and_warned_and_nobody_else_is(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
         await red(rig, 10 * MIB, "ann", "bob")
         for user in ("ann", "bob"):
             await rig.submit("runs", user, tenant="red", sim=LONG)
@@ -211,11 +201,9 @@ def test_who_fills_the_storage_is_stopped_and_warned_and_nobody_else_is(tmp_path
         await exact(rig, "ann", "bob", tenant="red")
         await rig.submit("more", tenant="red", sim={"DURATION": 0})
 
-    charged(tmp_path, story)
 
-
-def test_a_home_counts_where_its_owner_works_and_keeps_no_tenant(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_home_counts_where_its_owner_works_and_keeps_no_tenant(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
         await red(rig, None, "ann")
         await asyncio.to_thread(put, rig, "ann", MIB)
         await rig.submit("digits", tenant="red", sim={"DURATION": 0})
@@ -234,11 +222,9 @@ def test_a_home_counts_where_its_owner_works_and_keeps_no_tenant(tmp_path: Path)
         await exact(rig, "ann")
         assert await rom(rig, "red") == 0
 
-    charged(tmp_path, story)
 
-
-def test_who_leaves_with_all_files_leaves_no_bytes_and_no_charge(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_leaves_with_all_files_leaves_no_bytes_and_no_charge(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
         await asyncio.to_thread(put, rig, "ann", MIB)
         await rig.submit("digits", sim={"DURATION": 0})
         await rig.until("digits", "finished")
@@ -253,5 +239,3 @@ def test_who_leaves_with_all_files_leaves_no_bytes_and_no_charge(tmp_path: Path)
         await until(left, what="ann to have left")
         assert await asyncio.to_thread(on_disk, rig, "ann") == await rom(rig) == 0
         assert rig.db.read_now(lambda tx: tx.stored.homes()) == []
-
-    charged(tmp_path, story)

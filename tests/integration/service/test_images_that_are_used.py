@@ -18,7 +18,7 @@ from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.lifecycle import images_used
 from mlp_hub.service.lifecycle.images_used import SINCE_S
 from mlp_language.message import msg
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 
@@ -50,13 +50,14 @@ def ran(rig: Rig, number: int, image: str, ago: float = 60.0) -> None:
         assert tx.jobs.insert(job)
 
 
-def test_the_most_used_come_first_and_old_ones_not_at_all(
+async def test_the_most_used_come_first_and_old_ones_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Told(monkeypatch)
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
+
         async def heard(*used: str) -> bool:
             return (list(used), rig.platform.lease.epoch) in told.of
 
@@ -68,16 +69,15 @@ def test_the_most_used_come_first_and_old_ones_not_at_all(
             ran(rig, number, "a:1")
         await until(lambda: heard("a:1", "b:1"), what="the images to be told again")
 
-    play(tmp_path, story)
 
-
-def test_those_of_environments_of_notebook_servers_count_as_those_of_jobs(
+async def test_those_of_environments_of_notebook_servers_count_as_those_of_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Told(monkeypatch)
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
+
         async def heard(*used: str) -> bool:
             return told.of[-1:] == [(list(used), rig.platform.lease.epoch)]
 
@@ -117,39 +117,33 @@ def test_those_of_environments_of_notebook_servers_count_as_those_of_jobs(
                 )
         await until(lambda: heard("b:1", "a:1"), what="the images to be told")
 
-    play(tmp_path, story)
 
-
-def test_a_cluster_that_is_away_is_told_once_it_is_back(
+async def test_a_cluster_that_is_away_is_told_once_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = Told(monkeypatch, Unavailable(msg("nobody answers")))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path):
         await until(lambda: told.times(2), what="the images to be told again")
 
-    play(tmp_path, story)
 
-
-def test_who_leads_no_more_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_leads_no_more_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = Told(monkeypatch, Superseded())
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await until(lambda: told.times(1), what="the images to be told")
         await rig.submit("quick", sim={"DURATION": 0})
         await rig.until("quick", "finished")
         assert len(told.of) == 1
 
-    play(tmp_path, story)
 
-
-def test_an_executor_without_images_is_told_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_executor_without_images_is_told_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = Told(monkeypatch, images=False)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("quick", sim={"DURATION": 0})
         await rig.until("quick", "finished")
-
-    play(tmp_path, story)
     assert told.of == []

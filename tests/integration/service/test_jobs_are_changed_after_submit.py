@@ -13,7 +13,7 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 WHOLE: dict[str, Any] = {"workers": 4, "tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
@@ -37,8 +37,8 @@ async def refused(rig: Rig, actor: str, name: str, /, **changes: Any) -> Refused
     return found.value
 
 
-def test_a_teams_admin_raises_a_priority_and_the_next_cycle_goes_by_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_teams_admin_raises_a_priority_and_the_next_cycle_goes_by_it(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig)
         await rig.submit("runs", priority="high", **WHOLE)
         await rig.until("runs", "running")
@@ -59,12 +59,10 @@ def test_a_teams_admin_raises_a_priority_and_the_next_cycle_goes_by_it(tmp_path:
         assert (entry.actor, entry.object, entry.tenant) == ("lea", "later", "red")
         assert entry.detail["after"] == {"priority": "high", "time_limit": 900}
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("order", ["priority", "fifo"])
-def test_what_is_put_first_starts_first_and_may_be_put_back(tmp_path: Path, order: str) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_is_put_first_starts_first_and_may_be_put_back(tmp_path: Path, order: str) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig)
         await rig.platform.tenants.update("red", TenantCreate(name="red", queue_order=order))
         await rig.submit("runs", **WHOLE)
@@ -89,11 +87,9 @@ def test_what_is_put_first_starts_first_and_may_be_put_back(tmp_path: Path, orde
         await rig.platform.jobs.cancel(SYSTEM, "ann", "runs")
         await rig.until("b", "running")
 
-    play(tmp_path, story)
 
-
-def test_the_owner_asks_for_less_and_an_admin_of_another_team_for_nothing(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_the_owner_asks_for_less_and_an_admin_of_another_team_for_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig)
         await rig.submit("runs", **WHOLE)
         await rig.until("runs", "running")
@@ -117,11 +113,9 @@ def test_the_owner_asks_for_less_and_an_admin_of_another_team_for_nothing(tmp_pa
         assert no.reason is Reason.WRONG_STATE
         assert "waits is cancelled: nothing of it can be changed any more" in no.msg
 
-    play(tmp_path, story)
 
-
-def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig)
         await rig.submit("long", time_limit=3000, **WHOLE)
         job = await rig.until("long", "running")
@@ -141,17 +135,13 @@ def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_path: P
         assert "has run for 1" in no.msg
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "long")).phase == Phase.RUNNING.value
 
-    play(tmp_path, story)
 
-
-def test_where_all_tenants_wait_in_one_line_no_team_orders_it(tmp_path: Path) -> None:
+async def test_where_all_tenants_wait_in_one_line_no_team_orders_it(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=replace(FAST.scheduling, name="fifo"))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await red(rig)
         await rig.submit("runs", **WHOLE)
         await rig.submit("waits", **WHOLE)
         no = await refused(rig, "lea", "waits", place="first")
         assert "one line" in no.msg
-
-    play(tmp_path, story, policy=policy)

@@ -39,8 +39,10 @@ def database(tmp_path: Path) -> Iterator[Database]:
         db.close()
 
 
-def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_its_holder(tmp_path: Path) -> None:
-    async def story(db: Database) -> None:
+async def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_its_holder(
+    tmp_path: Path,
+) -> None:
+    with database(tmp_path) as db:
         clocks = Clocks()
         first, second = clocks.lease(db), clocks.lease(db)
         await first.take()
@@ -62,12 +64,9 @@ def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_its_hold
         assert second.is_held
         await second.give_up()
 
+
+async def test_a_clock_that_was_put_forward_ends_no_lease(tmp_path: Path) -> None:
     with database(tmp_path) as db:
-        asyncio.run(story(db))
-
-
-def test_a_clock_that_was_put_forward_ends_no_lease(tmp_path: Path) -> None:
-    async def story(db: Database) -> None:
         clocks = Clocks()
         first, second = clocks.lease(db), clocks.lease(db)
         await first.take()
@@ -82,9 +81,6 @@ def test_a_clock_that_was_put_forward_ends_no_lease(tmp_path: Path) -> None:
         assert (await db.read(second._look))[1]
         assert not first.is_sure
         await first.give_up()
-
-    with database(tmp_path) as db:
-        asyncio.run(story(db))
 
 
 def test_a_renewal_that_fails_in_an_unforeseen_way_is_followed_by_the_next(

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
@@ -54,19 +55,17 @@ def url(server: PostgresServer, request: pytest.FixtureRequest) -> str:
     return server.url(name)
 
 
-def play(url: str, story: Callable[[Two], Awaitable[None]]) -> None:
-    async def go() -> None:
-        two = Two(url)
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await story(two)
-        finally:
-            for lease in (two.first, two.second):
-                await lease.forget()
-            for db in two.dbs:
-                await asyncio.to_thread(db.close)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(url: str) -> AsyncIterator[Two]:
+    two = Two(url)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield two
+    finally:
+        for lease in (two.first, two.second):
+            await lease.forget()
+        for db in two.dbs:
+            await asyncio.to_thread(db.close)
 
 
 def write(tx: Tx) -> None:
@@ -77,19 +76,17 @@ def cut_off(tx: Tx) -> None:
     tx.connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
 
 
-def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: str) -> None:
-    async def story(two: Two) -> None:
+async def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: str) -> None:
+    async with playing(url) as two:
         await two.first.take()
         assert await two.tries() == await two.tries() == two.first.holder
         await asyncio.to_thread(two.dbs[0].close)  # as the system does for a process that was killed
         await two.second.take()
         assert two.second.epoch == two.first.epoch + 1
 
-    play(url, story)
 
-
-def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> None:
-    async def story(two: Two) -> None:
+async def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> None:
+    async with playing(url) as two:
         await two.first.take()
         with pytest.raises(Unavailable):
             await two.dbs[0].write(cut_off)
@@ -98,11 +95,9 @@ def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> None:
         assert await two.tries() == await two.tries() == two.first.holder
         assert two.first.is_held
 
-    play(url, story)
 
-
-def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_one_ends(url: str) -> None:
-    async def story(two: Two) -> None:
+async def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_one_ends(url: str) -> None:
+    async with playing(url) as two:
         await two.first.take()
         await two.dbs[1].write(
             lambda tx: tx.connection.execute(text("UPDATE lease SET expires_at = 0")), fenced=False
@@ -123,11 +118,9 @@ def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_one_ends
         finally:
             await asyncio.to_thread(third.close)
 
-    play(url, story)
 
-
-def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url: str) -> None:
-    async def story(two: Two) -> None:
+async def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url: str) -> None:
+    async with playing(url) as two:
         await two.first.take()
         await two.dbs[0].write(write)
         await two.dbs[1].write(
@@ -142,8 +135,6 @@ def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url
         keys = [f"late{n}" for n in range(50)]
         assert await two.dbs[1].read(lambda tx: tx.settings.get_all(keys)) == {}
         assert not two.first.is_held
-
-    play(url, story)
 
 
 SHORT_S = 1.0
@@ -173,8 +164,10 @@ asyncio.run(main())
 """
 
 
-def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_of_that_is_kept(url: str) -> None:
-    async def story(two: Two) -> None:
+async def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_of_that_is_kept(
+    url: str,
+) -> None:
+    async with playing(url) as two:
         command = [sys.executable, "-c", HANGS, url, str(SHORT_S)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as old:  # noqa: ASYNC220 - it is stopped, not waited for
             try:
@@ -189,15 +182,11 @@ def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_of_that
             finally:
                 old.kill()
 
-    play(url, story)
 
-
-def test_whoever_else_hangs_with_all_writers_waiting_keeps_nobody_from_taking_over(url: str) -> None:
-    async def story(two: Two) -> None:
+async def test_whoever_else_hangs_with_all_writers_waiting_keeps_nobody_from_taking_over(url: str) -> None:
+    async with playing(url) as two:
         with psycopg.connect(url) as hangs:  # as a command that was stopped, which has no lease
             hangs.execute("SELECT pg_advisory_xact_lock(%s)", [WRITE_LOCK])
             await two.second.take()
             with pytest.raises(psycopg.OperationalError):
                 hangs.execute("SELECT 1")
-
-    play(url, story)

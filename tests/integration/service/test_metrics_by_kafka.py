@@ -25,7 +25,7 @@ from mlp_hub.service.metrics.carrier import Carrier
 from mlp_hub.service.metrics.kafka_log import KafkaLog
 from mlp_hub.service.metrics.storing import frame_of
 from mlp_hub.settings import Settings
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from ports import free_port
 from waiting import until
 
@@ -129,8 +129,8 @@ async def reasons(rig: Rig) -> list[str]:
     return [problem.reason for problem in await rig.platform.problems.now()]
 
 
-def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) -> None:
-    async def story(rig: Rig) -> None:
+async def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         m = rig.platform.metrics
         await running(rig)
         assert await sent(rig, batch("0.0.a", 1, 10)) == 10
@@ -145,13 +145,11 @@ def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) 
         assert math.isnan([p for p in found if p["rank"] == 0][-1]["values"]["loss"])
         assert await reasons(rig) == []
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_what_was_answered_is_stored_though_the_service_is_killed_again_and_again(
+async def test_what_was_answered_is_stored_though_the_service_is_killed_again_and_again(
     tmp_path: Path, policy: RunPolicy
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         for round_ in range(5):
             await sent(rig, batch("0.0.a", round_ * 100 + 1, round_ * 100 + 100))
@@ -161,11 +159,9 @@ def test_what_was_answered_is_stored_though_the_service_is_killed_again_and_agai
         await asyncio.gather(*(sent(rig, batch(f"{rank}.0.x", 1, 50)) for rank in range(4)))
         assert len(await there(rig, 700)) == 700
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_what_came_while_nobody_read_is_stored_afterwards(tmp_path: Path, policy: RunPolicy) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_came_while_nobody_read_is_stored_afterwards(tmp_path: Path, policy: RunPolicy) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 10))
         await there(rig, 10)
@@ -175,13 +171,11 @@ def test_what_came_while_nobody_read_is_stored_afterwards(tmp_path: Path, policy
         await rig.restart()
         assert [p["time"] for p in await there(rig, 3000)] == [float(n) for n in range(1, 3001)]
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_a_transaction_that_fails_takes_its_points_and_its_offset_along(
+async def test_a_transaction_that_fails_takes_its_points_and_its_offset_along(
     tmp_path: Path, policy: RunPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         assert rig.platform.metrics.carrier is not None
         points = rig.platform.metrics.carrier._store
@@ -201,17 +195,15 @@ def test_a_transaction_that_fails_takes_its_points_and_its_offset_along(
         offsets = await rig.platform.metrics.carrier._offsets()
         assert sum(offsets.values()) == 1
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_two_services_that_read_store_each_point_once(tmp_path: Path, policy: RunPolicy) -> None:
+async def test_two_services_that_read_store_each_point_once(tmp_path: Path, policy: RunPolicy) -> None:
     assert policy.broker is not None
     others = [
         policy.broker,  # one that does not know yet that it leads no more
         replace(policy.broker, group="another"),  # with offsets of its own
     ]
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         carriers = [Carrier(rig.platform.board, rig.platform.metrics.points, other) for other in others]
         for carrier in carriers:
@@ -231,16 +223,14 @@ def test_two_services_that_read_store_each_point_once(tmp_path: Path, policy: Ru
             for carrier in carriers:
                 await carrier.stop()
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_a_broker_that_is_down_is_told_and_what_was_sent_then_comes_when_it_is_back(
+async def test_a_broker_that_is_down_is_told_and_what_was_sent_then_comes_when_it_is_back(
     tmp_path: Path, policy: RunPolicy, broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_log, "SEND_S", 1.0)
     monkeypatch.setattr(kafka_log, "CONNECT_S", 3.0)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 10))
         await there(rig, 10)
@@ -265,8 +255,6 @@ def test_a_broker_that_is_down_is_told_and_what_was_sent_then_comes_when_it_is_b
 
         await until(well, what="no problem any more")
 
-    play(tmp_path, story, policy=policy)
-
 
 POISON = (
     b"",
@@ -281,8 +269,8 @@ POISON = (
 )
 
 
-def test_messages_that_are_none_hold_nothing_up(tmp_path: Path, policy: RunPolicy) -> None:
-    async def story(rig: Rig) -> None:
+async def test_messages_that_are_none_hold_nothing_up(tmp_path: Path, policy: RunPolicy) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         carrier = rig.platform.metrics.carrier
         assert carrier is not None
@@ -298,32 +286,25 @@ def test_messages_that_are_none_hold_nothing_up(tmp_path: Path, policy: RunPolic
         await until(all_read, what="all messages to be read")
         assert carrier.unreadable == len(POISON)
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_a_broker_that_takes_small_messages_gets_small_ones(
+async def test_a_broker_that_takes_small_messages_gets_small_ones(
     tmp_path: Path, policy: RunPolicy, broker: KafkaBroker
 ) -> None:
-    async def make_topic() -> None:
-        from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+    from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-        assert policy.broker is not None
-        admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        await admin.start()
-        small = NewTopic(policy.broker.topic, 1, 1, topic_configs={"max.message.bytes": "4096"})
-        await admin.create_topics([small])
-        await admin.close()
-
-    async def story(rig: Rig) -> None:
+    assert policy.broker is not None
+    admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    await admin.start()
+    small = NewTopic(policy.broker.topic, 1, 1, topic_configs={"max.message.bytes": "4096"})
+    await admin.create_topics([small])
+    await admin.close()
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 1000))
         assert [p["time"] for p in await there(rig, 1000)] == [float(n) for n in range(1, 1001)]
         large = batch("0.0.a", 1001, 1001, **{f"{n:0>90}": 1.0 for n in range(100)})
         with pytest.raises(Unavailable, match="large enough for one point"):
             await rig.platform.metrics.append(SYSTEM, "ann", "j", large)
-
-    asyncio.run(make_topic())
-    play(tmp_path, story, policy=policy)
 
 
 def test_doctor_says_whether_the_broker_answers(
@@ -344,10 +325,10 @@ def test_doctor_says_whether_the_broker_answers(
     assert checks_broker.broker(Settings.load({"MLP_HOME": str(tmp_path)})) == []
 
 
-def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_come_back(
+async def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_come_back(
     tmp_path: Path, policy: RunPolicy
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         m = rig.platform.metrics
         await running(rig)
         await m.begin(SYSTEM, "ann", "j")
@@ -375,11 +356,9 @@ def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_come_ba
         await until(all_read, what="all messages to be read")
         assert await stored(rig) == []
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, policy: RunPolicy) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, policy: RunPolicy) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         await running(rig)
         await rig.platform.metrics.stop_reading()
         await sent(rig, batch("0.0.a", 1, 10))
@@ -388,11 +367,11 @@ def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, policy
         await rig.restart()
         assert len(await there(rig, 10)) == 10
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_a_topic_that_was_made_anew_is_read_from_its_beginning(tmp_path: Path, policy: RunPolicy) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
+    tmp_path: Path, policy: RunPolicy
+) -> None:
+    async with playing(tmp_path, policy=policy) as rig:
         carrier = rig.platform.metrics.carrier
         assert carrier is not None
         await running(rig)
@@ -406,16 +385,14 @@ def test_a_topic_that_was_made_anew_is_read_from_its_beginning(tmp_path: Path, p
         await sent(rig, batch("0.0.a", 1, 10))
         assert len(await there(rig, 10)) == 10
 
-    play(tmp_path, story, policy=policy)
 
-
-def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(
+async def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(
     tmp_path: Path, broker: KafkaBroker
 ) -> None:
     security = {"protocol": "SASL_PLAINTEXT", "user": "hub", "password": "right"}
     policy = BrokerPolicy((broker.guarded,), f"points-{next(_numbers)}", security=security)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=replace(FAST, broker=policy)) as rig:
         await running(rig)
         wrong = KafkaLog(replace(policy, security={**security, "password": "wrong"}))
         with pytest.raises(kafka_log.BrokerError):
@@ -424,5 +401,3 @@ def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(
         await sent(rig, batch("0.0.a", 1, 10))
         assert len(await there(rig, 10)) == 10
         assert "right" not in repr(policy)
-
-    play(tmp_path, story, policy=replace(FAST, broker=policy))

@@ -7,7 +7,7 @@ import errno
 import hashlib
 import json
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import copying, looking, workspace
 from mlp_hub.service.models.worker import KIND
 from model_files import FORMATS, NO_MODELS, WEIGHTS
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 FILES = FORMATS["safetensors"]
@@ -84,12 +84,8 @@ async def files(rig: Rig) -> dict[str, bytes]:
     return await asyncio.to_thread(kept, rig)
 
 
-def story(root: Path, told: Callable[[Rig], Awaitable[None]]) -> None:
-    play(root, told)
-
-
-def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig, code="print(1)", args=["--lr", "3"])
         points = [
             MetricPoint(n=n, t=1.0, v={"loss": 1 / n, "first": 7} if n == 1 else {"loss": 1 / n})
@@ -111,11 +107,9 @@ def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: Path) -
         assert "flavors:\n  safetensors:\n" in text
         assert f"model_uuid: {json.dumps(ready.uid)}" in text
 
-    story(tmp_path, told)
 
-
-def test_each_registration_is_a_version_and_one_is_in_production(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_each_registration_is_a_version_and_one_is_in_production(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         models = rig.platform.models
         top = await job(rig)
         for n in (1, 2, 3):
@@ -138,11 +132,9 @@ def test_each_registration_is_a_version_and_one_is_in_production(tmp_path: Path)
         assert {n.split("/")[1] for n in await files(rig)} == {"net@1", "net@3"}
         assert await held(rig) == sum(map(len, (await files(rig)).values()))
 
-    story(tmp_path, told)
 
-
-def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig)
         home = Path(rig.directories.home("ann"))
 
@@ -162,8 +154,6 @@ def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(t
             assert made.src == found
             assert (await at_rest(rig, f"m{n}")).state == "ready"
         assert (await at_rest(rig, "m0")).lineage.job is None
-
-    story(tmp_path, told)
 
 
 @pytest.mark.parametrize(
@@ -196,10 +186,10 @@ def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(t
         ("jobs/digits/linked", Reason.INVALID),
     ],
 )
-def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
+async def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
     src: str, reason: Reason, tmp_path: Path
 ) -> None:
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         top = await job(rig)
 
         def write() -> None:
@@ -216,11 +206,9 @@ def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
         assert (await rig.platform.models.list(SYSTEM, "ann"))[0] == []
         assert (await held(rig), await files(rig)) == (0, {})
 
-    story(tmp_path, told)
 
-
-def test_a_model_is_of_its_jobs_tenant_and_of_no_other(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_model_is_of_its_jobs_tenant_and_of_no_other(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         for name in ("red", "blue"):
             await rig.platform.tenants.create(api.TenantCreate(name=name))
         await rig.platform.tenants.set_member("red", "ann")
@@ -234,11 +222,9 @@ def test_a_model_is_of_its_jobs_tenant_and_of_no_other(tmp_path: Path) -> None:
         await at_rest(rig)
         assert (await held(rig, "red"), await held(rig)) == (SIZE, 0)
 
-    story(tmp_path, told)
 
-
-def test_a_quota_that_has_no_room_refuses_it(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_quota_that_has_no_room_refuses_it(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(api.TenantCreate(name="red", rom=2 * SIZE - 1))
         await rig.platform.tenants.set_member("red", "ann")
         await job(rig, tenant="red")
@@ -249,12 +235,10 @@ def test_a_quota_that_has_no_room_refuses_it(tmp_path: Path) -> None:
         await at_rest(rig)
         assert await held(rig, "red") == SIZE
 
-    story(tmp_path, told)
-
 
 @pytest.mark.parametrize("kind", ["text", "a header that is no JSON"])
-def test_what_is_no_model_is_told_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_what_is_no_model_is_told_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig, NO_MODELS[kind])
         await register(rig)
         found = await at_rest(rig)
@@ -266,8 +250,6 @@ def test_what_is_no_model_is_told_and_leaves_nothing(kind: str, tmp_path: Path) 
         assert (kept.version, kept.state, kept.format) == (2, "ready", "files")
         await rig.platform.models.delete(SYSTEM, "ann", "net@1", actor="ann")
         await gone(rig, "net@1")
-
-    story(tmp_path, told)
 
 
 class Held:
@@ -288,10 +270,10 @@ class Held:
         await asyncio.to_thread(self.reached.wait)
 
 
-def test_a_file_that_changes_while_it_is_copied_is_an_error(
+async def test_a_file_that_changes_while_it_is_copied_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         top = await job(rig)
         held_back = Held(monkeypatch)
         await register(rig)
@@ -303,13 +285,11 @@ def test_a_file_that_changes_while_it_is_copied_is_an_error(
         assert "changed while it was copied" in str(found.message)
         assert (await files(rig), await held(rig)) == ({}, 0)
 
-    story(tmp_path, told)
 
-
-def test_a_directory_swapped_for_a_link_while_it_is_copied_leads_nowhere(
+async def test_a_directory_swapped_for_a_link_while_it_is_copied_leads_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         top = await job(rig, {"a.txt": b"1", "b/model.safetensors": WEIGHTS})
         held_back = Held(monkeypatch)
         await register(rig)
@@ -325,13 +305,11 @@ def test_a_directory_swapped_for_a_link_while_it_is_copied_leads_nowhere(
         assert (found.state, await files(rig), await held(rig)) == ("error", {}, 0)
         assert "is a link" in str(found.message)
 
-    story(tmp_path, told)
 
-
-def test_one_that_is_deleted_while_it_is_copied_goes_with_all_its_files(
+async def test_one_that_is_deleted_while_it_is_copied_goes_with_all_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig)
         held_back = Held(monkeypatch)
         await register(rig)
@@ -343,11 +321,9 @@ def test_one_that_is_deleted_while_it_is_copied_goes_with_all_its_files(
         await gone(rig)
         assert (await files(rig), await held(rig)) == ({}, 0)
 
-    story(tmp_path, told)
 
-
-def test_a_job_that_is_deleted_takes_no_model_with_it(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_job_that_is_deleted_takes_no_model_with_it(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig)
         await register(rig)
         await at_rest(rig)
@@ -361,14 +337,14 @@ def test_a_job_that_is_deleted_takes_no_model_with_it(tmp_path: Path) -> None:
         assert len(await files(rig)) == 2
         assert (await rig.platform.models.get(SYSTEM, "ann", "net")).lineage.job == "digits"
 
-    story(tmp_path, told)
 
-
-def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_an_error_that_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "no space left")
 
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig)
         monkeypatch.setattr(copying._Copier, "_content", full)
         await register(rig)
@@ -377,14 +353,12 @@ def test_a_full_disk_is_an_error_that_leaves_nothing(tmp_path: Path, monkeypatch
         assert "disk is full" in str(found.message)
         assert (await files(rig), await held(rig)) == ({}, 0)
 
-    story(tmp_path, told)
-
 
 @pytest.mark.parametrize("at", ["first file", "copied", "erased"])
-def test_a_service_that_dies_while_it_copies_begins_again(
+async def test_a_service_that_dies_while_it_copies_begins_again(
     at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig, NO_MODELS["text"] if at == "erased" else FILES)
         died = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -423,13 +397,11 @@ def test_a_service_that_dies_while_it_copies_begins_again(
         assert await files(rig) == expected
         assert await held(rig) == sum(map(len, expected.values()))
 
-    story(tmp_path, told)
 
-
-def test_a_service_that_dies_while_it_deletes_goes_on(
+async def test_a_service_that_dies_while_it_deletes_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def told(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig)
         await register(rig)
         await at_rest(rig)
@@ -443,11 +415,9 @@ def test_a_service_that_dies_while_it_deletes_goes_on(
         await gone(rig)
         assert (await files(rig), await held(rig)) == ({}, 0)
 
-    story(tmp_path, told)
 
-
-def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig, {f"export/best/{name}": data for name, data in FILES.items()})
         await register(rig)
         found = await at_rest(rig)
@@ -459,8 +429,6 @@ def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_path: P
         await register(rig, seen.src)
         assert (await at_rest(rig)).state == "ready"
 
-    story(tmp_path, told)
-
 
 @pytest.mark.parametrize(
     ("src", "right"),
@@ -470,16 +438,16 @@ def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_path: P
         ("job/digits/out/net", "did you mean jobs/digits/out/net?"),
     ],
 )
-def test_a_source_that_is_nearly_right_is_told_what_would_be(src: str, right: str, tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_a_source_that_is_nearly_right_is_told_what_would_be(
+    src: str, right: str, tmp_path: Path
+) -> None:
+    async with playing(tmp_path) as rig:
         with pytest.raises(Refused, match=right.replace("?", r"\?")):
             await register(rig, src)
 
-    story(tmp_path, told)
 
-
-def test_what_a_program_wrote_beside_itself_is_said_to_lie_in_the_home(tmp_path: Path) -> None:
-    async def told(rig: Rig) -> None:
+async def test_what_a_program_wrote_beside_itself_is_said_to_lie_in_the_home(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await job(rig)
         home = Path(rig.directories.home("ann"))
 
@@ -496,5 +464,3 @@ def test_what_a_program_wrote_beside_itself_is_said_to_lie_in_the_home(tmp_path:
             Refused, match="digits@1 has no ckpt/none: that is /workspace/ckpt/none in its program"
         ):
             await register(rig, "jobs/digits/ckpt/none")
-
-    story(tmp_path, told)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import make_models
-from app_rig import AppRig, door, play_apps
+from app_rig import door, playing_apps
 from mlp_hub.domain.tenant_context import SYSTEM
 
 ROWS = make_models.ROWS
@@ -81,13 +81,14 @@ def write_mlflow(directory: Path) -> None:
     )
 
 
-def test_a_model_of_each_format_answers_as_its_own_library_does(tmp_path: Path, made: Path) -> None:
+async def test_a_model_of_each_format_answers_as_its_own_library_does(tmp_path: Path, made: Path) -> None:
     import joblib
     import onnxruntime
 
     told = json.loads((made / "told.json").read_text())["told"]
 
-    async def story(rig: AppRig) -> None:
+    async with playing_apps(tmp_path) as rig:
+
         async def ask(name: str, *inputs: np.ndarray[Any, Any]) -> dict[str, Any]:
             found = await rig.endpoint(lambda e: bool(e.replicas), name)
             async with door(found.replicas[0]) as where:
@@ -125,8 +126,6 @@ def test_a_model_of_each_format_answers_as_its_own_library_does(tmp_path: Path, 
             (answer,) = (await ask(name, ROWS)).values()
             np.testing.assert_allclose(answer, told[name], rtol=1e-5)
 
-    play_apps(tmp_path, story)
-
 
 def test_inputs_and_outputs_of_a_model_with_several_go_by_their_names(made: Path) -> None:
     two = json.loads((made / "told.json").read_text())["two"]
@@ -145,10 +144,11 @@ def test_a_model_that_is_none_is_broken_or_brings_code_says_what_would_be_right(
     assert "no signature that could be asked; export it with one (model.export)" in wrong["mute"]
 
 
-def test_a_model_that_is_cut_off_or_fills_the_memory_leaves_its_app_in_error_with_the_cause(
+async def test_a_model_that_is_cut_off_or_fills_the_memory_leaves_its_app_in_error_with_the_cause(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: AppRig) -> None:
+    async with playing_apps(tmp_path) as rig:
+
         def cut(directory: Path) -> None:
             write_onnx(directory)
             whole = (directory / "layer.onnx").read_bytes()
@@ -167,5 +167,3 @@ def test_a_model_that_is_cut_off_or_fills_the_memory_leaves_its_app_in_error_wit
         assert "layer.onnx cannot be loaded" in told.tail
         swollen = await rig.app(lambda a: a.state == "error", "swells")
         assert "memory" in str(swollen.message) + swollen.tail
-
-    play_apps(tmp_path, story)

@@ -15,7 +15,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.tenant_files import TreeRoom
 from mlp_hub.sandbox.homes import open_environments
-from platform_rig import Rig, play
+from platform_rig import playing
 from relocating import TENANT, ask, content, dataset, furnish, left_in_shared, of_tenant, over, state
 from waiting import until
 
@@ -28,8 +28,8 @@ async def refusal(of: Any) -> tuple[Reason, str]:
     return refused.value.reason, str(refused.value.message)
 
 
-def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
         root = rig.root.parent / "volume" / "red"
@@ -56,11 +56,9 @@ def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path) -> N
         entries = await rig.db.read(lambda tx: tx.audit.page(action="tenant.moved"))
         assert len(entries[0]) == 2
 
-    play(tmp_path / "hub", story)
 
-
-def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         shelf, root = rig.root / "environments" / TENANT, rig.root.parent / "volume" / "red"
         kernel = ".kernels/kernels/mlp-env-tools/kernel.json"
@@ -75,11 +73,9 @@ def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None:
         assert (shelf / kernel).is_file()
         assert not root.exists()
 
-    play(tmp_path / "hub", story)
 
-
-def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         await rig.submit("long", "ann", tenant=TENANT, sim=LONG)
         running = await rig.until("long", "running")
@@ -114,11 +110,9 @@ def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> 
         assert (tmp_path / "red" / "jobs" / "ann" / "next").is_dir()
         assert (tmp_path / "red" / "jobs" / "ann" / "long").is_dir()
 
-    play(tmp_path / "hub", story)
 
-
-def test_it_is_called_off_while_it_waits_and_nothing_is_left(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_it_is_called_off_while_it_waits_and_nothing_is_left(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         before = await asyncio.to_thread(of_tenant, rig)
         await rig.submit("long", "ann", tenant=TENANT, sim=LONG)
@@ -134,8 +128,6 @@ def test_it_is_called_off_while_it_waits_and_nothing_is_left(tmp_path: Path) -> 
         assert await asyncio.to_thread(of_tenant, rig) == before
         await rig.submit("next", "ann", tenant=TENANT)
         await rig.until("next", "finished")
-
-    play(tmp_path / "hub", story)
 
 
 class Gate:
@@ -167,10 +159,10 @@ class Gate:
     ("step", "number"),
     [("enter", 1), ("room", 1), ("copy", 1), ("compare", 1), ("enter", 2), ("dissolve", 1), ("enter", 3)],
 )
-def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
+async def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
     tmp_path: Path, step: str, number: int, *, after: bool
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
         gate = Gate(rig.executor.workspace.tenants, step, number, after=after)
@@ -187,15 +179,13 @@ def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
         await rig.submit("next", "ann", tenant=TENANT)
         await rig.until("next", "finished")
 
-    play(tmp_path / "hub", story)
-
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("step", "number"), [("dissolve", 1), ("enter", 2)])
-def test_whoever_is_killed_while_it_is_undone_leaves_all_as_it_was(
+async def test_whoever_is_killed_while_it_is_undone_leaves_all_as_it_was(
     tmp_path: Path, step: str, number: int, *, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         before = await asyncio.to_thread(of_tenant, rig)
         files = rig.executor.workspace.tenants
@@ -217,17 +207,15 @@ def test_whoever_is_killed_while_it_is_undone_leaves_all_as_it_was(
         assert await asyncio.to_thread(of_tenant, rig) == before
         assert not (tmp_path / "red").exists()
 
-    play(tmp_path / "hub", story)
-
 
 def _new(tx: Any) -> Any:
     return tx.relocations.get(TENANT).new
 
 
-def test_what_changes_while_it_is_copied_is_copied_once_more(
+async def test_what_changes_while_it_is_copied_is_copied_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         files = rig.executor.workspace.tenants
         copy, times = files.copy, []
@@ -244,11 +232,9 @@ def test_what_changes_while_it_is_copied_is_copied_once_more(
         assert len(times) == 2
         assert (tmp_path / "red/datasets/ann/pets/late").read_text() == "late"
 
-    play(tmp_path / "hub", story)
 
-
-def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         files = rig.executor.workspace.tenants
         files._platform = (rig.root,)
         await furnish(rig)
@@ -284,11 +270,9 @@ def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Path) ->
         assert "has no meaning with isolation shared" in (await refusal(shared))[1]
         assert (await rig.platform.tenants.get(TENANT)).move is None
 
-    play(tmp_path / "hub", story)
 
-
-def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         root = tmp_path / "red"
         await ask(rig, "dedicated", str(root))
@@ -306,11 +290,9 @@ def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Path) ->
         (tmp_path / "away").rename(root)
         await rig.until("next", "finished")
 
-    play(tmp_path / "hub", story)
 
-
-def test_what_a_tenants_deletion_would_leave_nobody_to_find_is_refused(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_a_tenants_deletion_would_leave_nobody_to_find_is_refused(tmp_path: Path) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await rig.platform.tenants.create(
             TenantCreate(name=TENANT, isolation="dedicated", data_root=str(tmp_path / "red"))
         )
@@ -321,13 +303,11 @@ def test_what_a_tenants_deletion_would_leave_nobody_to_find_is_refused(tmp_path:
         await over(rig, "done")
         await rig.platform.tenants.delete(TENANT)
 
-    play(tmp_path / "hub", story)
 
-
-def test_of_two_tenants_each_finds_its_own_under_one_users_name(tmp_path: Path) -> None:
+async def test_of_two_tenants_each_finds_its_own_under_one_users_name(tmp_path: Path) -> None:
     """A member of both reads across by no name: a dataset's tree is that of its own tenant, whatever job asks."""
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path / "hub") as rig:
         await furnish(rig)
         await rig.platform.tenants.create(TenantCreate(name="blue"))
         await rig.platform.tenants.set_member("blue", "ann")
@@ -341,5 +321,3 @@ def test_of_two_tenants_each_finds_its_own_under_one_users_name(tmp_path: Path) 
             )
         )[0] is Reason.CONFLICT
         assert content(rig.root / "datasets" / "ann") == {}
-
-    play(tmp_path / "hub", story)

@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 
 
 def networks(rig: Rig) -> list[str]:
@@ -33,12 +33,12 @@ def networks(rig: Rig) -> list[str]:
 
 
 @pytest.mark.parametrize("hubs", ["none", "outbound"])
-def test_a_tenants_own_setting_holds_and_the_hubs_for_those_that_say_nothing(
+async def test_a_tenants_own_setting_holds_and_the_hubs_for_those_that_say_nothing(
     tmp_path: Path, hubs: str
 ) -> None:
     other = {"none": "outbound", "outbound": "none"}[hubs]
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=replace(FAST, job_network=hubs)) as rig:
         seen = networks(rig)
         tenants = rig.platform.tenants
         assert (await tenants.create(TenantCreate(name="red"))).job_network == hubs
@@ -55,11 +55,9 @@ def test_a_tenants_own_setting_holds_and_the_hubs_for_those_that_say_nothing(
         await rig.restart()
         assert (await rig.platform.tenants.get("red")).network is None
 
-    play(tmp_path, story, policy=replace(FAST, job_network=hubs))
 
-
-def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         networks = rig.platform.reconciler._networks
         reads: list[str] = []
         read = rig.db.read
@@ -78,11 +76,9 @@ def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path: Path
         await rig.until("last", "finished")
         assert len(reads) == 2
 
-    play(tmp_path, story)
 
-
-def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         networks = Networks(rig.db, "none")
         asked = asyncio.ensure_future(networks.of("default"))
         await asyncio.sleep(0)  # it reads
@@ -90,5 +86,3 @@ def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
         await asked
         await rig.db.write(lambda tx: tx.tenants.update(Tenant("default", network="outbound")))
         assert await networks.of("default") == "outbound"
-
-    play(tmp_path, story)

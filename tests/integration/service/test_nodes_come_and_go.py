@@ -18,7 +18,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.nodes import Condition, ConditionKind, Effect, Taint
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import until
 
 BY_EVENTS = replace(FAST, cycle_every_s=600.0)
@@ -47,8 +47,8 @@ async def shown(rig: Rig, name: str) -> tuple[bool, bool, list[tuple[str, str]],
     return found.up, found.schedulable, conditions, [f"{t.key}={t.value}:{t.effect}" for t in found.taints]
 
 
-def test_a_gang_that_fits_nowhere_starts_when_a_node_joins(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_gang_that_fits_nowhere_starts_when_a_node_joins(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2", cpu=2))
         await rig.submit("gang", workers=6, sim=LONG)
         await rig.submit("wide", workers=6, sim=LONG)
@@ -57,11 +57,9 @@ def test_a_gang_that_fits_nowhere_starts_when_a_node_joins(tmp_path: Path) -> No
         rig.executor.set_node(node("n3", cpu=9))
         assert on(await rig.until("wide", "running")) == ["n3"]
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_a_cordoned_node_keeps_what_runs_and_takes_nothing_new(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_cordoned_node_keeps_what_runs_and_takes_nothing_new(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("runs", sim=LONG)
         await rig.until("runs", "running")
         rig.executor.cordon("n1", "drained for a new kernel")
@@ -73,14 +71,12 @@ def test_a_cordoned_node_keeps_what_runs_and_takes_nothing_new(tmp_path: Path) -
         await rig.until("later", "running")
         assert await shown(rig, "n1") == (True, True, [], [])
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 @pytest.mark.parametrize(
     "kind", [k for k in ConditionKind if k not in (ConditionKind.NOT_READY, ConditionKind.ABSENT)]
 )
-def test_a_node_with_anything_wrong_takes_nothing_new(tmp_path: Path, kind: ConditionKind) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_node_with_anything_wrong_takes_nothing_new(tmp_path: Path, kind: ConditionKind) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         wrong = (Condition(kind, "told by the node"),)
         rig.executor.set_node(replace(node("n1", cpu=8), conditions=wrong))
         rig.executor.set_node(node("n2", cpu=1))
@@ -90,15 +86,15 @@ def test_a_node_with_anything_wrong_takes_nothing_new(tmp_path: Path, kind: Cond
         await waits(rig, "b")
         assert await shown(rig, "n1") == (True, False, [(kind.value, "told by the node")], [])
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 @pytest.mark.parametrize(
     ("effect", "starts"),
     [(Effect.NO_SCHEDULE, False), (Effect.NO_EXECUTE, False), (Effect.PREFER_NO_SCHEDULE, True)],
 )
-def test_a_taint_keeps_gangs_off_until_it_is_taken_away(tmp_path: Path, effect: Effect, starts: bool) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_taint_keeps_gangs_off_until_it_is_taken_away(
+    tmp_path: Path, effect: Effect, starts: bool
+) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("first", workers=4, sim=LONG)
         await rig.until("first", "running")
         await rig.submit("gang", workers=2, sim=LONG)
@@ -113,11 +109,9 @@ def test_a_taint_keeps_gangs_off_until_it_is_taken_away(tmp_path: Path, effect: 
             rig.executor.taint("n1")
         await rig.until("gang", "running")
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         for tenant in ("red", "blue"):
             await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=100))
             await rig.platform.tenants.set_member(tenant, "ann")
@@ -139,11 +133,9 @@ def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone(tmp_p
         await rig.platform.jobs.cancel(SYSTEM, "ann", "reds")
         await rig.until("blues", "running")
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behind_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behind_it(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2"))
         for name in ("a", "b"):
             await rig.submit(name, workers=4, sim=LONG)
@@ -160,13 +152,11 @@ def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behind_it(t
         assert (on(again), again.restarts) == ([lost], 1)
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "c")).phase == "queued"
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_a_node_that_is_taken_away_for_good_takes_what_runs_there_along_and_another_takes_its_place(
+async def test_a_node_that_is_taken_away_for_good_takes_what_runs_there_along_and_another_takes_its_place(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("a", workers=2, sim=LONG)
         await rig.until("a", "running")
         await rig.submit("b", workers=4, sim=LONG)
@@ -177,11 +167,9 @@ def test_a_node_that_is_taken_away_for_good_takes_what_runs_there_along_and_anot
         rig.executor.set_node(node("spot-7", cpu=6))
         assert [on(await rig.until(name, "running")) for name in ("a", "b")] == [["spot-7"]] * 2
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_a_node_that_goes_between_admission_and_start_costs_no_retry(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_node_that_goes_between_admission_and_start_costs_no_retry(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         start = rig.executor.start
 
         async def late(spec: LaunchSpec, epoch: int = 0) -> None:
@@ -196,16 +184,16 @@ def test_a_node_that_goes_between_admission_and_start_costs_no_retry(tmp_path: P
         job = await rig.until("a", "running")
         assert (on(job), job.restarts, job.failure) == (["n2"], 1, None)
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 async def _gone(rig: Rig, name: str) -> bool:
     return name not in [n.name for n in rig.executor.nodes()]
 
 
 @pytest.mark.parametrize("how", ["cordoned", "tainted", "down"])
-def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(tmp_path: Path, how: str) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(
+    tmp_path: Path, how: str
+) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         match how:
             case "cordoned":
                 rig.executor.cordon("n1")
@@ -220,14 +208,12 @@ def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(tmp_pa
         rig.executor.set_node(node("n1"))
         await rig.until("a", "running")
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_nodes_do_meanwhile_every_gang_runs_in_the_end(tmp_path: Path, seed: int) -> None:
+async def test_whatever_nodes_do_meanwhile_every_gang_runs_in_the_end(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node("n1"), node("n2")) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=100))
         await rig.platform.tenants.set_member("red", "ann")
         names: list[str] = []
@@ -247,8 +233,6 @@ def test_whatever_nodes_do_meanwhile_every_gang_runs_in_the_end(tmp_path: Path, 
         for job in jobs:
             await rig.until(job.name, "finished")
         assert all(rig.held(tenant) == ZERO for tenant in ("red", "default"))
-
-    play(tmp_path, story, node("n1"), node("n2"))
 
 
 def happen(rig: Rig, rng: random.Random) -> None:

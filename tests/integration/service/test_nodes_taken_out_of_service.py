@@ -13,7 +13,7 @@ from mlp_hub.domain.drain import NodeDrain
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import until
 
 BY_EVENTS = replace(FAST, cycle_every_s=600.0)
@@ -43,8 +43,8 @@ def stops(found: NodeDrainPreview) -> list[tuple[str, str, str, int, int]]:
     return [(s.kind, s.user, s.name, s.ranks, s.of) for s in found.stops]
 
 
-def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("runs", workers=2, sim=LONG)
         await rig.until("runs", "running")
         before = await rig.platform.drains.preview("n1")
@@ -73,11 +73,9 @@ def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(tmp_pat
         audit = [(e.action, e.object) for e in (await rig.platform.audit.entries())[0]]
         assert audit[:2] == [("node.return", "n1"), ("node.drain", "n1")]
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("gang", workers=3, sim=LONG)
         await rig.until("gang", "running")
         rig.executor.set_node(node("n2"))
@@ -88,13 +86,11 @@ def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(tmp_pa
         said = [str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "gang")]
         assert "node n1 is taken out of service: a new kernel" in said
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_who_cannot_go_elsewhere_waits_with_its_age_and_is_the_first_when_the_node_is_back(
+async def test_who_cannot_go_elsewhere_waits_with_its_age_and_is_the_first_when_the_node_is_back(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("first", workers=4, sim=LONG)
         await rig.until("first", "running")
         await rig.submit("second", workers=4, sim=LONG)
@@ -104,12 +100,10 @@ def test_who_cannot_go_elsewhere_waits_with_its_age_and_is_the_first_when_the_no
         await rig.platform.drains.give_back("n1", "admin")
         await rig.until("first", "running")
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 @pytest.mark.parametrize("crash", [True, False])
-def test_it_is_drained_still_after_a_restart_and_emptied_on(tmp_path: Path, crash: bool) -> None:
-    async def story(rig: Rig) -> None:
+async def test_it_is_drained_still_after_a_restart_and_emptied_on(tmp_path: Path, crash: bool) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("runs", sim=LONG)
         await rig.until("runs", "running")
         with rig.db.begin() as tx:  # stored, and then everything was killed before it was acted on
@@ -122,15 +116,13 @@ def test_it_is_drained_still_after_a_restart_and_emptied_on(tmp_path: Path, cras
         await waits(rig, "runs")
         assert [n.conditions[0].kind for n in await rig.platform.nodes.list()] == ["Drained"]
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 def _stored() -> NodeDrain:
     return NodeDrain("n1", "a new kernel", "admin", 1.0, evict=True)
 
 
-def test_a_job_that_was_just_admitted_there_goes_too(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_that_was_just_admitted_there_goes_too(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         start, late = rig.executor.start, []
 
         async def slow(spec: LaunchSpec, epoch: int = 0) -> None:
@@ -146,11 +138,11 @@ def test_a_job_that_was_just_admitted_there_goes_too(tmp_path: Path) -> None:
         await goes_to(rig, "a", "n2")
         await rig.until("a", "running")
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_servers_are_told_of_and_ended_where_that_is_wanted_and_none_starts_there(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_servers_are_told_of_and_ended_where_that_is_wanted_and_none_starts_there(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         ended: list[tuple[str, str]] = []
 
         async def end(user: str, server: str) -> None:
@@ -169,8 +161,6 @@ def test_servers_are_told_of_and_ended_where_that_is_wanted_and_none_starts_ther
             await rig.platform.ledger.try_(replace_id(asked, "bob/"))
         assert refused.value.reason is Reason.WAITING_FOR_RESOURCES
 
-    play(tmp_path, story, policy=BY_EVENTS)
-
 
 def replace_id(asked: ResourceRequestTry, name: str) -> ResourceRequestTry:
     return ResourceRequestTry(
@@ -178,8 +168,8 @@ def replace_id(asked: ResourceRequestTry, name: str) -> ResourceRequestTry:
     )
 
 
-def test_unknown_nodes_and_those_of_a_cluster_are_refused(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_unknown_nodes_and_those_of_a_cluster_are_refused(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         for act in (
             drained(rig, "n9"),
             rig.platform.drains.preview("n9"),
@@ -192,19 +182,15 @@ def test_unknown_nodes_and_those_of_a_cluster_are_refused(tmp_path: Path) -> Non
             await drained(rig)
         assert await rig.db.read(lambda tx: tx.drains.all()) == []
 
-    play(tmp_path, story, policy=BY_EVENTS)
 
-
-def test_a_drained_node_that_went_away_for_good_can_be_returned(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_drained_node_that_went_away_for_good_can_be_returned(tmp_path: Path) -> None:
+    async with playing(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2"))
         await drained(rig, "n2")
         rig.executor.remove_node("n2")
         assert (await rig.platform.drains.give_back("n2", "admin")).drain is None
         with pytest.raises(Refused):
             await rig.platform.drains.preview("n2")
-
-    play(tmp_path, story, policy=BY_EVENTS)
 
 
 async def _is_in(found: list[str]) -> bool:

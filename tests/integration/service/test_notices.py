@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import json
 import socket
 import threading
@@ -26,22 +25,7 @@ from mlp_hub.domain.tenant import Role
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from platform_rig import FAST, Rig
 from ports import free_port
-from waiting import PATIENCE_S
 from waiting import until as until_async
-
-
-def played(story):
-    """Run a story to its end; the timeout only bounds a failing test."""
-
-    @functools.wraps(story)
-    def test(*args, **kw):
-        async def go():
-            async with asyncio.timeout(2 * PATIENCE_S):
-                await story(*args, **kw)
-
-        asyncio.run(go())
-
-    return test
 
 
 async def until(look):
@@ -136,7 +120,6 @@ def wants(address, *events, **more):
     return NotificationsSet(channels=[channel], **more)
 
 
-@played
 async def test_a_webhook_is_told_of_starts_and_ends(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "started", "finished", "failed"), "ann")
@@ -157,7 +140,6 @@ async def test_a_webhook_is_told_of_starts_and_ends(tmp_path, receiver):
         )
 
 
-@played
 async def test_mail_comes_by_the_operators_server(tmp_path):
     inbox = Inbox()
     smtp = Controller(inbox, hostname="127.0.0.1", port=free_port())
@@ -176,7 +158,6 @@ async def test_mail_comes_by_the_operators_server(tmp_path):
         smtp.stop()
 
 
-@played
 async def test_failure_and_preemption_come_by_mail_with_their_cause(tmp_path):
     inbox = Inbox()
     smtp = Controller(inbox, hostname="127.0.0.1", port=free_port())
@@ -201,7 +182,6 @@ async def test_failure_and_preemption_come_by_mail_with_their_cause(tmp_path):
         smtp.stop()
 
 
-@played
 async def test_attack_an_address_that_hangs_keeps_nobody_else_from_being_told(tmp_path, receiver):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never says a word
         async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
@@ -217,7 +197,6 @@ async def test_attack_an_address_that_hangs_keeps_nobody_else_from_being_told(tm
             assert channel.told_at is None
 
 
-@played
 async def test_a_death_between_event_and_delivery_loses_nothing_and_repeats_nothing(tmp_path, receiver):
     receiver.status = 500
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
@@ -239,7 +218,6 @@ async def test_a_death_between_event_and_delivery_loses_nothing_and_repeats_noth
         assert receiver.told == [("digits", "finished"), ("again", "finished")]
 
 
-@played
 async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         now = time.gmtime(rig.clock())
@@ -265,7 +243,6 @@ async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, recei
     "host",
     ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "169.254.169.254"],
 )
-@played
 async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, host):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
@@ -276,7 +253,6 @@ async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, hos
         assert not receiver.tried
 
 
-@played
 async def test_attack_a_service_of_ones_own_leads_inside(tmp_path, receiver):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
@@ -287,7 +263,6 @@ async def test_attack_a_service_of_ones_own_leads_inside(tmp_path, receiver):
             await rig.platform.notices.put("eve", wants("slack://wrong", "finished"), "eve")
 
 
-@played
 async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):
     receiver.status, receiver.location = 302, "http://169.254.169.254/latest"
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
@@ -297,7 +272,6 @@ async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):
         assert receiver.tried == 1
 
 
-@played
 async def test_an_address_is_sealed_and_never_shown(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         secret = "T0kenOfTheHook"
@@ -316,7 +290,6 @@ async def test_an_address_is_sealed_and_never_shown(tmp_path, receiver):
         assert not (await rig.platform.notices.try_out("bob", "hook")).taken
 
 
-@played
 async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "late"), "ann")
@@ -334,7 +307,6 @@ async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
         assert job.name == "digits"
 
 
-@played
 async def test_who_left_is_told_nothing(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
@@ -345,7 +317,6 @@ async def test_who_left_is_told_nothing(tmp_path, receiver):
         assert rig.db.read_now(lambda tx: tx.notices.newest("ann")) == 0
 
 
-@played
 async def test_who_decides_is_told_of_requests_and_who_asked_of_the_answers(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         p = rig.platform

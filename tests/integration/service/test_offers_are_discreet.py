@@ -12,7 +12,7 @@ from mlp_api.types import TenantCreate
 from mlp_hub.api import answers
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, play
+from platform_rig import node, playing
 from said import seen
 from waiting import until
 
@@ -20,8 +20,8 @@ SECRETS = ("zelda", "mallory", "hidden", "nightly")
 
 
 @pytest.mark.parametrize("limit", [None, 600])
-def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit: int | None) -> None:
-    async def story(rig: Rig) -> None:
+async def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit: int | None) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         for tenant, user in (("blue", "zelda"), ("green", "mallory"), ("red", "ann")):
             await rig.platform.tenants.create(TenantCreate(name=tenant))
             await rig.platform.users.ensure(user)
@@ -45,11 +45,9 @@ def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit:
         for text in texts:
             assert not [s for s in SECRETS if s in text], text
 
-    play(tmp_path, story, node("n1", 4))
 
-
-def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         for user in ("ann", "bob"):
             await rig.platform.users.ensure(user)
         await rig.submit("full", "bob", workers=4, sim={"DURATION": 60})
@@ -88,11 +86,9 @@ def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path)
         assert answered.count("ann") == 8
         assert answered.index("bob") <= 1
 
-    play(tmp_path, story, node("n1", 4))
 
-
-def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         for tenant, user in (("red", "ann"), ("blue", "zelda")):
             await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=2, cohort="main"))
             await rig.platform.users.ensure(user)
@@ -111,11 +107,9 @@ def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_p
         ]
         assert (await rig.platform.jobs.get(SYSTEM, "zelda", "hidden")).phase == "running"
 
-    play(tmp_path, story, node("n1", 4))
 
-
-def test_an_offer_of_urgent_work_says_which_of_ones_own_would_be_stopped(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_offer_of_urgent_work_says_which_of_ones_own_would_be_stopped(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         await rig.submit("mine", workers=3, sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("mine", "running")
         asked = JobCreate(name="x", code="x", cpu=1, ram=100, priority="high", workers=2)
@@ -124,5 +118,3 @@ def test_an_offer_of_urgent_work_says_which_of_ones_own_would_be_stopped(tmp_pat
         assert [str(m) for m in offer.gives_way] == [
             "job mine of ann is stopped for it and goes back into the queue"
         ]
-
-    play(tmp_path, story, node("n1", 4))

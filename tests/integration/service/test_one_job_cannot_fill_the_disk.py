@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from disk_rig import STEADY, WRITES, DiskRig, play
+from disk_rig import STEADY, WRITES, playing
 from executor_lab import ROOT
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
@@ -40,8 +40,8 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 @pytest.mark.parametrize("where", FLOODS)
-def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str) -> None:
+    async with playing(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         await rig.go("flood", WRITES.format(how=FLOODS[where], mib=1000, pause=0.02))
         stopped = await rig.until("flood", "failed")
@@ -74,10 +74,8 @@ def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str
         done = await rig.until("steady", "finished", user="bob")
         assert done.restarts == 0
 
-    play(disk, DiskPolicy(floor=60 * MIB), story)
 
-
-def test_a_job_over_its_bound_is_stopped_with_the_numbers(
+async def test_a_job_over_its_bound_is_stopped_with_the_numbers(
     disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = set()
@@ -89,7 +87,7 @@ def test_a_job_over_its_bound_is_stopped_with_the_numbers(
     measure = mounted.measure
     monkeypatch.setattr(mounted, "measure", seen)
 
-    async def story(rig: DiskRig) -> None:
+    async with playing(disk, DiskPolicy(job=40 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         how = "[open(f'/workspace/ckpt/{n}', 'wb').write(bytes(1 << 20)) for n in range(60)]\nout = open('/dev/null', 'wb')"
         await rig.go("large", WRITES.format(how=how, mib=1, pause=0))
@@ -101,20 +99,16 @@ def test_a_job_over_its_bound_is_stopped_with_the_numbers(
         assert (await rig.platform.jobs.get(SYSTEM, "bob", "steady")).phase == "running"
         assert await rig.platform.disk.problems() == []
 
-    play(disk, DiskPolicy(job=40 * MIB), story)
 
-
-def test_one_file_cannot_be_larger_than_a_job(disk: SmallDisk) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_one_file_cannot_be_larger_than_a_job(disk: SmallDisk) -> None:
+    async with playing(disk, DiskPolicy(job=100 * MIB, home=90 * MIB)) as rig:
         await rig.submit("file", code="open('big', 'wb').truncate(200 << 20)", runtime="plain", cpu=0.1)
         failed = await rig.until("file", "failed")
         assert "File too large" in str(failed.failure)
 
-    play(disk, DiskPolicy(job=100 * MIB, home=90 * MIB), story)
 
-
-def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(disk: SmallDisk) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(disk: SmallDisk) -> None:
+    async with playing(disk, DiskPolicy(home=40 * MIB)) as rig:
         await rig.go("quiet", STEADY)
         await rig.go("writer", WRITES.format(how=FLOODS["home"], mib=80, pause=0.02))
         stopped = await rig.until("writer", "failed")
@@ -136,11 +130,9 @@ def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(disk: Sm
         await until(taken)
         await rig.until("more", "finished")
 
-    play(disk, DiskPolicy(home=40 * MIB), story)
 
-
-def test_at_full_speed_to_the_last_byte_all_is_written_down(disk: SmallDisk) -> None:
-    async def story(rig: DiskRig) -> None:
+async def test_at_full_speed_to_the_last_byte_all_is_written_down(disk: SmallDisk) -> None:
+    async with playing(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         assert (disk.root / "reserve").stat().st_size
         how = "import contextlib\nout = open('/workspace/ckpt/big', 'wb')\nwith contextlib.suppress(OSError):\n    while True: out.write(bytes(1 << 20))"
@@ -155,5 +147,3 @@ def test_at_full_speed_to_the_last_byte_all_is_written_down(disk: SmallDisk) -> 
         await until(made_again)
         (rig.workspace("bob", "steady") / "ckpt/go").touch()
         assert (await rig.until("steady", "finished", user="bob")).restarts == 0
-
-    play(disk, DiskPolicy(floor=60 * MIB), story)

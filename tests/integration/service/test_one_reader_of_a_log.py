@@ -99,121 +99,111 @@ async def has(reader: Reader, count: int) -> None:
     await until(look, what=f"{count} lines")
 
 
-def test_a_hundred_who_watch_cost_one_reader_and_see_the_same(tmp_path: Path) -> None:
+async def test_a_hundred_who_watch_cost_one_reader_and_see_the_same(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
     files.write(*(f"old {n}" for n in range(20)))
 
-    async def story() -> None:
-        broker, feeds = Broker(), LogFeeds(files)
-        with no_files(), feeds.of(JOB) as feed:
-            readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(100)]
-            await asyncio.gather(*(r.begin() for r in readers))
-            tasks = [asyncio.ensure_future(r.follow()) for r in readers]
-            for n in range(20):
-                before = files.looks
-                await asyncio.to_thread(files.write, f"new {n}")
-                await has(readers[-1], 21 + n)
-                assert files.looks - before < 100
-            await asyncio.gather(*(has(r, 40) for r in readers))
-            for r in readers:
-                feed.leave(r.news)
-            broker.close()
-            await asyncio.gather(*tasks)
-        expected = [f"old {n}" for n in range(20)] + [f"new {n}" for n in range(20)]
-        assert all(r.lines == expected for r in readers)
-        assert not files.alone
-        assert feeds._feeds == {}
-
-    asyncio.run(story())
+    broker, feeds = Broker(), LogFeeds(files)
+    with no_files(), feeds.of(JOB) as feed:
+        readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(100)]
+        await asyncio.gather(*(r.begin() for r in readers))
+        tasks = [asyncio.ensure_future(r.follow()) for r in readers]
+        for n in range(20):
+            before = files.looks
+            await asyncio.to_thread(files.write, f"new {n}")
+            await has(readers[-1], 21 + n)
+            assert files.looks - before < 100
+        await asyncio.gather(*(has(r, 40) for r in readers))
+        for r in readers:
+            feed.leave(r.news)
+        broker.close()
+        await asyncio.gather(*tasks)
+    expected = [f"old {n}" for n in range(20)] + [f"new {n}" for n in range(20)]
+    assert all(r.lines == expected for r in readers)
+    assert not files.alone
+    assert feeds._feeds == {}
 
 
-def test_who_lags_reads_alone_and_is_back_at_the_live_end_afterwards(
+async def test_who_lags_reads_alone_and_is_back_at_the_live_end_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_feed, "KEPT_BYTES", 500)
     files: Any = Files(tmp_path)
 
-    async def story() -> None:
-        broker, feeds = Broker(), LogFeeds(files)
-        with no_files(), feeds.of(JOB) as feed:
-            quick, slow = (Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(2))
-            await quick.begin()
-            await slow.begin()
-            task = asyncio.ensure_future(quick.follow())
-            for n in range(50):
-                await asyncio.to_thread(files.write, f"line {n:02d}")
-                await has(quick, n + 1)
-            assert not files.alone
-            await slow.take()
-            assert slow.lines == quick.lines
-            assert files.alone == {0: 1}
-            assert slow.cursor == quick.cursor
-            await asyncio.to_thread(files.write, "last")
-            await has(quick, 51)
-            await slow.take()
-            assert slow.lines[-1] == "last"
-            assert files.alone == {0: 1}
-            feed.leave(quick.news)
-            feed.leave(slow.news)
-            broker.close()
-            await task
-
-    asyncio.run(story())
+    broker, feeds = Broker(), LogFeeds(files)
+    with no_files(), feeds.of(JOB) as feed:
+        quick, slow = (Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(2))
+        await quick.begin()
+        await slow.begin()
+        task = asyncio.ensure_future(quick.follow())
+        for n in range(50):
+            await asyncio.to_thread(files.write, f"line {n:02d}")
+            await has(quick, n + 1)
+        assert not files.alone
+        await slow.take()
+        assert slow.lines == quick.lines
+        assert files.alone == {0: 1}
+        assert slow.cursor == quick.cursor
+        await asyncio.to_thread(files.write, "last")
+        await has(quick, 51)
+        await slow.take()
+        assert slow.lines[-1] == "last"
+        assert files.alone == {0: 1}
+        feed.leave(quick.news)
+        feed.leave(slow.news)
+        broker.close()
+        await task
 
 
-def test_who_comes_to_a_job_that_is_watched_begins_no_farther_than_its_reader_is(tmp_path: Path) -> None:
+async def test_who_comes_to_a_job_that_is_watched_begins_no_farther_than_its_reader_is(
+    tmp_path: Path,
+) -> None:
     files: Any = Files(tmp_path)
 
-    async def story() -> None:
-        broker, feeds = Broker(), LogFeeds(files)
-        with feeds.of(JOB) as feed:
-            first = Reader(feed, broker.subscribe(job_topic("j")))
-            await first.begin()
-            feed.leave(first.news)  # its reader stands still
-            await asyncio.to_thread(files.write, "a", "b")
-            late = Reader(feed, broker.subscribe(job_topic("j")))
-            await late.begin()
-            assert late.cursor == first.cursor
-            task = asyncio.ensure_future(late.follow())
-            await has(late, 2)
-            await first.take()
-            assert first.lines == late.lines == ["a", "b"]
-            feed.leave(late.news)
-            broker.close()
-            await task
-
-    asyncio.run(story())
+    broker, feeds = Broker(), LogFeeds(files)
+    with feeds.of(JOB) as feed:
+        first = Reader(feed, broker.subscribe(job_topic("j")))
+        await first.begin()
+        feed.leave(first.news)  # its reader stands still
+        await asyncio.to_thread(files.write, "a", "b")
+        late = Reader(feed, broker.subscribe(job_topic("j")))
+        await late.begin()
+        assert late.cursor == first.cursor
+        task = asyncio.ensure_future(late.follow())
+        await has(late, 2)
+        await first.take()
+        assert first.lines == late.lines == ["a", "b"]
+        feed.leave(late.news)
+        broker.close()
+        await task
 
 
-def test_at_the_end_all_is_read_once_for_all_who_ask(tmp_path: Path) -> None:
+async def test_at_the_end_all_is_read_once_for_all_who_ask(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
 
-    async def story() -> None:
-        broker, feeds = Broker(), LogFeeds(files)
-        with feeds.of(JOB) as feed:
-            readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(50)]
-            for r in readers:
-                await r.begin()
-                feed.leave(r.news)
-            await asyncio.to_thread(files.write, *(f"{n}" for n in range(2500)))
-            await asyncio.to_thread(files.write, "of the other rank", rank=1)
-            files.looks = 0
-            await asyncio.gather(*(feed.read_all([0, 1]) for _ in readers))
-            await asyncio.gather(*(r.take() for r in readers))
-            assert all(r.lines == [f"{n}" for n in range(2500)] for r in readers)
-            assert (
-                files.looks <= 2 * 4
-            )  # twice through: for the first who asked, and for those who came meanwhile
-            assert not files.alone
-            other = await feed.next(1, 0)
-            assert other is not None
-            assert other["lines"][0]["text"] == "of the other rank"
-            broker.close()
-
-    asyncio.run(story())
+    broker, feeds = Broker(), LogFeeds(files)
+    with feeds.of(JOB) as feed:
+        readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(50)]
+        for r in readers:
+            await r.begin()
+            feed.leave(r.news)
+        await asyncio.to_thread(files.write, *(f"{n}" for n in range(2500)))
+        await asyncio.to_thread(files.write, "of the other rank", rank=1)
+        files.looks = 0
+        await asyncio.gather(*(feed.read_all([0, 1]) for _ in readers))
+        await asyncio.gather(*(r.take() for r in readers))
+        assert all(r.lines == [f"{n}" for n in range(2500)] for r in readers)
+        assert (
+            files.looks <= 2 * 4
+        )  # twice through: for the first who asked, and for those who came meanwhile
+        assert not files.alone
+        other = await feed.next(1, 0)
+        assert other is not None
+        assert other["lines"][0]["text"] == "of the other rank"
+        broker.close()
 
 
-def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> None:
+async def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
     real, failing = files.read_new, [True]
 
@@ -226,43 +216,37 @@ def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> None:
 
     files.read_new = read_new
 
-    async def story() -> None:
-        broker, feeds = Broker(), LogFeeds(files)
-        with feeds.of(JOB) as feed:
-            reader = Reader(feed, broker.subscribe(job_topic("j")))
-            await reader.begin()
-            task = asyncio.ensure_future(reader.follow())
-            await asyncio.to_thread(files.write, "after all")
-            await has(reader, 1)
-            assert not failing
-            feed.leave(reader.news)
-            broker.close()
-            await task
-
-    asyncio.run(story())
+    broker, feeds = Broker(), LogFeeds(files)
+    with feeds.of(JOB) as feed:
+        reader = Reader(feed, broker.subscribe(job_topic("j")))
+        await reader.begin()
+        task = asyncio.ensure_future(reader.follow())
+        await asyncio.to_thread(files.write, "after all")
+        await has(reader, 1)
+        assert not failing
+        feed.leave(reader.news)
+        broker.close()
+        await task
 
 
-def test_the_log_of_a_run_goes_on_with_its_next_attempt(tmp_path: Path) -> None:
+async def test_the_log_of_a_run_goes_on_with_its_next_attempt(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
 
-    async def story() -> None:
-        broker, feeds = Broker(), LogFeeds(files)
-        with no_files(), feeds.of(JOB) as feed:
-            reader = Reader(feed, broker.subscribe(job_topic("j")))
-            await reader.begin()
-            task = asyncio.ensure_future(reader.follow())
-            await asyncio.to_thread(files.write, "of the first")
-            await has(reader, 1)
-            assert files.asked == {"u.0"}
-            files.asked.clear()
-            again = replace(JOB, restarts=1, version=JOB.version + 1)
-            feed.follow(reader.news, again, 1)
-            feed.follow(reader.news, JOB, 1)  # who lags does not lead back
-            await asyncio.to_thread(files.write, "of the second")
-            await has(reader, 2)
-            assert files.asked == {"u.1"}
-            feed.leave(reader.news)
-            broker.close()
-            await task
-
-    asyncio.run(story())
+    broker, feeds = Broker(), LogFeeds(files)
+    with no_files(), feeds.of(JOB) as feed:
+        reader = Reader(feed, broker.subscribe(job_topic("j")))
+        await reader.begin()
+        task = asyncio.ensure_future(reader.follow())
+        await asyncio.to_thread(files.write, "of the first")
+        await has(reader, 1)
+        assert files.asked == {"u.0"}
+        files.asked.clear()
+        again = replace(JOB, restarts=1, version=JOB.version + 1)
+        feed.follow(reader.news, again, 1)
+        feed.follow(reader.news, JOB, 1)  # who lags does not lead back
+        await asyncio.to_thread(files.write, "of the second")
+        await has(reader, 2)
+        assert files.asked == {"u.1"}
+        feed.leave(reader.news)
+        broker.close()
+        await task

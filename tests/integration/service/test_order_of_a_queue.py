@@ -10,15 +10,15 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, play
+from platform_rig import playing
 from waiting import until
 
 
 @pytest.mark.parametrize(("order", "first"), [("priority", "urgent"), ("fifo", "older")])
-def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
+async def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
     tmp_path: Path, order: str, first: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         tenants = rig.platform.tenants
         other = "fifo" if order == "priority" else "priority"
         made = await tenants.create(TenantCreate(name="red", queue_order=other))
@@ -37,12 +37,10 @@ def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
         last = "older" if first == "urgent" else "urgent"
         assert (await rig.until(last, "queued")).started_at is None
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("order", ["fair", "maxmin"])
-def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str) -> None:
+    async with playing(tmp_path) as rig:
         tenants = rig.platform.tenants
         await tenants.create(TenantCreate(name="red", queue_order=order))
         for user in ("ann", "bob"):
@@ -59,11 +57,10 @@ def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str) -
         await rig.platform.jobs.cancel(SYSTEM, "cat", "runs")
         await rig.until("bobs", "running", user="bob")
 
-    play(tmp_path, story)
 
+async def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
 
-def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
         def put(tx: Tx) -> None:
             tx.usage.put_many({a: DecayedUsage(1.0, 5.0) for a in ("red", "red/ann", "blue_1", "redder/ann")})
 
@@ -73,11 +70,11 @@ def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) -> None:
         await rig.platform.db.write(lambda tx: tx.usage.sweep(6.0))
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1"}
 
-    play(tmp_path, story)
 
-
-def test_of_a_long_queue_the_first_of_all_lines_are_shown_with_how_many_there_are(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_of_a_long_queue_the_first_of_all_lines_are_shown_with_how_many_there_are(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name))
             await rig.platform.tenants.set_member(name, "ann")
@@ -97,5 +94,3 @@ def test_of_a_long_queue_the_first_of_all_lines_are_shown_with_how_many_there_ar
         found, total = await queue.first("red", 2)
         assert ([e.name for e in found], total) == (["runs", "red-1", "red-2"], 4)
         assert len(await queue.entries()) == 7
-
-    play(tmp_path, story)

@@ -17,12 +17,14 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.service.state.bus import QUEUE_TOPIC
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import until
 
 
-def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try_expires(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try_expires(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         before = rig.platform.admission.cycles
         assert await started(rig) == "n1"
@@ -33,11 +35,9 @@ def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try_expir
         await rig.platform.ledger.sweep()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_notebook_takes_back_what_its_tenant_lent_and_waits_for_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_notebook_takes_back_what_its_tenant_lent_and_waits_for_it(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig))
         await rig.until("lent", "preempting")
@@ -55,11 +55,9 @@ def test_a_notebook_takes_back_what_its_tenant_lent_and_waits_for_it(tmp_path: P
         assert rig.platform.admission.kept is not None
         assert (rig.platform.admission.kept.pending, rig.platform.admission.kept.promised) == ({}, {})
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_only_as_many_are_stopped_as_it_needs_and_the_cheapest(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_only_as_many_are_stopped_as_it_needs_and_the_cheapest(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         await rig.submit("inside", workers=4, sim=LONG)
         await rig.until("inside", "running")
@@ -71,22 +69,18 @@ def test_only_as_many_are_stopped_as_it_needs_and_the_cheapest(tmp_path: Path) -
         assert len(left) == 3
         assert "inside" in left
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_nodes_full_of_borrowed_work_give_way_to_a_notebook_inside_its_quota(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_nodes_full_of_borrowed_work_give_way_to_a_notebook_inside_its_quota(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=5)) as rig:
         await teams(rig)
         await rig.submit("lent", workers=5, sim=LONG)  # all there is, one core of it beyond red's own
         await rig.until("lent", "running")
         assert await until(lambda: started(rig), what="room for the notebook") == "n1"
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "lent")).phase == "queued"
 
-    play(tmp_path, story, node(cpu=5))
 
-
-def test_a_notebook_beyond_its_own_quota_never_takes_anything_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_notebook_beyond_its_own_quota_never_takes_anything_back(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         await rig.platform.tenants.update("blue", TenantUpdate(cpu=1, cohort="main"))
         refused = await refusal(rig, cpu=2)
@@ -94,11 +88,9 @@ def test_a_notebook_beyond_its_own_quota_never_takes_anything_back(tmp_path: Pat
         assert phase_of(rig) == "pending"
         assert await running(rig, "inside", "lent") == ["inside", "lent"]
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_nobody_is_stopped_for_a_notebook_that_could_not_start_all_the_same(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_nobody_is_stopped_for_a_notebook_that_could_not_start_all_the_same(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16, ram=6900)) as rig:
         await teams(rig, ram=7000)
         for i in range(
             2
@@ -113,13 +105,11 @@ def test_nobody_is_stopped_for_a_notebook_that_could_not_start_all_the_same(tmp_
         assert refused.reason in (Reason.WAITING_FOR_RESOURCES, Reason.WAITING_FOR_QUOTA)
         assert await running(rig, "inside", "lent") == ["inside", "lent"]
 
-    play(tmp_path, story, node(cpu=16, ram=6900))
 
-
-def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path: Path) -> None:
+async def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
         await lent_out(rig)
         refused = await refusal(rig)
         assert refused.reason is Reason.WAITING_FOR_QUOTA
@@ -130,11 +120,9 @@ def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path: Path
         rig.ahead = 3601
         assert await until(lambda: started(rig), what="room for the notebook") == "n1"
 
-    play(tmp_path, story, node(cpu=16), policy=policy)
 
-
-def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig, cpu=4))  # all of the quota of blue
         await rig.until("lent", "preempting")
@@ -153,11 +141,9 @@ def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else(tmp_p
         assert await started(rig, cpu=4) == "n1"
         assert rig.held("blue").cpu == 4000
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_room_that_nobody_takes_up_serves_others_again(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_room_that_nobody_takes_up_serves_others_again(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         assert await started(rig, cpu=4) == "n1"
         await rig.until("lent", "queued")
@@ -166,15 +152,18 @@ def test_room_that_nobody_takes_up_serves_others_again(tmp_path: Path) -> None:
         await rig.platform.ledger.sweep()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody_is_stopped_for_it(
+async def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody_is_stopped_for_it(
     tmp_path: Path,
 ) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=600))
 
-    async def story(rig: Rig) -> None:
+    async def forgotten(rig: Rig) -> bool:
+        await rig.platform.admission.cycle()
+        kept = rig.platform.admission.kept
+        return kept is not None and not kept.pending
+
+    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
         await lent_out(rig)
         await refusal(rig)
         rig.ahead = 590  # its place is lost, and nobody was ripe before
@@ -186,16 +175,9 @@ def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody_is_st
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
         assert await running(rig, "inside", "lent") == ["inside", "lent"]
 
-    async def forgotten(rig: Rig) -> bool:
-        await rig.platform.admission.cycle()
-        kept = rig.platform.admission.kept
-        return kept is not None and not kept.pending
 
-    play(tmp_path, story, node(cpu=16), policy=policy)
-
-
-def test_a_server_that_is_cancelled_leaves_nothing_reserved(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_that_is_cancelled_leaves_nothing_reserved(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig, STOP=0.5)
         asking = asyncio.ensure_future(refusal(rig, cpu=4))
         await rig.until("lent", "preempting")
@@ -206,35 +188,31 @@ def test_a_server_that_is_cancelled_leaves_nothing_reserved(tmp_path: Path) -> N
         with pytest.raises(Refused, match="is cancelled and cannot be confirmed"):
             await rig.platform.ledger.confirm(api.ResourceRequestKey(id="bob/", applier="sp"))
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_pending_server_is_not_confirmed_before_it_holds(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_pending_server_is_not_confirmed_before_it_holds(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16), policy=SLOW) as rig:
         await lent_out(rig, STOP=30)
         assert await started(rig) is None
         with pytest.raises(Refused, match="is pending and cannot be confirmed; try it again"):
             await rig.platform.ledger.confirm(api.ResourceRequestKey(id="bob/", applier="sp"))
         assert rig.held("blue") == ZERO
 
-    play(tmp_path, story, node(cpu=16), policy=SLOW)
-
 
 @pytest.mark.parametrize("name", ["maxmin", "fifo", "priority", "finish"])
-def test_it_is_so_under_every_policy_and_before_the_tenants_own_waiting_jobs(
+async def test_it_is_so_under_every_policy_and_before_the_tenants_own_waiting_jobs(
     tmp_path: Path, name: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(
+        tmp_path, node(cpu=16), policy=replace(FAST, scheduling=SchedulingPolicy(name=name))
+    ) as rig:
         await lent_out(rig)
         await rig.submit("ours", user="bob", workers=8, sim=LONG)  # more than blue has of its own
         assert await until(lambda: started(rig), what="room for the notebook") == "n1"
         assert await running(rig, "inside", "lent") == ["inside"]
 
-    play(tmp_path, story, node(cpu=16), policy=replace(FAST, scheduling=SchedulingPolicy(name=name)))
 
-
-def test_an_elastic_job_gives_workers_before_any_job_is_stopped(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_elastic_job_gives_workers_before_any_job_is_stopped(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         await rig.submit("wide", workers="1:8", sim={"DURATION": 60, "STOP": 0.05})
         assert len((await rig.until("wide", "running")).ranks) == 8
@@ -249,13 +227,13 @@ def test_an_elastic_job_gives_workers_before_any_job_is_stopped(tmp_path: Path) 
         assert "Gives 2 workers to the notebook server of bob and keeps 6." in told[0]
         assert (rig.held("red").cpu, rig.held("blue").cpu) == (6000, 2000)
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_of_jobs(tmp_path: Path) -> None:
+async def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_of_jobs(
+    tmp_path: Path,
+) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
         await lent_out(rig)
         await refusal(rig)
         await rig.submit("own", user="bob", workers=4, sim=LONG)
@@ -274,13 +252,12 @@ def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_of_jobs
         why = await rig.platform.jobs.why(SYSTEM, "bob", "own")
         assert why.reasons[0].reason in ("WaitingForQuota", "Reserved")
 
-    play(tmp_path, story, node(cpu=16), policy=policy)
 
-
-def test_who_looks_at_the_queue_hears_of_a_server_that_waits_and_of_its_end(tmp_path: Path) -> None:
+async def test_who_looks_at_the_queue_hears_of_a_server_that_waits_and_of_its_end(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
+
         async def in_queue() -> list[str | None]:
             return [e.reason for e in await rig.platform.cluster_queue.entries("blue")]
 
@@ -293,14 +270,12 @@ def test_who_looks_at_the_queue_hears_of_a_server_that_waits_and_of_its_end(tmp_
             while await in_queue():
                 await anext(hints)
 
-    play(tmp_path, story, node(cpu=16), policy=policy)
-
 
 @pytest.mark.parametrize("holder", ["job", "server"])
-def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_comes_last(
+async def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_comes_last(
     tmp_path: Path, holder: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=3)) as rig:
         for name, user in (("red", "ann"), ("blue", "bob"), ("green", "ann")):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=3))
             await rig.platform.users.ensure(user)
@@ -324,11 +299,9 @@ def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_comes_last
             await rig.until("wants", "running")
             assert phase_of(rig) == "pending"
 
-    play(tmp_path, story, node(cpu=3))
 
-
-def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         rig.platform.admission.hold(Verdict(Reason.DISK_FULL, msg("until both have asked")))
         await rig.submit("own", user="bob", workers=4, priority="high", sim=LONG)
@@ -339,11 +312,9 @@ def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) -> Non
         assert phase_of(rig) == "tried"
         assert (await rig.platform.jobs.get(SYSTEM, "bob", "own")).phase == "queued"
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_the_refusal_of_a_pending_server_is_the_cores_verdict(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_the_refusal_of_a_pending_server_is_the_cores_verdict(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         for user in ("ann", "bob"):
             await rig.submit("busy", user=user, workers=4, sim=LONG)
@@ -367,11 +338,9 @@ def test_the_refusal_of_a_pending_server_is_the_cores_verdict(tmp_path: Path) ->
         await rig.platform.jobs.cancel(SYSTEM, "bob", "busy")
         assert await until(lambda: held(rig, "blue", 1000))
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_server_does_not_wait_for_room_that_is_kept_for_a_job_ahead(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_does_not_wait_for_room_that_is_kept_for_a_job_ahead(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=4)) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=16))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")
@@ -380,8 +349,6 @@ def test_a_server_does_not_wait_for_room_that_is_kept_for_a_job_ahead(tmp_path: 
         await rig.submit("wide", tenant="red", workers=4, sim=LONG)
         await rig.until("wide", "queued")
         assert await started(rig, user="bob", tenant="default") == "n1"
-
-    play(tmp_path, story, node(cpu=4))
 
 
 async def held(rig: Rig, tenant: str, cpu: int) -> bool:

@@ -19,13 +19,15 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import until
 
 
 @pytest.mark.parametrize("how", ["crash", "restart"])
-def test_a_hub_that_dies_while_room_is_made_goes_on_with_the_same_victims(tmp_path: Path, how: str) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_hub_that_dies_while_room_is_made_goes_on_with_the_same_victims(
+    tmp_path: Path, how: str
+) -> None:
+    async with playing(tmp_path, node(cpu=16), policy=replace(FAST, grace_s=5.0)) as rig:
         await teams(rig)
         await rig.submit("inside", workers=4, sim=LONG)
         await rig.until("inside", "running")
@@ -48,11 +50,9 @@ def test_a_hub_that_dies_while_room_is_made_goes_on_with_the_same_victims(tmp_pa
         assert len(left) == 2
         assert (rig.held("red").cpu, rig.held("blue").cpu) == (6000, 2000)
 
-    play(tmp_path, story, node(cpu=16), policy=replace(FAST, grace_s=5.0))
 
-
-def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig, cpu=4))
         await until(lambda: _true(rig.held("blue").cpu), what="the server to hold")
@@ -69,11 +69,9 @@ def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_path: Pa
         await rig.platform.admission.cycle()
         assert (rig.held("red").cpu, rig.held("blue").cpu) == (4000, 4000)
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_server_is_not_admitted_on_what_others_held_before(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_is_not_admitted_on_what_others_held_before(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         admission = rig.platform.admission
         real, before = admission._store, admission._kept
@@ -95,11 +93,9 @@ def test_a_server_is_not_admitted_on_what_others_held_before(tmp_path: Path) -> 
         await rig.platform.ledger.cancel(api.ResourceRequestKey(id="a", applier="am"))
         assert await started(rig) == "n1"
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_many_servers_and_jobs_at_once_never_overcommit(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_many_servers_and_jobs_at_once_never_overcommit(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         for i in range(8):
             await rig.submit(f"j{i}", workers=1, sim={"DURATION": 60, "STOP": 0.05})
@@ -121,13 +117,11 @@ def test_many_servers_and_jobs_at_once_never_overcommit(tmp_path: Path) -> None:
         fifth = await refusal(rig, user="bob", cpu=1)
         assert fifth.reason is Reason.WAITING_FOR_QUOTA
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_victim_that_changed_before_it_was_stored_that_it_ends_is_asked_to_end_all_the_same(
+async def test_a_victim_that_changed_before_it_was_stored_that_it_ends_is_asked_to_end_all_the_same(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         admission, board = rig.platform.admission, rig.platform.board
         real, changes = admission._store, []
@@ -148,11 +142,9 @@ def test_a_victim_that_changed_before_it_was_stored_that_it_ends_is_asked_to_end
         assert changes
         assert await running(rig, "inside", "lent") == ["inside"]
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_who_counts_on_the_victim_of_another_that_gives_up_gets_its_room(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_counts_on_the_victim_of_another_that_gives_up_gets_its_room(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         admission = rig.platform.admission
         real, gone = admission._store, []
@@ -176,11 +168,15 @@ def test_who_counts_on_the_victim_of_another_that_gives_up_gets_its_room(tmp_pat
         assert (await until(lambda: taken(rig, server(int(left[-1]))), what="room for the other one")).node
         assert await running(rig, "inside", "lent") == ["inside"]
 
-    play(tmp_path, story, node(cpu=16))
 
+async def test_a_server_whose_node_is_lost_before_its_room_is_free_gets_room_on_another(
+    tmp_path: Path,
+) -> None:
+    async def _promised_on(rig: Rig) -> str | None:
+        kept = rig.platform.admission.kept
+        return None if kept is None or not kept.promised else kept.promised["sp/bob/0"].placement[0]
 
-def test_a_server_whose_node_is_lost_before_its_room_is_free_gets_room_on_another(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node("n1", cpu=4), node("n2", cpu=4), policy=SLOW) as rig:
         await teams(rig)
         await rig.platform.tenants.update("blue", TenantUpdate(cpu=7, cohort="main"))
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1, cohort="main"))
@@ -194,18 +190,12 @@ def test_a_server_whose_node_is_lost_before_its_room_is_free_gets_room_on_anothe
         await asyncio.gather(asking, return_exceptions=True)
         assert (await until(lambda: taken(rig, server(0)), what="room on the other node")).node == other
 
-    async def _promised_on(rig: Rig) -> str | None:
-        kept = rig.platform.admission.kept
-        return None if kept is None or not kept.promised else kept.promised["sp/bob/0"].placement[0]
-
-    play(tmp_path, story, node("n1", cpu=4), node("n2", cpu=4), policy=SLOW)
-
 
 @pytest.mark.parametrize("how", ["crash", "anew"])
-def test_only_one_more_is_stopped_for_one_more_while_others_are_still_stopping(
+async def test_only_one_more_is_stopped_for_one_more_while_others_are_still_stopping(
     tmp_path: Path, how: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=9), policy=SLOW) as rig:
         await teams(rig)
         for i in range(8):
             await rig.submit(f"j{i}", workers=1, sim={**LONG, "STOP": 30})
@@ -221,8 +211,6 @@ def test_only_one_more_is_stopped_for_one_more_while_others_are_still_stopping(
         assert await taken(rig, server(3)) is None
         assert len(asked_to_end(rig)) == 4
 
-    play(tmp_path, story, node(cpu=9), policy=SLOW)
-
 
 def asked_to_end(rig: Rig) -> list[str]:
     jobs = rig.db.read_now(lambda tx: tx.jobs.active(SYSTEM))
@@ -234,7 +222,7 @@ async def _true(value: object) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twice(
+async def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twice(
     tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -246,7 +234,7 @@ def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twice(
         on_node = rig.db.read_now(lambda tx: tx.ledger.node_use(rig.clock())).get("n1", ZERO)
         assert on_node.cpu <= 9000
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=9)) as rig:
         await teams(rig)
         for i in range(8):
             await rig.submit(f"j{i}", workers=1, sim={"DURATION": 60, "STOP": 0.05})
@@ -284,5 +272,3 @@ def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twice(
         for i in range(8):
             await rig.until(f"j{i}", "running")  # all that was lent is lent again
         assert (rig.held("red").cpu, rig.held("blue")) == (8000, ZERO)
-
-    play(tmp_path, story, node(cpu=9))

@@ -12,7 +12,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 
 TENANT_OF = {"ann": "red", "bob": "blue"}
 
@@ -55,8 +55,8 @@ class Crowd:
         self.done[what] += 1
 
 
-def test_whatever_people_do_to_elastic_jobs_nothing_is_held_twice_or_for_ever(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_whatever_people_do_to_elastic_jobs_nothing_is_held_twice_or_for_ever(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 8)) as rig:
         for user, tenant in TENANT_OF.items():
             await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=4, cohort="main"))
             await rig.platform.users.ensure(user)
@@ -83,5 +83,3 @@ def test_whatever_people_do_to_elastic_jobs_nothing_is_held_twice_or_for_ever(tm
             await rig.until(name, "finished", "cancelled", user=user)
         assert (rig.held("red"), rig.held("blue")) == (ZERO, ZERO)
         assert crowd.done["hop"]
-
-    play(tmp_path, story, node("n1", 8))

@@ -19,7 +19,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings import service
 from mlp_hub.service.support import limits
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0
@@ -67,8 +67,10 @@ async def kept(rig: Rig, user: str, name: str) -> tuple[str, str]:
     return next((str(f.value), str(f.who)) for f in reason.facts if f.key == "kept")
 
 
-def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_others(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_others(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, node(cpu=4)) as rig:
         await teams(rig, reserved={"cpu": 3})
         await rig.submit("one", sim=LONG)
         await rig.until("one", "running")
@@ -91,13 +93,11 @@ def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_o
         await rig.platform.jobs.cancel(SYSTEM, "bob", "own")
         await rig.until("two", "running")
 
-    play(tmp_path, story, node(cpu=4))
 
-
-def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_tenant_has_it(
+async def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_tenant_has_it(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=4)) as rig:
         await teams(rig)
         made = await book(rig, HOUR, 2 * HOUR)
         assert (made.amount, made.open, made.made_by) == ({"cpu": 3.0}, False, "root")
@@ -129,11 +129,9 @@ def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_
         audit, _ = rig.db.read_now(lambda tx: tx.audit.page(tenant="blue"))
         assert [e.action for e in audit][:2] == ["booking.delete", "booking.create"]
 
-    play(tmp_path, story, node(cpu=4))
 
-
-def test_an_offer_names_the_window_whose_end_it_waits_for(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_offer_names_the_window_whose_end_it_waits_for(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=4)) as rig:
         await teams(rig)
         made = await book(rig, HOUR, 2 * HOUR)
         rig.ahead += HOUR + 1
@@ -145,11 +143,9 @@ def test_an_offer_names_the_window_whose_end_it_waits_for(tmp_path: Path) -> Non
         assert str(offer.expected_because).startswith("window demo (")
         assert str(offer.expected_because).endswith(" UTC) of blue closes then")
 
-    play(tmp_path, story, node(cpu=4))
 
-
-def test_a_window_that_closes_lets_the_others_start_and_is_forgotten(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_window_that_closes_lets_the_others_start_and_is_forgotten(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=4)) as rig:
         await teams(rig)
         rig.stands_at = time.time()  # or the window may be over before it was looked at
         await book(rig, -10, 1)
@@ -162,8 +158,6 @@ def test_a_window_that_closes_lets_the_others_start_and_is_forgotten(tmp_path: P
         assert await rig.platform.bookings.sweep() == 1
         assert rig.db.read_now(lambda tx: tx.bookings.current(0)) == []
 
-    play(tmp_path, story, node(cpu=4))
-
 
 async def refusal(rig: Rig, start: float, end: float, **kw: object) -> str:
     with pytest.raises(Refused) as caught:
@@ -171,8 +165,8 @@ async def refusal(rig: Rig, start: float, end: float, **kw: object) -> str:
     return str(caught.value)
 
 
-def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         await teams(rig, reserved={"cpu": 1})
         await rig.platform.tenants.update("red", TenantUpdate(reserved={"cpu": 2}))
         assert "a window ends after it starts" in await refusal(rig, HOUR, HOUR)
@@ -205,13 +199,13 @@ def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> No
         with pytest.raises(Refused, match=r"2 booked windows \(demo and after\)"):
             await rig.platform.tenants.delete("blue")
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_windows_of_all_tenants_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_windows_of_all_tenants_together_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "WINDOWS_IN_ALL", 2)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await teams(rig)
         await book(rig, HOUR, 2 * HOUR, cpu=1.0)
         await book(rig, HOUR, 2 * HOUR, tenant="red", cpu=1.0)
@@ -221,10 +215,8 @@ def test_windows_of_all_tenants_together_are_bounded(tmp_path: Path, monkeypatch
         await rig.platform.bookings.remove("red", "demo", actor="root")
         assert (await book(rig, HOUR, 2 * HOUR, name="third", cpu=1.0)).name == "third"
 
-    play(tmp_path, story)
 
-
-def test_windows_are_looked_at_again_only_when_something_can_have_changed(
+async def test_windows_are_looked_at_again_only_when_something_can_have_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[float] = []
@@ -236,7 +228,7 @@ def test_windows_are_looked_at_again_only_when_something_can_have_changed(
 
     monkeypatch.setattr(service, "changed", note)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await teams(rig)
         await book(rig, 60, 2 * HOUR, cpu=1.0)
 
@@ -254,5 +246,3 @@ def test_windows_are_looked_at_again_only_when_something_can_have_changed(
         assert await looks()
         rig.ahead += service.REVIEW_EVERY_S
         assert await looks()
-
-    play(tmp_path, story)

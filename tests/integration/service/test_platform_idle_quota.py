@@ -14,7 +14,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0
@@ -53,10 +53,10 @@ def notes(rig: Rig, tenant: str = "blue") -> list[str]:
     return [e.action for e in reversed(page) if e.action in ("quota.lower", "quota.restore")]
 
 
-def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_its_jobs_waits(
+async def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_its_jobs_waits(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
         await rig.submit("base", workers=4, sim=LONG)
         await rig.until("base", "running")
@@ -91,11 +91,11 @@ def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_i
         held = sum(j.phase != "queued" for j in (await rig.platform.jobs.list(SYSTEM, "ann"))[0])
         assert held < 4
 
-    play(tmp_path, story, node(cpu=8), policy=IDLE)
 
-
-def test_a_notebook_server_of_the_idle_tenant_restores_it_even_when_it_is_refused(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_notebook_server_of_the_idle_tenant_restores_it_even_when_it_is_refused(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, node(cpu=4), policy=IDLE) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
         await rig.platform.tenants.create(TenantCreate(name="blue", cpu=4, reserved={"cpu": 4}))
         await pass_time(rig, HOUR + 1)
@@ -108,11 +108,11 @@ def test_a_notebook_server_of_the_idle_tenant_restores_it_even_when_it_is_refuse
             await rig.platform.ledger.try_(notebook("red", "c", 0.1))
         assert notes(rig) == ["quota.lower", "quota.restore"]
 
-    play(tmp_path, story, node(cpu=4), policy=IDLE)
 
-
-def test_lowering_again_lowers_once_and_a_hub_that_starts_anew_finds_it_as_it_was(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_lowering_again_lowers_once_and_a_hub_that_starts_anew_finds_it_as_it_was(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, node(cpu=8), policy=HALF) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)
         for _ in range(3):
@@ -126,13 +126,11 @@ def test_lowering_again_lowers_once_and_a_hub_that_starts_anew_finds_it_as_it_wa
         assert (await blue(rig)).lowered == before.lowered
         assert notes(rig) == ["quota.lower"]
 
-    play(tmp_path, story, node(cpu=8), policy=HALF)
 
-
-def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_nothing_is_lost(
+async def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
         await rig.platform.idle.sweep()
         rig.ahead += HOUR + 1
@@ -161,11 +159,9 @@ def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_nothing_is
         assert (await blue(rig)).lowered is None
         assert notes(rig) == ["quota.lower", "quota.restore"]
 
-    play(tmp_path, story, node(cpu=8), policy=IDLE)
 
-
-def test_a_quota_that_is_changed_meanwhile_is_lowered_from_what_it_is_now(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_quota_that_is_changed_meanwhile_is_lowered_from_what_it_is_now(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8), policy=HALF) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)
         since = (await blue(rig)).lowered
@@ -183,11 +179,9 @@ def test_a_quota_that_is_changed_meanwhile_is_lowered_from_what_it_is_now(tmp_pa
         assert (nothing.lowered, nothing.lending_limit) == (None, None)
         assert notes(rig) == ["quota.lower", "quota.lower", "quota.restore"]
 
-    play(tmp_path, story, node(cpu=8), policy=HALF)
 
-
-def test_without_the_policy_nothing_is_lowered_and_what_was_comes_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_without_the_policy_nothing_is_lowered_and_what_was_comes_back(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)
         assert (await blue(rig)).lowered is not None
@@ -199,11 +193,9 @@ def test_without_the_policy_nothing_is_lowered_and_what_was_comes_back(tmp_path:
         idle = rig.db.read_now(lambda tx: [t.idle_since for t in tx.tenants.all()])
         assert idle == [None] * len(idle)
 
-    play(tmp_path, story, node(cpu=8), policy=IDLE)
 
-
-def test_a_child_that_works_keeps_its_parent_from_being_idle(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_child_that_works_keeps_its_parent_from_being_idle(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=4), policy=IDLE) as rig:
         await rig.platform.tenants.create(TenantCreate(name="org", cpu=4, reserved={"cpu": 2}))
         await rig.platform.tenants.create(TenantCreate(name="lab", parent="org"))
         await rig.platform.tenants.create(TenantCreate(name="red"))
@@ -219,5 +211,3 @@ def test_a_child_that_works_keeps_its_parent_from_being_idle(tmp_path: Path) -> 
         assert rig.db.read_now(lambda tx: tx.tenants.get("org")).lowered is not None
         await rig.platform.ledger.try_(notebook("lab", "y", 1))
         assert rig.db.read_now(lambda tx: tx.tenants.get("org")).lowered is None
-
-    play(tmp_path, story, node(cpu=4), policy=IDLE)

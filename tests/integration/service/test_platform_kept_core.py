@@ -22,7 +22,7 @@ from mlp_hub.service.admission import loop
 from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import until
 
 
@@ -50,84 +50,77 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[KeptCore]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_the_one_that_would_be_made(
+async def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_the_one_that_would_be_made(
     tmp_path: Path, seed: int
 ) -> None:
     rng = random.Random(seed)
 
-    async def story() -> None:
-        policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=0.02, aging_s=0.5))
-        rig = Rig(tmp_path, node("n1", 4), node("n2", 4), node("n3", 4), policy=policy)
-        await rig.start()
-        names: list[str] = []
-        tries = 0
-        for step in range(60):
-            what = rng.random()
-            if what < 0.55:
-                names.append(f"j{step}")
-                least = rng.choice([1, 1, 2, 3])
-                workers = rng.choice([least, f"{least}:{least + 2}"])
-                sim = {"DURATION": rng.uniform(0.01, 0.2), "STOP": rng.choice([0, 0.03])}
-                await rig.submit(
-                    names[-1],
-                    workers=workers,
-                    priority=rng.choice(["low", "normal", "high"]),
-                    sim=sim,
-                    retries=3,
-                )
-            elif what < 0.65 and names:
-                act = rng.choice(
-                    [rig.platform.jobs.cancel, rig.platform.jobs.suspend, rig.platform.jobs.resume]
-                )
-                with contextlib.suppress(Refused):
-                    await act(SYSTEM, "ann", rng.choice(names))
-            elif what < 0.75:
-                tries += 1
-                key = {"applier": "sp", "id": f"s{tries}"}
-                with contextlib.suppress(Refused):
-                    await rig.platform.ledger.try_(
-                        ResourceRequestTry(**key, tenant="default", request_type="request", cpu=1, ram=100)
-                    )
-                await rig.platform.ledger.cancel(ResourceRequestKey(**key))
-            elif what < 0.8:
-                name = rng.choice(["n1", "n2"])
-                rig.executor.lose_node(name)
-                await asyncio.sleep(0.01)
-                rig.executor.restore_node(name)
-            elif what < 0.9:
-                rig.crash()
-                await asyncio.sleep(0)
-                assert await rig.db.read(books_balance)
-                await rig.start()
-            await asyncio.sleep(rng.uniform(0, 0.02))
-            assert await rig.db.read(books_balance)
-        for name in names:
+    policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=0.02, aging_s=0.5))
+    rig = Rig(tmp_path, node("n1", 4), node("n2", 4), node("n3", 4), policy=policy)
+    await rig.start()
+    names: list[str] = []
+    tries = 0
+    for step in range(60):
+        what = rng.random()
+        if what < 0.55:
+            names.append(f"j{step}")
+            least = rng.choice([1, 1, 2, 3])
+            workers = rng.choice([least, f"{least}:{least + 2}"])
+            sim = {"DURATION": rng.uniform(0.01, 0.2), "STOP": rng.choice([0, 0.03])}
+            await rig.submit(
+                names[-1],
+                workers=workers,
+                priority=rng.choice(["low", "normal", "high"]),
+                sim=sim,
+                retries=3,
+            )
+        elif what < 0.65 and names:
+            act = rng.choice([rig.platform.jobs.cancel, rig.platform.jobs.suspend, rig.platform.jobs.resume])
             with contextlib.suppress(Refused):
-                await rig.platform.jobs.resume(SYSTEM, "ann", name)
-        for name in names:
-            await rig.until(name, "finished", "failed", "cancelled")
-        assert rig.held() == ZERO
-        assert len(rig.executor.starts) == len(set(rig.executor.starts))
-        await rig.close()
+                await act(SYSTEM, "ann", rng.choice(names))
+        elif what < 0.75:
+            tries += 1
+            key = {"applier": "sp", "id": f"s{tries}"}
+            with contextlib.suppress(Refused):
+                await rig.platform.ledger.try_(
+                    ResourceRequestTry(**key, tenant="default", request_type="request", cpu=1, ram=100)
+                )
+            await rig.platform.ledger.cancel(ResourceRequestKey(**key))
+        elif what < 0.8:
+            name = rng.choice(["n1", "n2"])
+            rig.executor.lose_node(name)
+            await asyncio.sleep(0.01)
+            rig.executor.restore_node(name)
+        elif what < 0.9:
+            rig.crash()
+            await asyncio.sleep(0)
+            assert await rig.db.read(books_balance)
+            await rig.start()
+        await asyncio.sleep(rng.uniform(0, 0.02))
+        assert await rig.db.read(books_balance)
+    for name in names:
+        with contextlib.suppress(Refused):
+            await rig.platform.jobs.resume(SYSTEM, "ann", name)
+    for name in names:
+        await rig.until(name, "finished", "failed", "cancelled")
+    assert rig.held() == ZERO
+    assert len(rig.executor.starts) == len(set(rig.executor.starts))
+    await rig.close()
 
-    asyncio.run(story())
 
-
-def test_the_core_is_made_once_and_then_told(tmp_path: Path, made: list[KeptCore]) -> None:
-    async def story(rig: Rig) -> None:
+async def test_the_core_is_made_once_and_then_told(tmp_path: Path, made: list[KeptCore]) -> None:
+    async with playing(tmp_path) as rig:
         for i in range(20):
             await rig.submit(f"j{i}", sim={"DURATION": 0.02})
         for i in range(20):
             await rig.until(f"j{i}", "finished")
         assert len(made) == 1
 
-    play(tmp_path, story)
 
-
-def test_a_quota_that_grows_and_a_node_that_comes_back_start_what_waits(
+async def test_a_quota_that_grows_and_a_node_that_comes_back_start_what_waits(
     tmp_path: Path, made: list[KeptCore]
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=1))
         await rig.platform.tenants.set_member("red", "ann")
         sim = {"DURATION": 0.2}
@@ -145,11 +138,11 @@ def test_a_quota_that_grows_and_a_node_that_comes_back_start_what_waits(
         await rig.until("third", "finished")
         assert len(made) == 1
 
-    play(tmp_path, story)
 
-
-def test_room_that_a_notebook_takes_and_gives_back_is_heard_of(tmp_path: Path, made: list[KeptCore]) -> None:
-    async def story(rig: Rig) -> None:
+async def test_room_that_a_notebook_takes_and_gives_back_is_heard_of(
+    tmp_path: Path, made: list[KeptCore]
+) -> None:
+    async with playing(tmp_path) as rig:
         ask = ResourceRequestTry(
             applier="sp", id="nb", tenant="default", request_type="request", cpu=4, ram=100
         )
@@ -168,55 +161,49 @@ def test_room_that_a_notebook_takes_and_gives_back_is_heard_of(tmp_path: Path, m
         await rig.until("j", "finished")
         assert len(made) == 1
 
-    play(tmp_path, story)
+
+async def test_an_idle_platform_runs_no_cycles(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, policy=replace(FAST, cycle_every_s=60, look_every_s=60))
+    await rig.start()
+    await rig.submit("j", sim={"DURATION": 0.01})
+    await rig.until("j", "finished")
+
+    async def rests() -> bool:
+        cycles = rig.platform.admission.cycles
+        await asyncio.sleep(0.5)
+        return rig.platform.admission.cycles == cycles
+
+    await until(rests, what="half a second without a cycle")
+    await rig.close()
 
 
-def test_an_idle_platform_runs_no_cycles(tmp_path: Path) -> None:
-    async def story() -> None:
-        rig = Rig(tmp_path, policy=replace(FAST, cycle_every_s=60, look_every_s=60))
-        await rig.start()
-        await rig.submit("j", sim={"DURATION": 0.01})
-        await rig.until("j", "finished")
+async def test_decisions_that_fail_to_be_stored_make_the_core_anew(
+    tmp_path: Path, made: list[KeptCore]
+) -> None:
+    rig = Rig(tmp_path)
+    await rig.start()
+    whole = rig.platform.admission._board.commit
+    broken = 2
 
-        async def rests() -> bool:
-            cycles = rig.platform.admission.cycles
-            await asyncio.sleep(0.5)
-            return rig.platform.admission.cycles == cycles
+    async def commit(fn):  # type: ignore[no-untyped-def]
+        nonlocal broken
+        if fn.__qualname__.startswith("store_apart") and broken:
+            broken -= 1
+            raise StoreUnavailable("the database does not answer")
+        return await whole(fn)
 
-        await until(rests, what="half a second without a cycle")
-        await rig.close()
-
-    asyncio.run(story())
-
-
-def test_decisions_that_fail_to_be_stored_make_the_core_anew(tmp_path: Path, made: list[KeptCore]) -> None:
-    async def story() -> None:
-        rig = Rig(tmp_path)
-        await rig.start()
-        whole = rig.platform.admission._board.commit
-        broken = 2
-
-        async def commit(fn):  # type: ignore[no-untyped-def]
-            nonlocal broken
-            if fn.__qualname__.startswith("store_apart") and broken:
-                broken -= 1
-                raise StoreUnavailable("the database does not answer")
-            return await whole(fn)
-
-        rig.platform.admission._board.commit = commit  # type: ignore[method-assign]
-        await rig.submit("j", sim={"DURATION": 0.01})
-        await rig.until("j", "finished")
-        assert not broken
-        assert len(made) == 3
-        await rig.close()
-
-    asyncio.run(story())
+    rig.platform.admission._board.commit = commit  # type: ignore[method-assign]
+    await rig.submit("j", sim={"DURATION": 0.01})
+    await rig.until("j", "finished")
+    assert not broken
+    assert len(made) == 3
+    await rig.close()
 
 
-def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_overcommitted(
+async def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_overcommitted(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         changed = rig.platform.ledger.changed
         rig.platform.ledger.changed = lambda: None  # the core is not told in time
         ask = ResourceRequestTry(
@@ -231,11 +218,9 @@ def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_ov
         await rig.platform.ledger.cancel(ResourceRequestKey(applier="sp", id="nb"))
         await rig.until("j", "finished")
 
-    play(tmp_path, story)
 
-
-def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         sim = {"DURATION": 0.05}
         taken = asyncio.gather(
             *(rig.submit(f"j{i % 60}", sim=sim) for i in range(80)), return_exceptions=True
@@ -258,5 +243,3 @@ def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_pat
         assert rig.held() == ZERO
         commits, works = rig.db.group_commit
         assert commits <= works
-
-    play(tmp_path, story)

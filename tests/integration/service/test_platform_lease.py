@@ -7,7 +7,8 @@ import contextlib
 import itertools
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,22 +62,20 @@ def kill(p: Platform) -> None:
             task.cancel()
 
 
-def play(url: str, root: Path, story: Callable[[Two], Awaitable[None]]) -> None:
-    async def go() -> None:
-        dbs = [Database(url), Database(url)]
-        dbs[0].create_schema()
-        executor = SimulatedExecutor(
-            [node("n1", 3), node("n2", 3)], time.time, Directories(root / "homes", root / "jobs")
-        )
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await story(Two(dbs, executor))
-        finally:
-            await executor.close()
-            for db in dbs:
-                await asyncio.to_thread(db.close)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(url: str, root: Path) -> AsyncIterator[Two]:
+    dbs = [Database(url), Database(url)]
+    dbs[0].create_schema()
+    executor = SimulatedExecutor(
+        [node("n1", 3), node("n2", 3)], time.time, Directories(root / "homes", root / "jobs")
+    )
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield Two(dbs, executor)
+    finally:
+        await executor.close()
+        for db in dbs:
+            await asyncio.to_thread(db.close)
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +99,8 @@ def ask(name: str, **sim: float) -> JobCreate:
     return JobCreate(name=name, code="x", cpu=1.0, ram=100, env={f"SIM_{k}": str(v) for k, v in sim.items()})
 
 
-def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_path: Path) -> None:
-    async def story(two: Two) -> None:
+async def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_path: Path) -> None:
+    async with playing(url, tmp_path) as two:
         rng = random.Random(4)
         first, second = two.platform(0), two.platform(1)
         await first.start()
@@ -132,11 +131,11 @@ def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_p
         assert await two.dbs[1].read(lambda tx: tx.ledger.in_use("default", time.time())) == ZERO
         await second.stop()
 
-    play(url, tmp_path, story)
 
-
-def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url: str, tmp_path: Path) -> None:
-    async def story(two: Two) -> None:
+async def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(
+    url: str, tmp_path: Path
+) -> None:
+    async with playing(url, tmp_path) as two:
         first, second = two.platform(0), two.platform(1)
         await first.start()
         await first.jobs.submit("ann", ask("early", DURATION=0.1))
@@ -168,11 +167,11 @@ def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(url:
         await until(last)
         await first.stop()
 
-    play(url, tmp_path, story)
 
-
-def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users(url: str, tmp_path: Path) -> None:
-    async def story(two: Two) -> None:
+async def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users(
+    url: str, tmp_path: Path
+) -> None:
+    async with playing(url, tmp_path) as two:
         first, second = two.platform(0), two.platform(1)
         await first.start()
         await first.tenants.create(TenantCreate(name="red", network="outbound"))
@@ -201,11 +200,11 @@ def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users(url: 
         assert (await first.jobs.offer("ann", structs.replace(asked, tenant="blue"))).tenant == "blue"
         await first.stop()
 
-    play(url, tmp_path, story)
 
-
-def test_who_leads_again_takes_jobs_of_a_tenant_that_the_other_one_made(url: str, tmp_path: Path) -> None:
-    async def story(two: Two) -> None:
+async def test_who_leads_again_takes_jobs_of_a_tenant_that_the_other_one_made(
+    url: str, tmp_path: Path
+) -> None:
+    async with playing(url, tmp_path) as two:
         first, second = two.platform(0), two.platform(1)
         await first.start()
         await first.jobs.submit("ann", ask("before", DURATION=0.1))
@@ -226,5 +225,3 @@ def test_who_leads_again_takes_jobs_of_a_tenant_that_the_other_one_made(url: str
         taken = await first.jobs.submit("ann", structs.replace(ask("after", DURATION=0.1), tenant="red"))
         assert taken.tenant == "red"
         await first.stop()
-
-    play(url, tmp_path, story)

@@ -19,7 +19,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import spool as spool_files
 from mlp_hub.executors.mounted.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 
@@ -43,8 +43,8 @@ def spool(root: Path, job: str, source: str, numbers: range, tail: str = "", **v
         f.write(tail)
 
 
-def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -57,11 +57,9 @@ def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> None:
         assert [p["rank"] for p in stored] == [0] * 12 + [1] * 3
         assert [p["seq"] for p in await points(rig, "j", 13)] == [14, 15]
 
-    play(tmp_path, story)
 
-
-def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -71,11 +69,9 @@ def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> Non
         assert [p["values"] for p in sent] == [{"loss": None, "step": 3}, {"loss": None, "progress": None}]
         assert sent[0]["step"] == 3
 
-    play(tmp_path, story)
 
-
-def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -86,11 +82,9 @@ def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> None:
             await m.append(SYSTEM, "ann", "nobody", batch("0.0.a", 1, 3))
         assert caught.value.reason is Reason.NOT_FOUND
 
-    play(tmp_path, story)
 
-
-def test_progress_comes_from_points(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_progress_comes_from_points(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
         for n, progress in enumerate((10, 20, 130), 1):
@@ -101,11 +95,9 @@ def test_progress_comes_from_points(tmp_path: Path) -> None:
 
         await until(full)
 
-    play(tmp_path, story)
 
-
-def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", workers=2, retries=1, sim={"DURATION": 600, "EXIT": 1})
         first = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 101))
@@ -126,11 +118,9 @@ def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tm
         assert [p["seq"] for p in stored] == list(range(1, 158))
         assert (await rig.platform.metrics.append(SYSTEM, "ann", "j", batch("0.1.c", 1, 9))).last == 7
 
-    play(tmp_path, story)
 
-
-def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 30_001))
@@ -142,13 +132,11 @@ def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
         await rig.until("j", "finished")
         assert [p["seq"] for p in await points(rig, "j")] == list(range(1, 30_001))
 
-    play(tmp_path, story)
 
-
-def test_no_number_that_was_spooled_holds_up_the_end_of_its_job(
+async def test_no_number_that_was_spooled_holds_up_the_end_of_its_job(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         directory = tmp_path / "jobs/ann/j/metrics"
@@ -159,15 +147,13 @@ def test_no_number_that_was_spooled_holds_up_the_end_of_its_job(
         rig.end(job)
         await rig.until("j", "finished")
         assert [p["values"] for p in await points(rig, "j")] == [{"progress": math.inf}] * 20
-
-    play(tmp_path, story)
     assert "too large" not in caplog.text
 
 
-def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
+async def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
     import os
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         directory = tmp_path / "jobs/ann/j/metrics"
@@ -183,11 +169,9 @@ def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
         await rig.until("j", "finished")
         assert [p["values"] for p in await points(rig, "j")] == [{"z": 2}]
 
-    play(tmp_path, story)
 
-
-def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
@@ -202,13 +186,11 @@ def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
         await m.delete(SYSTEM, "ann", "j")
         assert await points(rig, "j") == []
 
-    play(tmp_path, story)
 
-
-def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> None:
+async def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> None:
     """A million rows of one job would be everybody's disk; what is over is dropped, and said once."""
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=replace(FAST, metric_points_max=10)) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -232,15 +214,13 @@ def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> N
         ]
         assert said == ["10 metric points are stored, which is the limit of a job; later ones are dropped"]
 
-    play(tmp_path, story, policy=replace(FAST, metric_points_max=10))
 
-
-def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Path) -> None:
+async def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Path) -> None:
     def wide(n: int) -> MetricBatch:
         values = {f"m{100 * n + k}": 0.5 for k in range(100)}
         return MetricBatch(source="0.0.a", points=[MetricPoint(n=n, t=float(n), v=values)])
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=replace(FAST, metric_bytes_max=2**20)) as rig:
         await rig.submit("j", sim={"DURATION": 300})
         await rig.until("j", "running")
         m = rig.platform.metrics
@@ -256,16 +236,14 @@ def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Path) ->
         assert told["metrics-names"].startswith("1000 names of metrics are known of this job")
         assert told["metrics-full"].startswith("1 MiB of metric points are stored")
 
-    play(tmp_path, story, policy=replace(FAST, metric_bytes_max=2**20))
 
-
-def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
+async def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job's processes may leave any number of bytes; the timeline says that not all of them were taken in."""
     monkeypatch.setattr(spool_files, "ByteAllowance", lambda: ByteAllowance(2000))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         for name, count in (("long", 1000), ("short", 5)):
             await rig.submit(name, sim={"DURATION": 30})
             await rig.until(name, "running")
@@ -282,5 +260,3 @@ def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
         ]
         assert len(await points(rig, "short")) == 10
         assert "metrics-lost" not in [e.kind for e in await rig.platform.jobs.events(SYSTEM, "ann", "short")]
-
-    play(tmp_path, story)

@@ -16,7 +16,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.scheduler.model.types import SchedulingPolicy
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 
@@ -28,8 +28,8 @@ async def resizing(rig: Rig, *, wide: dict[str, float], other: float) -> Job:
     return await rig.until("wide", "resizing")
 
 
-def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         assert len((await rig.until("wide", "running")).ranks) == 4
         await rig.submit("other", user="bob", workers=2, sim={"DURATION": 600})
@@ -65,11 +65,9 @@ def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> N
         assert "other of bob" in told[0]
         assert told[1] == "Resizing from 2 to 4 workers. There is room that nobody waits for."
 
-    play(tmp_path, story)
 
-
-def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.05})
         await rig.until("wide", "running")
@@ -96,11 +94,9 @@ def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path
                 break
         assert written == {0, 1, 2, 3}
 
-    play(tmp_path, story)
 
-
-def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
         other = await rig.until("other", "running", user="bob")
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
@@ -114,11 +110,9 @@ def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None
                 break
         assert written == {0, 1, 2, 3}
 
-    play(tmp_path, story)
 
-
-def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         given: dict[str, float | None] = {}
         start = rig.executor.start
 
@@ -153,11 +147,9 @@ def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
         again = await rig.platform.jobs.resubmit(SYSTEM, "ann", "wide")
         assert rig.platform.board.jobs[again.uid].time_left == 10
 
-    play(tmp_path, story)
 
-
-def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("fixed", workers=4, sim={"DURATION": 600})
         fixed = await rig.until("fixed", "running")
         await rig.submit("other", user="bob", sim={"DURATION": 0.1})
@@ -166,11 +158,9 @@ def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> 
         await rig.until("other", "finished", user="bob")
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "fixed")).restarts == 0
 
-    play(tmp_path, story)
 
-
-def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.1}, other=0.2)
         rig.crash()
         await rig.start()
@@ -179,43 +169,36 @@ def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) 
         assert done.restarts >= 1
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
         await rig.platform.jobs.cancel(SYSTEM, "ann", "wide")
         await rig.until("wide", "cancelled")
         await rig.until("other", "finished", user="bob")
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
+
+async def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, policy=replace(FAST, scheduling=SchedulingPolicy(min_run_s=0.6)))
+    await rig.start()
+    await rig.submit("wide", workers="1:4", sim={"DURATION": 3.0})
+    await rig.until("wide", "running")
+    await rig.submit("other", user="bob", workers=2, sim={"DURATION": 0.3})
+    await rig.until("other", "finished", user="bob")
+    wide = {e.kind: e.time for e in reversed(await rig.platform.jobs.events(SYSTEM, "ann", "wide"))}
+    other = {e.kind: e.time for e in reversed(await rig.platform.jobs.events(SYSTEM, "bob", "other"))}
+    # by the hub's own clock, and from the admission on; a time on the wire may be off by a microsecond
+    assert wide["resize"] - wide["admitted"] >= timedelta(seconds=0.6) - timedelta(microseconds=2)
+    assert wide["resize"] <= wide["resized"] <= other["admitted"]
+    assert other["waiting"] <= other["admitted"]  # before the resize too, unless this machine was late
+    await rig.close()
 
 
-def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
-    async def story() -> None:
-        rig = Rig(tmp_path, policy=replace(FAST, scheduling=SchedulingPolicy(min_run_s=0.6)))
-        await rig.start()
-        await rig.submit("wide", workers="1:4", sim={"DURATION": 3.0})
-        await rig.until("wide", "running")
-        await rig.submit("other", user="bob", workers=2, sim={"DURATION": 0.3})
-        await rig.until("other", "finished", user="bob")
-        wide = {e.kind: e.time for e in reversed(await rig.platform.jobs.events(SYSTEM, "ann", "wide"))}
-        other = {e.kind: e.time for e in reversed(await rig.platform.jobs.events(SYSTEM, "bob", "other"))}
-        # by the hub's own clock, and from the admission on; a time on the wire may be off by a microsecond
-        assert wide["resize"] - wide["admitted"] >= timedelta(seconds=0.6) - timedelta(microseconds=2)
-        assert wide["resize"] <= wide["resized"] <= other["admitted"]
-        assert other["waiting"] <= other["admitted"]  # before the resize too, unless this machine was late
-        await rig.close()
-
-    asyncio.run(story())
-
-
-def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out_and_holds_nothing_else(
+async def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out_and_holds_nothing_else(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
         other = await rig.until("other", "running", user="bob")
@@ -244,15 +227,15 @@ def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out
         await rig.until("wide", "finished")
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
-
 
 async def _decided(rig: Rig, uid: str) -> bool:
     return bool(rig.platform.board.jobs[uid].resize_to)
 
 
-def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_back(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         uid = (await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.3}, other=0.2)).uid
         look_at = rig.platform.reconciler.look_at
         rig.platform.reconciler.look_at = lambda u, delay=0.0: None if u == uid else look_at(u, delay)
@@ -264,11 +247,9 @@ def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_
         await rig.until("wide", "finished")
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
         await rig.platform.jobs.suspend(SYSTEM, "ann", "wide")
         await rig.until("wide", "suspended")
@@ -280,13 +261,11 @@ def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_pat
         await rig.until("wide", "cancelled")
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_nothing(
+async def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_nothing(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")
@@ -306,5 +285,3 @@ def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_
         done = await rig.until("wide", "finished")
         assert done.failure is None
         assert rig.held("red") == ZERO
-
-    play(tmp_path, story)

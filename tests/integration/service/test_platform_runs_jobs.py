@@ -15,7 +15,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_language.message import msg
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 from waiting import until
 
 
@@ -25,8 +25,8 @@ async def refused(what: Awaitable[object]) -> Refused:
     return caught.value
 
 
-def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         made = await rig.submit("digits", workers=2, sim={"DURATION": 600})
         assert (made.phase, made.state, made.runtime, made.tenant) == ("queued", "creating", "mpi", "default")
         running = await rig.until("digits", "running")
@@ -43,11 +43,9 @@ def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None
         assert kinds == ["submitted", "admitted", "starting", "running", "ended", "finished"]
         assert (tmp_path / "jobs/ann/digits/ckpt").is_dir()
 
-    play(tmp_path, story)
 
-
-def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("bad", workers=2, sim={"DURATION": 0.05, "EXIT": 3, "RANK": 1})
         job = await rig.until("bad", "failed")
         assert job.failure is not None
@@ -60,25 +58,21 @@ def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
         assert str(job.message) == "rank 1 failed with exit code 3"
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_retries_are_used_up_and_age_is_kept(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_retries_are_used_up_and_age_is_kept(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         made = await rig.submit("bad", retries=2, sim={"DURATION": 0.02, "EXIT": 1})
         job = await rig.until("bad", "failed")
         assert (job.restarts, job.queued_at) == (2, made.queued_at)
         assert rig.executor.starts == [f"{job.uid}.{i}" for i in range(3)]
-
-    play(tmp_path, story)
 
 
 async def has_restarted(rig: Rig) -> bool:
     return (await rig.platform.jobs.get(SYSTEM, "ann", "j")).restarts > 0
 
 
-def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1"), node("n2")) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         first = await rig.until("j", "running")
         rig.executor.lose_node(first.ranks[0].node)
@@ -88,11 +82,9 @@ def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
         job = await rig.until("j", "finished")
         assert (job.restarts, [r.node for r in job.ranks]) == (1, [other])
 
-    play(tmp_path, story, node("n1"), node("n2"))
 
-
-def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=2))
         await p.tenants.set_member("red", "ann", "member")
@@ -115,11 +107,9 @@ def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp
         assert job.state == "error"
         assert rig.held("red") == ZERO
 
-    play(tmp_path, story)
 
-
-def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 600, "STOP": 0.05})
         await rig.until("j", "running")
@@ -133,11 +123,9 @@ def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path)
         await rig.until("j", "finished")
         assert rig.executor.starts == [f"{job.uid}.0", f"{job.uid}.1"]
 
-    play(tmp_path, story)
 
-
-def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -150,11 +138,9 @@ def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Pat
         assert (await refused(p.jobs.resume(SYSTEM, "ann", "j"))).reason is Reason.WRONG_STATE
         assert (await refused(p.jobs.delete(SYSTEM, "ann", "blocker"))).reason is Reason.WRONG_STATE
 
-    play(tmp_path, story)
 
-
-def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
@@ -167,11 +153,9 @@ def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path) -> No
         assert not (tmp_path / "jobs/ann/j").exists()
         assert (await rig.submit("j")).phase == "queued"
 
-    play(tmp_path, story)
 
-
-def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         rig.executor.failing_starts = 3
         await rig.submit("lucky", sim={"DURATION": 0.01})
         await rig.until("lucky", "finished")
@@ -182,15 +166,13 @@ def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> N
         assert "does not answer" in str(job.message)
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
+async def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[str] = []
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         begin = rig.executor.start
 
         async def start(spec: LaunchSpec, epoch: int) -> None:
@@ -202,19 +184,17 @@ def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
         monkeypatch.setattr(rig.executor, "start", start)
         await rig.submit("patient", sim={"DURATION": 0.01})
         await rig.until("patient", "finished")
-
-    play(tmp_path, story)
     assert len(tries) == 9
 
 
-def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[str] = []
 
     async def start(spec: LaunchSpec, epoch: int) -> None:
         tries.append(spec.attempt)
         raise CannotStart("there is no file train.py in the home directory")
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         monkeypatch.setattr(rig.executor, "start", start)
         made = await rig.submit("digits", retries=3)
         job = await rig.until("digits", "failed")
@@ -223,20 +203,16 @@ def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.
         assert str(job.message) == "cannot be started: there is no file train.py in the home directory"
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_a_time_limit_ends_it_without_a_retry(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_time_limit_ends_it_without_a_retry(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("slow", time_limit=1, retries=3, sim={"DURATION": 60})
         job = await rig.until("slow", "failed")
         assert (job.reason, job.restarts) == ("time-limit", 0)
 
-    play(tmp_path, story)
 
-
-def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         asked = JobCreate(name="once", code="x", cpu=1.0, ram=100)
         made = await asyncio.gather(*(p.jobs.submit("ann", asked, idempotency_key="k1") for _ in range(5)))
@@ -244,11 +220,9 @@ def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
         other = JobCreate(name="other", code="x", cpu=1.0, ram=100)
         assert (await refused(p.jobs.submit("ann", other, idempotency_key="k1"))).reason is Reason.CONFLICT
 
-    play(tmp_path, story)
 
-
-def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("j")
         error = await refused(jobs.resubmit(SYSTEM, "ann", "j"))
@@ -269,11 +243,9 @@ def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_path: P
         much = await refused(jobs.resubmit(SYSTEM, "ann", "j@1", Resubmit(workers=1000)))
         assert much.reason is Reason.EXCEEDS_MAX_QUOTA
 
-    play(tmp_path, story)
 
-
-def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("j")
         await rig.until("j", "finished")
@@ -291,11 +263,9 @@ def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: Path) 
             assert (await refused(other)).reason is Reason.CONFLICT
         assert (await jobs.resubmit(SYSTEM, "ann", "j", asked, idempotency_key="new")).run == 3
 
-    play(tmp_path, story)
 
-
-def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=2))
         await p.tenants.set_member("red", "ann", "member")
@@ -311,23 +281,19 @@ def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
         foreign = await refused(rig.submit("j", tenant="blue"))
         assert (missing.reason, missing.msg) == (foreign.reason, foreign.msg)
 
-    play(tmp_path, story)
 
-
-def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("wide", workers="2:10", sim={"DURATION": 600})
         job = await rig.until("wide", "running")
         assert (len(job.ranks), job.workers) == (4, "2:10")
         assert rig.held().cpu == 4000
 
-    play(tmp_path, story)
 
-
-def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
+async def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
     import hashlib
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         specs = []
         start = rig.executor.start
 
@@ -348,11 +314,9 @@ def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
         assert await rig.platform.jobs.job_of_token(sha) is None
         assert await rig.platform.jobs.job_of_token("nonsense") is None
 
-    play(tmp_path, story)
 
-
-def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         now = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=3, cpu=1.0, ram=100))
         assert (now.fits_now, now.placement, now.cpu) == (True, {"n1": 3}, 3.0)
@@ -366,11 +330,9 @@ def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -
         assert [r.reason for r in never.reasons] == ["ExceedsMaxQuota"]
         assert len((await p.jobs.list(SYSTEM, "ann"))[0]) == 1
 
-    play(tmp_path, story)
 
-
-def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -385,11 +347,9 @@ def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(tmp_pat
         beat = Heartbeat(state="running", progress=50)
         assert (await refused(p.jobs.heartbeat(SYSTEM, "ann", "j", beat))).reason is Reason.WRONG_STATE
 
-    play(tmp_path, story)
 
-
-def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         for i in range(5):
             await rig.submit(f"j{i}", sim={"DURATION": 0.01})
         for i in range(5):
@@ -402,11 +362,9 @@ def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
         assert (await rig.platform.jobs.list(SYSTEM, "ann", state="running"))[0] == []
         assert (await refused(rig.platform.jobs.list(SYSTEM, "ann", state="odd"))).reason is Reason.INVALID
 
-    play(tmp_path, story)
 
-
-def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=3))
         await p.tenants.set_member("red", "ann", "member")
@@ -425,5 +383,3 @@ def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: Path) 
         task.cancel()
         assert 0 < most <= 3000
         assert rig.held("red") == ZERO
-
-    play(tmp_path, story)

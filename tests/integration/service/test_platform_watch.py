@@ -17,7 +17,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state import bus
 from mlp_language.message import ALL, from_data, verbatim
 from mlp_language.render import ENGLISH
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 Frame = dict[str, Any]
@@ -73,8 +73,8 @@ async def report(rig: Rig, name: str, first: int, last: int) -> None:
     await rig.platform.metrics.append(SYSTEM, "ann", name, MetricBatch(source="0.0.a", points=points))
 
 
-def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         w = Watching(rig, "j")
         job = await rig.until("j", "running")
@@ -89,11 +89,9 @@ def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
         assert w.events() == list(range(1, 7))
         assert w.lines() == ["simulated rank 0 runs on n1", "simulated rank 0 ended"]
 
-    play(tmp_path, story)
 
-
-def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         await report(rig, "j", 1, 5000)
@@ -106,11 +104,9 @@ def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: Path) 
         assert again.seqs() == list(range(4991, 5001))
         assert late.kinds()[-2:] == ["synced", "end"]
 
-    play(tmp_path, story)
 
-
-def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
         await rig.submit("first", workers=4, sim={"DURATION": 30})
@@ -129,15 +125,13 @@ def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
         await w.task
         assert w.kinds()[-1] == "end"
 
-    play(tmp_path, story)
 
-
-def test_a_slow_watcher_misses_nothing_that_is_stored(
+async def test_a_slow_watcher_misses_nothing_that_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bus.Broker.subscribe, "__defaults__", (4,))
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         # it runs until all is reported, however long that takes here: points of a job that has ended are not taken
         await rig.submit("j", sim={"DURATION": 60, "STOP": 0.01})
         await rig.until("j", "running")
@@ -153,11 +147,9 @@ def test_a_slow_watcher_misses_nothing_that_is_stored(
         assert seqs == list(range(1, 101))
         assert frames[-1] == {"type": "end"}
 
-    play(tmp_path, story)
 
-
-def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
         await rig.platform.jobs.delete(SYSTEM, "ann", "j")
@@ -169,11 +161,9 @@ def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
         with pytest.raises(Refused):
             await Watching(rig, "j").task
 
-    play(tmp_path, story)
 
-
-def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         job = await rig.submit("j", sim={"DURATION": 600})
         watching = [Watching(rig, "j") for _ in range(20)]
 
@@ -189,16 +179,12 @@ def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
         assert all(w.kinds()[-1] == "end" for w in watching[10:])
         assert rig.platform.broker._topics == {}
 
-    play(tmp_path, story)
 
-
-def test_a_stream_just_stops_when_the_service_does(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_stream_just_stops_when_the_service_does(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 30})
         w = Watching(rig, "j")
         await w.synced()
         await rig.platform.stop()
         await w.task
         assert "end" not in w.kinds()
-
-    play(tmp_path, story)

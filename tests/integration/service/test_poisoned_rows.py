@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from waiting import until
 
 POISON = "CREATE TRIGGER poison BEFORE {act} ON job WHEN NEW.name = 'bad' AND {when} BEGIN SELECT RAISE(ABORT, 'poisoned row'); END"
@@ -32,12 +32,12 @@ def about(caplog: pytest.LogCaptureFixture, words: str) -> list[str]:
     return [r.getMessage() for r in caplog.records if words in r.getMessage()]
 
 
-def test_others_are_admitted_beside_a_job_that_cannot_be(
+async def test_others_are_admitted_beside_a_job_that_cannot_be(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=LONG) as rig:
         await poison(rig, "OLD.phase = 'queued'")
         names = [*(f"j{i}" for i in range(9)), "bad", *(f"k{i}" for i in range(9))]
         await asyncio.gather(*(rig.submit(name, cpu=0.1, sim={"DURATION": 0.05}) for name in names))
@@ -59,15 +59,13 @@ def test_others_are_admitted_beside_a_job_that_cannot_be(
         await rig.until("bad", "finished")
         assert len(rig.executor.starts) == len(set(rig.executor.starts)) == len(names)
 
-    play(tmp_path, story, policy=LONG)
 
-
-def test_a_job_that_cannot_be_stopped_for_another_goes_on_and_the_next_one_gives_way(
+async def test_a_job_that_cannot_be_stopped_for_another_goes_on_and_the_next_one_gives_way(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=2), policy=LONG) as rig:
         await rig.submit("good", priority="low", sim={"DURATION": 600})
         await rig.until("good", "running")
         await asyncio.sleep(0.3)  # it has more to lose
@@ -80,15 +78,13 @@ def test_a_job_that_cannot_be_stopped_for_another_goes_on_and_the_next_one_gives
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "bad")).phase == "running"
         await heal(rig)
 
-    play(tmp_path, story, node(cpu=2), policy=LONG)
 
-
-def test_others_end_beside_a_job_whose_end_cannot_be_stored(
+async def test_others_end_beside_a_job_whose_end_cannot_be_stored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=LONG) as rig:
         await poison(rig, "NEW.phase IN ('finishing', 'finished')")
         names = [*(f"j{i}" for i in range(9)), "bad"]
         await asyncio.gather(*(rig.submit(name, cpu=0.1, sim={"DURATION": 0.3}) for name in names))
@@ -105,15 +101,13 @@ def test_others_end_beside_a_job_whose_end_cannot_be_stored(
         await rig.until("bad", "finished")
         assert rig.held().cpu == 0
 
-    play(tmp_path, story, policy=LONG)
 
-
-def test_others_are_taken_in_beside_a_job_that_cannot_be(
+async def test_others_are_taken_in_beside_a_job_that_cannot_be(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=LONG) as rig:
         await poison(rig, "1", act="INSERT")
         names = [*(f"j{i}" for i in range(20)), "bad", *(f"k{i}" for i in range(20))]
         answers = await asyncio.gather(
@@ -129,5 +123,3 @@ def test_others_are_taken_in_beside_a_job_that_cannot_be(
         await heal(rig)
         await rig.submit("bad", sim={"DURATION": 0.01})
         await rig.until("bad", "finished")
-
-    play(tmp_path, story, policy=LONG)

@@ -12,7 +12,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 LONG = {"DURATION": 600}
@@ -36,8 +36,8 @@ async def summed(rig: Rig, name: str, last: float | None, *, ended: bool = False
     return found
 
 
-def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         job = await rig.submit("digits", sim=LONG, params={"lr": 0.1})
         await rig.until("digits", "running")
         await report(rig, "digits", 3.0, 1.0, 2.0)
@@ -54,11 +54,9 @@ def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_path: Pa
         await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
         assert (await rig.platform.runs.get(SYSTEM, "ann", "digits")).run.metrics == {}
 
-    play(tmp_path, story)
 
-
-def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_out(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_out(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         job = await rig.submit("digits", sim=LONG)
         await rig.until("digits", "running")
         await report(rig, "digits", 3.0)
@@ -72,11 +70,11 @@ def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_out(tmp_
         run = await summed(rig, "digits", 2.0, ended=True)
         assert run.metrics["loss"].best == 0.25
 
-    play(tmp_path, story)
 
-
-def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_commit(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_commit(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         home = rig.directories.homes / "ann"
         home.mkdir(parents=True)
         (home / "train.py").write_text("print(1)\n")
@@ -95,11 +93,9 @@ def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_commit
         cell = await rig.platform.runs.get(SYSTEM, "ann", "cell")
         assert (cell.program, cell.run.params, cell.run.commit) == ("x", {"lr": 0.5}, None)
 
-    play(tmp_path, story)
 
-
-def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         home = rig.directories.homes / "ann"
         home.mkdir(parents=True)
@@ -130,11 +126,9 @@ def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -
         again = await jobs.resubmit(SYSTEM, "ann", "digits@1", Resubmit(params={"lr": 0.2}, args=["--fast"]))
         assert (again.params, again.args) == ({"lr": 0.2}, ["--fast"])
 
-    play(tmp_path, story)
 
-
-def test_another_value_of_a_notebooks_variable_becomes_that_variable(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_another_value_of_a_notebooks_variable_becomes_that_variable(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         env = {"NOTEBOOK_VARIABLES": '{"lr":0.5,"sizes":[1,2]}', "SIM_DURATION": "0.05"}
         await rig.submit("cell", env=env, params={"deep": True})
         await rig.until("cell", "finished")
@@ -146,11 +140,9 @@ def test_another_value_of_a_notebooks_variable_becomes_that_variable(tmp_path: P
         found = await rig.platform.runs.search(SYSTEM, user="ann", search="lr<0.2")
         assert [(r.name, r.run) for r in found.runs] == [("cell", 2)]
 
-    play(tmp_path, story)
 
-
-def test_many_runs_are_tagged_cancelled_and_deleted_each_with_its_answer(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_many_runs_are_tagged_cancelled_and_deleted_each_with_its_answer(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         runs = rig.platform.runs
         for name in ("a", "b"):
             await rig.submit(name, sim=LONG)
@@ -173,5 +165,3 @@ def test_many_runs_are_tagged_cancelled_and_deleted_each_with_its_answer(tmp_pat
         assert [one.reason for one in told] == ["", "NotFound"]
         with pytest.raises(Refused, match="which tags"):
             await runs.act(SYSTEM, "ann", RunsAct(act="tag", runs=["b"]))
-
-    play(tmp_path, story)

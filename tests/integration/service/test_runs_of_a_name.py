@@ -16,7 +16,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 
@@ -32,8 +32,8 @@ def active(rig: Rig, name: str, user: str = "ann") -> list[int]:
     return [j.run for j in jobs if j.phase not in FINAL]
 
 
-def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_stay(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_stay(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         for run in (1, 2, 3):
             made = await rig.submit("lr-0.001", sim={"DURATION": 0.1})
@@ -49,23 +49,21 @@ def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_stay(tmp_
             assert (rig.directories.jobs / "ann" / directory / "log").is_dir()
             assert rig.workspace("ann", "lr-0.001", run).name == directory
 
-    play(tmp_path, story)
 
-
-def test_names_that_differ_in_capitals_are_different_jobs(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_names_that_differ_in_capitals_are_different_jobs(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         made = [await rig.submit(name) for name in ("Big_run", "big_run", "big-run")]
         assert [j.run for j in made] == [1, 1, 1]
         directories = {rig.workspace("ann", j.name, j.run).name.casefold() for j in made}
         assert len(directories) == 3
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("keys", [False, True], ids=["plain", "with keys"])
 @pytest.mark.parametrize("earlier", [0, 2])
-def test_twenty_who_submit_one_name_at_once_make_one_run(tmp_path: Path, earlier: int, *, keys: bool) -> None:
-    async def story(rig: Rig) -> None:
+async def test_twenty_who_submit_one_name_at_once_make_one_run(
+    tmp_path: Path, earlier: int, *, keys: bool
+) -> None:
+    async with playing(tmp_path) as rig:
         for _ in range(earlier):
             await rig.submit("j", sim={"DURATION": 0.01})
             await rig.until("j", "finished")
@@ -85,11 +83,9 @@ def test_twenty_who_submit_one_name_at_once_make_one_run(tmp_path: Path, earlier
         assert all(o.msg.startswith(f"j run {earlier + 1} has not ended") for o in others)
         assert active(rig, "j") == [earlier + 1]
 
-    play(tmp_path, story)
 
-
-def test_one_key_means_one_run_also_when_that_has_ended_and_another_came(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_key_means_one_run_also_when_that_has_ended_and_another_came(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         asked = JobCreate(name="j", code="x", cpu=1.0, ram=100, env={"SIM_DURATION": "0.01"})
         first = await jobs.submit("ann", asked, idempotency_key="k")
@@ -105,11 +101,9 @@ def test_one_key_means_one_run_also_when_that_has_ended_and_another_came(tmp_pat
         made = await asyncio.gather(*(jobs.submit("ann", replaced, idempotency_key="once") for _ in range(5)))
         assert {m.run for m in made} == {3}
 
-    play(tmp_path, story)
 
-
-def test_replace_deletes_the_ended_runs_with_their_files_and_counts_on(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_replace_deletes_the_ended_runs_with_their_files_and_counts_on(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         for _ in range(2):
             await rig.submit("j", sim={"DURATION": 0.01})
             await rig.until("j", "finished")
@@ -127,11 +121,9 @@ def test_replace_deletes_the_ended_runs_with_their_files_and_counts_on(tmp_path:
         assert error.msg.startswith("j run 3 has not ended")
         assert active(rig, "j") == [3]
 
-    play(tmp_path, story)
 
-
-def test_a_run_that_is_told_to_end_for_good_leaves_its_name_to_the_next(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_run_that_is_told_to_end_for_good_leaves_its_name_to_the_next(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         jobs = rig.platform.jobs
         first = await rig.submit("j", sim={"DURATION": 60, "STOP": 0.5})
         await rig.until("j", "running")
@@ -146,22 +138,18 @@ def test_a_run_that_is_told_to_end_for_good_leaves_its_name_to_the_next(tmp_path
         await jobs.delete(SYSTEM, "ann", "j@1")
         assert (await refused(jobs.delete(SYSTEM, "ann", "j"))).reason is Reason.WRONG_STATE
 
-    play(tmp_path, story)
 
-
-def test_a_suspended_run_keeps_its_name(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_suspended_run_keeps_its_name(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 60})
         await rig.until("j", "running")
         await rig.platform.jobs.suspend(SYSTEM, "ann", "j")
         await rig.until("j", "suspended")
         assert (await refused(rig.submit("j"))).msg.startswith("j run 1 has not ended, it is suspended")
 
-    play(tmp_path, story)
 
-
-def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
@@ -183,11 +171,9 @@ def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path: Path
         seen: list[dict[str, Any]] = [f async for f in p.watch(SYSTEM, "ann", "j@1")]
         assert sum(len(f["points"]) for f in seen if f["type"] == "metrics") == 2
 
-    play(tmp_path, story)
 
-
-def test_a_watcher_of_a_run_is_not_shown_the_next_one(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_watcher_of_a_run_is_not_shown_the_next_one(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 0.2})
         frames = [f async for f in rig.platform.watch(SYSTEM, "ann", "j")]
         await rig.submit("j", sim={"DURATION": 60})
@@ -196,11 +182,9 @@ def test_a_watcher_of_a_run_is_not_shown_the_next_one(tmp_path: Path) -> None:
             assert {f["job"].run for f in seen if f["type"] == "job"} == {1}
             assert seen[-1]["type"] == "end"
 
-    play(tmp_path, story)
 
-
-def test_a_token_is_of_its_run_alone(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_token_is_of_its_run_alone(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         given = []
         start = rig.executor.start
 
@@ -221,11 +205,9 @@ def test_a_token_is_of_its_run_alone(tmp_path: Path) -> None:
         assert found[1][:2] == ("ann", "j@2")
         assert found[0] is None or found[0][:2] == ("ann", "j@1")
 
-    play(tmp_path, story)
 
-
-def test_runs_are_counted_on_after_a_crash(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_runs_are_counted_on_after_a_crash(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
         await rig.submit("j", sim={"DURATION": 60})
@@ -234,15 +216,13 @@ def test_runs_are_counted_on_after_a_crash(tmp_path: Path) -> None:
         assert (await refused(rig.submit("j"))).msg.startswith("j run 2 has not ended")
         await rig.until("j@2", "running")
 
-    play(tmp_path, story)
 
-
-def test_a_what_if_of_the_past_runs_every_run_of_a_name(tmp_path: Path) -> None:
+async def test_a_what_if_of_the_past_runs_every_run_of_a_name(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         for _ in range(3):
             await rig.submit("j", sim={"DURATION": 0.01})
             await rig.until("j", "finished")
@@ -253,5 +233,3 @@ def test_a_what_if_of_the_past_runs_every_run_of_a_name(tmp_path: Path) -> None:
         await rig.until("j", "running")
         _, present = await rig.platform.whatif.recording("now")
         assert [(j.full_name, j.told_by) for j in present.jobs] == [("ann/j@4", "like")]
-
-    play(tmp_path, story)

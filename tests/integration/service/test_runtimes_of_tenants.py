@@ -16,7 +16,7 @@ from mlp_hub.domain.runtime import BUILT_IN, RuntimeState
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 
 PS = {"roles": [{"name": "chief", "count": 1}, {"name": "worker"}, {"name": "ps"}]}
 
@@ -47,8 +47,8 @@ def started(rig: Rig) -> list[LaunchSpec]:
     return seen
 
 
-def test_what_an_admin_of_a_tenant_registers_is_used_once_it_was_approved(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_an_admin_of_a_tenant_registers_is_used_once_it_was_approved(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await team(rig)
         runtimes = rig.platform.runtimes
         made = await runtimes.put("red", "mine", described(**PS), actor="rita")
@@ -80,11 +80,9 @@ def test_what_an_admin_of_a_tenant_registers_is_used_once_it_was_approved(tmp_pa
         await rig.restart()
         assert [r.state for r in await rig.platform.runtimes.list("red")] == ["approved"]
 
-    play(tmp_path, story)
 
-
-def test_another_tenants_runtime_is_neither_seen_nor_used(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_another_tenants_runtime_is_neither_seen_nor_used(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await team(rig)
         await team(rig, "blue", "bob")
         await registered(rig)
@@ -102,11 +100,9 @@ def test_another_tenants_runtime_is_neither_seen_nor_used(tmp_path: Path) -> Non
         await rig.until("own", "finished", user="bob")
         assert seen[0].runtime.title == "Other"
 
-    play(tmp_path, story)
 
-
-def test_all_ranks_of_all_roles_count_against_the_quota_and_start_together(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_all_ranks_of_all_roles_count_against_the_quota_and_start_together(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await team(rig, cpu=4)
         await registered(rig, **PS)
         await rig.submit("fits", tenant="red", runtime="mine", workers=3, ps=1)
@@ -121,11 +117,9 @@ def test_all_ranks_of_all_roles_count_against_the_quota_and_start_together(tmp_p
         with pytest.raises(Refused, match="parameter servers"):
             await rig.submit("servers", tenant="red", runtime="crowd", workers=1001, ps=1)
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await team(rig, cpu=1)
         await registered(rig, title="First")
         seen = started(rig)
@@ -149,11 +143,11 @@ def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: Path) -
         await rig.until("waits", "finished")
         assert {spec.runtime.title for spec in seen} == {"First"}
 
-    play(tmp_path, story)
 
-
-def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_bring_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_bring_back(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         await team(rig)
         await registered(rig)
         await rig.submit("old", tenant="red", runtime="mine", sim={"DURATION": 0.05})
@@ -171,11 +165,9 @@ def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_bring_b
         await runtimes.set_state("red", "mine", RuntimeState.APPROVED, actor="root")
         await rig.platform.jobs.resubmit(SYSTEM, "ann", "old")
 
-    play(tmp_path, story)
 
-
-def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
         for number in range(MOST_OF_TENANT):
             await registered(rig, f"r{number}")
@@ -186,11 +178,9 @@ def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Path) -> 
         await rig.platform.tenants.create(TenantCreate(name="red"))
         assert await rig.platform.runtimes.list("red") == []
 
-    play(tmp_path, story)
 
-
-def test_a_refused_description_changes_nothing(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_refused_description_changes_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await team(rig)
         await registered(rig)
         before = await rig.platform.runtimes.list("red")
@@ -199,5 +189,3 @@ def test_a_refused_description_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="plain is a runtime of the platform"):
             await registered(rig, "plain")
         assert await rig.platform.runtimes.list("red") == before
-
-    play(tmp_path, story)

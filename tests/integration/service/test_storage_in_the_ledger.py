@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import APPLIERS, OF_STORAGE
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 
 GIB = 2**30
 
@@ -30,8 +30,8 @@ def rom(rig: Rig) -> int:
     return rig.held("red").rom
 
 
-def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig)
         storage = rig.platform.storage
 
@@ -56,11 +56,9 @@ def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
         assert await do("drop", "d") == 11 * GIB
         assert await do("drop", "m") == 0
 
-    play(tmp_path, story)
 
-
-def test_what_is_more_than_the_quota_is_refused_and_changes_nothing(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_is_more_than_the_quota_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig)
         storage = rig.platform.storage
         await rig.db.write(lambda tx: storage.reserve(tx, item("d", 6 * GIB, name="digits")))
@@ -78,8 +76,6 @@ def test_what_is_more_than_the_quota_is_refused_and_changes_nothing(tmp_path: Pa
         assert await asyncio.to_thread(rom, rig) == 6 * GIB
         usage = await rig.platform.tenants.usage("red")
         assert [(h.user, h.rom) for h in usage.holdings] == [("ann", 6 * GIB)]
-
-    play(tmp_path, story)
 
 
 def test_nobody_outside_asks_in_the_name_of_storage() -> None:

@@ -15,13 +15,13 @@ from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 from sweep_rig import LONG, finish, job, once, over, report, sweep
 from waiting import until
 
 
-def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         await sweep(rig, array="5-9%2", priority="normal")
         await once(rig, lambda s: s.counts.running == 2, "two to run")
         member = await rig.platform.jobs.get(SYSTEM, "ann", "s.5")
@@ -35,11 +35,9 @@ def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) ->
         assert (ended.state, ended.counts.finished) == ("finished", 5)
         assert rig.held() == ZERO
 
-    play(tmp_path, story, node("n1", 4))
 
-
-def test_each_trial_keeps_where_its_sweep_was_submitted_from_also_over_a_crash(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_each_trial_keeps_where_its_sweep_was_submitted_from_also_over_a_crash(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         said = Provenance(commit="a" * 40, dirty=True, environment="numpy==2.0\n")
         await sweep(rig, grid={"lr": [1, 2]}, parallel=1, provenance=said)
         await once(rig, lambda s: s.counts.running == 1, "one to run")
@@ -52,11 +50,9 @@ def test_each_trial_keeps_where_its_sweep_was_submitted_from_also_over_a_crash(t
             assert (found.run.commit, found.run.dirty) == ("a" * 40, True)
             assert found.environment == said.environment
 
-    play(tmp_path, story, node("n1", 4))
 
-
-def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 3)) as rig:
         await sweep(rig, grid={"lr": list(range(30))})
         await once(
             rig, lambda s: s.counts.running == 3 and s.counts.waiting == 2, "three to run and two to wait"
@@ -77,11 +73,9 @@ def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) -> None:
         )
         assert rig.held() == ZERO
 
-    play(tmp_path, story, node("n1", 3))
 
-
-def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 2)) as rig:
         await sweep(
             rig,
             search={"lr": "loguniform(1e-5, 1)"},
@@ -118,11 +112,9 @@ def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: 
         assert {c.trial: c.points for c in curves}[3] == [[1, 0.95], [2, 0.96]]
         assert len({t.params["lr"] for t in ended.trials}) == 4
 
-    play(tmp_path, story, node("n1", 2))
 
-
-def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 2)) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max", stop="asha")
         await report(rig, "s.0", 1, 0.9)
         await report(rig, "s.1", 1, 0.1, progress=100)
@@ -132,11 +124,9 @@ def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Path) ->
         ended = await over(rig)
         assert [(t.state, t.value) for t in ended.trials] == [("finished", 0.9), ("finished", 0.1)]
 
-    play(tmp_path, story, node("n1", 2))
 
-
-def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 2)) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max")
         await report(rig, "s.0", 1, 0.5)
         await job(rig, "s.1", "running")
@@ -153,11 +143,9 @@ def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
         ended = await over(rig)
         assert [(t.state, t.value) for t in ended.trials] == [("finished", 0.7), ("finished", 0.6)]
 
-    play(tmp_path, story, node("n1", 2))
 
-
-def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, grid={"lr": list(range(40))}, env={"SIM_DURATION": "0", "SIM_EXIT": "3"})
         ended = await over(rig)
         assert ended.state == "failed"
@@ -166,11 +154,9 @@ def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Path) -> 
         with pytest.raises(Refused, match="run it again"):
             await rig.platform.sweeps.extend(SYSTEM, "ann", "s", SweepExtend(trials=5))
 
-    play(tmp_path, story)
 
-
-def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1]}, metric="accuracy", goal="max")
         await report(rig, "s.0", 1, 0.5, metric="acc")
         await finish(rig, "s.0")
@@ -180,14 +166,12 @@ def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: 
             "all of its trials failed; the last one: it never reported accuracy; it reported: acc and epoch"
         )
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("stop", ["none", "asha"])
-def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others_go_on(
+async def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others_go_on(
     tmp_path: Path, stop: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="loss", goal="min", stop=stop, parallel=1)
         await report(rig, "s.0", 1, math.nan, metric="loss")
         if stop == "none":  # without a rule that ends it early it runs to its end, and that counts
@@ -202,11 +186,9 @@ def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others_go_on
         assert first.state == ("failed" if stop == "none" else "stopped")
         assert first.value is None
 
-    play(tmp_path, story)
 
-
-def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         asked = {"search": {"x": "uniform(0, 1)"}, "metric": "acc", "goal": "min", "trials": 1}
         await sweep(rig, **asked)
         await report(rig, "s.0", 1, 0.5)
@@ -229,11 +211,9 @@ def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) -> Non
         await rig.platform.sweeps.cancel(SYSTEM, "ann", "s@2")
         await once(rig, lambda s: s.state == "cancelled", "to be cancelled", "s@2")
 
-    play(tmp_path, story)
 
-
-def test_its_budget_ends_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_its_budget_ends_it(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, core_hours=1.0, deadline=7200)
         await once(rig, lambda s: s.counts.running == 2, "both to run")
         rig.ahead += 1900
@@ -243,11 +223,9 @@ def test_its_budget_ends_it(tmp_path: Path) -> None:
         assert ended.core_hours >= 1
         assert rig.held() == ZERO
 
-    play(tmp_path, story)
 
-
-def test_a_deleted_one_takes_the_jobs_of_its_trials_along(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_deleted_one_takes_the_jobs_of_its_trials_along(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, array="0-1", env={"SIM_DURATION": "0"})
         await over(rig)
         await rig.platform.sweeps.delete(SYSTEM, "ann", "s")
@@ -263,11 +241,9 @@ def test_a_deleted_one_takes_the_jobs_of_its_trials_along(tmp_path: Path) -> Non
         with pytest.raises(Refused, match="there is no job"):
             await rig.platform.jobs.get(SYSTEM, "ann", "s.0")
 
-    play(tmp_path, story)
 
-
-def test_a_name_that_its_user_has_a_job_of_is_in_nobodys_way(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_name_that_its_user_has_a_job_of_is_in_nobodys_way(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("s.0", sim={"DURATION": 600})
         await sweep(rig, array="0-1", env={"SIM_DURATION": "0"})
         ended = await over(rig)
@@ -275,11 +251,9 @@ def test_a_name_that_its_user_has_a_job_of_is_in_nobodys_way(tmp_path: Path) -> 
         assert ended.trials[0].job is not None
         assert ended.trials[0].job.startswith("s.0-")
 
-    play(tmp_path, story)
 
-
-def test_whoever_leaves_takes_sweeps_along(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_whoever_leaves_takes_sweeps_along(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2, 3]})
         await once(rig, lambda s: s.counts.running > 0, "some to run")
 
@@ -288,8 +262,6 @@ def test_whoever_leaves_takes_sweeps_along(tmp_path: Path) -> None:
 
         await until(gone, what="all sweeps to be gone")
         assert rig.platform.board.jobs == {}
-
-    play(tmp_path, story)
 
 
 class CutError(Exception):
@@ -313,35 +285,34 @@ def cut_at(rig: Rig, number: int, *, made: bool) -> None:
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["not-answered", "not-made"])
-def test_whatever_write_it_dies_at_no_trial_is_lost_or_there_twice(tmp_path: Path, *, made: bool) -> None:
-    async def story() -> None:
-        rig = Rig(tmp_path, node("n1", 2), durable=False)
+async def test_whatever_write_it_dies_at_no_trial_is_lost_or_there_twice(
+    tmp_path: Path, *, made: bool
+) -> None:
+    rig = Rig(tmp_path, node("n1", 2), durable=False)
+    await rig.start()
+    for cut in range(1, 13):
+        name, real = f"s{cut}", rig.db.write
+        asked = {"search": {"x": "uniform(0, 1)"}, "trials": 3, "sampler": "random"}
+        await sweep(rig, name, **asked, env={"SIM_DURATION": "0.01"})
+        cut_at(rig, cut, made=made)
+        await asyncio.sleep(0.15)  # whether it is dead by then or not, it dies now
+        rig.crash()
+        rig.db.write = real  # type: ignore[method-assign]
+        await asyncio.sleep(0)
         await rig.start()
-        for cut in range(1, 13):
-            name, real = f"s{cut}", rig.db.write
-            asked = {"search": {"x": "uniform(0, 1)"}, "trials": 3, "sampler": "random"}
-            await sweep(rig, name, **asked, env={"SIM_DURATION": "0.01"})
-            cut_at(rig, cut, made=made)
-            await asyncio.sleep(0.15)  # whether it is dead by then or not, it dies now
-            rig.crash()
-            rig.db.write = real  # type: ignore[method-assign]
-            await asyncio.sleep(0)
-            await rig.start()
-            ended = await over(rig, name)
-            assert (ended.state, ended.counts.finished) == ("finished", 3), ended.trials
-            uid = await rig.platform.sweeps.uid_of(SYSTEM, "ann", name)
-            jobs = (await rig.platform.jobs.list(SYSTEM, "ann", sweep=uid))[0]
-            assert sorted(j.name for j in jobs) == [f"{name}.{n}" for n in range(3)]
-            assert {j.name: j.params for j in jobs} == {t.job: t.params for t in ended.trials}
-        assert rig.held() == ZERO
-        assert len(rig.executor.starts) == len(set(rig.executor.starts))
-        await rig.close()
-
-    asyncio.run(story())
+        ended = await over(rig, name)
+        assert (ended.state, ended.counts.finished) == ("finished", 3), ended.trials
+        uid = await rig.platform.sweeps.uid_of(SYSTEM, "ann", name)
+        jobs = (await rig.platform.jobs.list(SYSTEM, "ann", sweep=uid))[0]
+        assert sorted(j.name for j in jobs) == [f"{name}.{n}" for n in range(3)]
+        assert {j.name: j.params for j in jobs} == {t.job: t.params for t in ended.trials}
+    assert rig.held() == ZERO
+    assert len(rig.executor.starts) == len(set(rig.executor.starts))
+    await rig.close()
 
 
-def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 2)) as rig:
         asked = {
             "search": {"x": "uniform(0, 1)"},
             "trials": 4,
@@ -361,8 +332,6 @@ def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None
         assert again.trials[0].value == 0.9
         await rig.platform.sweeps.cancel(SYSTEM, "ann", "s")
         await over(rig)
-
-    play(tmp_path, story, node("n1", 2))
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -401,8 +370,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         for (asked, said), call in itertools.product(
             WRONG, (rig.platform.sweeps.create, rig.platform.sweeps.preview)
         ):
@@ -413,11 +382,9 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path) -
             assert said in str(refused.value), str(refused.value)
         assert await rig.platform.sweeps.list(SYSTEM, "ann") == ([], None)
 
-    play(tmp_path, story)
 
-
-def test_before_it_starts_it_says_what_it_would_take(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_before_it_starts_it_says_what_it_would_take(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         ask = lambda **more: SweepCreate(name="s", code="x", ram=100, **more)  # noqa: E731
         blind = await rig.platform.sweeps.preview(SYSTEM, "ann", ask(grid={"x": list(range(10))}))
         assert (blind.trials, blind.at_a_time, blind.core_hours, blind.expected_end) == (10, 4, None, None)
@@ -432,11 +399,9 @@ def test_before_it_starts_it_says_what_it_would_take(tmp_path: Path) -> None:
         assert few.at_a_time == 2
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
-    play(tmp_path, story)
 
-
-def test_a_job_run_again_by_hand_is_no_trial(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_run_again_by_hand_is_no_trial(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await sweep(rig, array="0-0", env={"SIM_DURATION": "0"})
         await over(rig)
         again = await rig.platform.jobs.resubmit(SYSTEM, "ann", "s.0")
@@ -444,5 +409,3 @@ def test_a_job_run_again_by_hand_is_no_trial(tmp_path: Path) -> None:
         with pytest.raises(Refused) as refused:
             await rig.platform.jobs.submit("ann", JobCreate(name="x", code="x", params={"a": "\0"}))
         assert refused.value.reason is Reason.INVALID
-
-    play(tmp_path, story)

@@ -13,7 +13,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
-from platform_rig import FAST, Rig, node, play
+from platform_rig import FAST, Rig, node, playing
 from said import seen
 from waiting import until
 
@@ -31,8 +31,8 @@ async def notebook(rig: Rig, user: str, tenant: str, cpu: float) -> None:
     await rig.platform.ledger.try_(asked(user, tenant, cpu))
 
 
-def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await team(rig, "red", "ann", 3)
         await rig.submit("busy", tenant="red", workers=1, sim=LONG)
@@ -73,11 +73,9 @@ def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_
         await p.tenants.update("red", TenantUpdate(cpu=4))
         await rig.until("wide", "finished")
 
-    play(tmp_path, story)
 
-
-def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", 4)) as rig:
         await rig.submit("busy", workers=2, sim=LONG)
         await rig.until("busy", "running")
         await rig.submit("wide", cpu=4, sim={"DURATION": 0.05})
@@ -95,13 +93,11 @@ def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_path: Pa
         assert str(why.reasons[0].message) == ("Each rank needs 4 cpu, the largest node has 3. Ask for less.")
         assert str(why.expected_because) == "it can never start with the nodes and quotas of now"
 
-    play(tmp_path, story, node("n1", 4))
 
-
-def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_too_much(
+async def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_too_much(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await team(rig, "red", "ann", 3)
         await notebook(rig, "ann", "red", 0.2)
@@ -122,13 +118,11 @@ def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_t
         assert str(why.expected_because) == "servers hold the rest; use --workers 2 or --cpu 0.9"
         assert {f.key: str(f.who) for f in why.reasons[0].facts}["held"] == "the notebook server of ann"
 
-    play(tmp_path, story)
 
-
-def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_comes_back(
+async def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_comes_back(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node("n1", 4), policy=PATIENT) as rig:
         p = rig.platform
         await team(rig, "red", "ann", 2, "main")
         await team(rig, "blue", "bob", 2, "main")
@@ -148,5 +142,3 @@ def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_c
         assert seen(why.expected_because, "blue", knows=("red",)) == (
             "the scheduler stops a job of team red for it then; nothing is stopped before it has run for 60 min"
         )
-
-    play(tmp_path, story, node("n1", 4), policy=PATIENT)

@@ -14,7 +14,7 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from waiting import until
 
 
@@ -57,10 +57,10 @@ async def values(rig: Rig, name: str) -> list[Mapping[str, Any]]:
 
 
 @pytest.mark.parametrize("how", ["succeeds", "fails", "cancelled", "suspended"])
-def test_it_is_collected_once_and_before_the_attempt_is_forgotten(
+async def test_it_is_collected_once_and_before_the_attempt_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         far = Far(rig, monkeypatch)
         ends = how in ("succeeds", "fails")
         sim = {"DURATION": 0.05 if ends else 60, "EXIT": 3 if how == "fails" else 0}
@@ -77,26 +77,22 @@ def test_it_is_collected_once_and_before_the_attempt_is_forgotten(
         assert far.acts == [("collect", f"{job.uid}.0"), ("forget", f"{job.uid}.0")]
         assert await values(rig, "j") == [{"attempt": 0}]
 
-    play(tmp_path, story)
 
-
-def test_a_node_that_does_not_answer_is_asked_again_before_anything_is_forgotten(
+async def test_a_node_that_does_not_answer_is_asked_again_before_anything_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         far = Far(rig, monkeypatch, failing=3)
         await rig.submit("j", sim={"DURATION": 0.05})
         await rig.until("j", "finished")
         assert [what for what, _ in far.acts] == ["collect", "forget"]
         assert await values(rig, "j") == [{"attempt": 0}]
 
-    play(tmp_path, story)
 
-
-def test_what_does_not_end_when_asked_is_collected_before_it_is_killed(
+async def test_what_does_not_end_when_asked_is_collected_before_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=replace(FAST, grace_s=0.05, lease_s=3600)) as rig:
         far = Far(rig, monkeypatch)
         monkeypatch.setattr(SimulatedExecutor, "_stop", lambda *_: None)  # it hears of no stop
         await rig.submit("j", sim={"DURATION": 600})
@@ -112,5 +108,3 @@ def test_what_does_not_end_when_asked_is_collected_before_it_is_killed(
         assert [what for what, _ in far.acts] == ["collect", "forget"]
         await rig.until("j", "cancelled")
         assert await values(rig, "j") == [{"attempt": 0}]
-
-    play(tmp_path, story, policy=replace(FAST, grace_s=0.05, lease_s=3600))

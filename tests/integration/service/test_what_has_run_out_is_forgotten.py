@@ -7,12 +7,12 @@ from pathlib import Path
 from asking import asked
 from mlp_api.types import TenantCreate
 from mlp_hub.service.support import limits
-from platform_rig import Rig, node, play
+from platform_rig import node, playing
 from waiting import until
 
 
-def test_a_try_that_nobody_confirmed_is_in_no_refusal_once_it_is_over(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_try_that_nobody_confirmed_is_in_no_refusal_once_it_is_over(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         platform = rig.platform
         await platform.tenants.create(TenantCreate(name="blue", cpu=4))
         await platform.users.ensure("bob")
@@ -37,5 +37,3 @@ def test_a_try_that_nobody_confirmed_is_in_no_refusal_once_it_is_over(tmp_path: 
             return await platform.feasibility.now() is not before
 
         await until(forgotten, what="what was known of it to be forgotten")
-
-    play(tmp_path, story, node(cpu=16))

@@ -10,7 +10,7 @@ from mlp_api.datasets import DatasetCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.datasets.worker import ANNOUNCED_S
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 
 MIB = 2**20
 
@@ -26,8 +26,10 @@ async def kept(rig: Rig) -> tuple[str, int]:
     return now.state, now.size
 
 
-def test_nobody_announces_more_than_the_disk_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(rig: Rig) -> None:
+async def test_nobody_announces_more_than_the_disk_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with playing(tmp_path) as rig:
         monkeypatch.setattr(rig.platform.storage, "_free", lambda: MIB)
         with pytest.raises(Refused, match=r"the disk has .* for all, and .* are asked for") as refused:
             await make(rig, MIB + 1)
@@ -37,11 +39,9 @@ def test_nobody_announces_more_than_the_disk_has(tmp_path: Path, monkeypatch: py
             await rig.platform.datasets.take(uid, 10 * MIB)
         await rig.platform.datasets.take(uid, MIB)
 
-    play(tmp_path, story)
 
-
-def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         uid = await make(rig, 10 * MIB)
         rig.ahead += ANNOUNCED_S - 60
         assert await kept(rig) == ("creating", 10 * MIB)
@@ -54,5 +54,3 @@ def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
         # no file is there in truth, which a look finds sooner or later
         assert (state, size <= MIB) == ("creating", True)
         await rig.platform.datasets.take(uid, MIB)
-
-    play(tmp_path, story)

@@ -17,7 +17,7 @@ from mlp_hub.service.admission.commit import Decided, store
 from mlp_hub.service.jobs import intake
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 
@@ -39,10 +39,10 @@ def text_of(why: Why) -> str:
 
 
 @pytest.mark.parametrize("how", ["by hand", "by a group", "altogether"])
-def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
+async def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
     tmp_path: Path, how: str
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann")
         await (
@@ -82,11 +82,9 @@ def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
         await p.jobs.resume(SYSTEM, "bob", "w0")
         await rig.until("w0", "running", "finished", user="bob")
 
-    play(tmp_path, story)
 
-
-def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann", "bob")
         await full(rig)
@@ -102,11 +100,9 @@ def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path
         assert told in [str(e.message) for e in await p.jobs.events(SYSTEM, "carl", "v")]
         assert told not in [str(e.message) for e in await p.jobs.events(SYSTEM, "bob", "w")]
 
-    play(tmp_path, story)
 
-
-def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann", "bob")
         sim = {"DURATION": 60, "STOP": 0}
@@ -132,11 +128,9 @@ def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path
         assert rig.held("red").cpu == 0
         assert (await p.jobs.get(SYSTEM, "bob", "mine")).phase == "suspended"
 
-    play(tmp_path, story)
 
-
-def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await red(rig, "bob")
         await rig.submit("fails", user="bob", tenant="red", retries=2, sim={"DURATION": 1, "EXIT": 1})
@@ -152,13 +146,11 @@ def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(t
         await rig.until("next", "running", "finished")
         assert {(await p.jobs.get(SYSTEM, "bob", n)).phase for n in ("lost", "fails")} == {"suspended"}
 
-    play(tmp_path, story)
 
-
-def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
+async def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await red(rig, "bob")
         await rig.submit("before", user="bob", tenant="red")
@@ -177,11 +169,11 @@ def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
             assert "not a member of team red any more" in caught.value.msg
         assert {j.name for j in (await p.jobs.list(SYSTEM, "bob"))[0]} == {"before"}
 
-    play(tmp_path, story)
 
-
-def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_service_starts(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_service_starts(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path) as rig:
         await red(rig, "ann", "bob")
         await full(rig)
         await rig.submit("w", user="bob", tenant="red")
@@ -191,11 +183,9 @@ def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_service_star
         await rig.start()
         assert (await rig.platform.jobs.get(SYSTEM, "bob", "w")).phase == "suspended"
 
-    play(tmp_path, story)
 
-
-def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         p = rig.platform
         await rig.submit("big", cpu=4.0, sim={"DURATION": 60, "STOP": 0})
         await rig.until("big", "running")
@@ -210,5 +200,3 @@ def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Pa
             return (await p.jobs.get(SYSTEM, "bob", "w")).phase in ("running", "finished")
 
         await until(ran)
-
-    play(tmp_path, story)

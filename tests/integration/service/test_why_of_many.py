@@ -14,7 +14,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import explain_planned
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.forecast import service
-from platform_rig import FAST, Rig, play
+from platform_rig import FAST, Rig, playing
 from said import seen
 from waiting import until
 
@@ -34,7 +34,7 @@ async def crowd(rig: Rig) -> None:
     await until(all_seen)
 
 
-def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
+async def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -45,7 +45,7 @@ def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
 
     monkeypatch.setattr(service, "explain_planned", noting)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=MANY) as rig:
         await crowd(rig)
         why = await rig.platform.jobs.why(SYSTEM, "ann", "w0")
         assert (why.would_start_now, str(why.cut_short)) == (["--workers 1", "--cpu 0.5"], "")
@@ -53,13 +53,13 @@ def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_loop(
         assert asked
         assert threading.main_thread().name not in asked
 
-    play(tmp_path, story, policy=MANY)
 
-
-def test_where_the_bound_is_reached_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_the_bound_is_reached_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_TRYING", 0)
 
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, policy=MANY) as rig:
         await crowd(rig)
         why = await rig.platform.jobs.why(SYSTEM, "ann", "w0")
         assert why.would_start_now == []
@@ -68,11 +68,9 @@ def test_where_the_bound_is_reached_that_is_said(tmp_path: Path, monkeypatch: py
             == "with 9 jobs waiting no smaller request was tried, there may be one that starts now"
         )
 
-    play(tmp_path, story, policy=MANY)
 
-
-def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.submit("limited", workers=2, time_limit=100, sim={"DURATION": 60})
         await rig.submit("endless", workers=2, sim={"DURATION": 60})
         await rig.until("limited", "running")
@@ -93,11 +91,9 @@ def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Pat
             "never": (False, "no time can be told: job endless of ann has no time limit"),
         }
 
-    play(tmp_path, story)
 
-
-def test_a_list_names_no_job_of_another_tenant(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_list_names_no_job_of_another_tenant(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
         await rig.platform.tenants.set_member("red", "bob", "member")
         await rig.submit("secret", "bob", tenant="red", workers=4, time_limit=100, sim={"DURATION": 60})
@@ -112,5 +108,3 @@ def test_a_list_names_no_job_of_another_tenant(tmp_path: Path) -> None:
             return found[0] if found else ""
 
         assert await until(told) == "a job of another team ends by then at the latest"
-
-    play(tmp_path, story)

@@ -11,7 +11,7 @@ from mlp_api.bookings import Booking, BookingCreate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_language.message import Period, msg
-from platform_rig import Rig, node, play
+from platform_rig import Rig, node, playing
 
 DAY = 86_400.0
 
@@ -39,10 +39,10 @@ def audited(rig: Rig) -> list[str]:
     return [e.action for e in found if e.action.startswith("booking")]
 
 
-def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_again_with_the_quota(
+async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_again_with_the_quota(
     tmp_path: Path,
 ) -> None:
-    async def story(rig: Rig) -> None:
+    async with playing(tmp_path, node(cpu=16)) as rig:
         await rig.platform.tenants.create(TenantCreate(name="blue", cpu=8))
         made = await book(rig, "demo", 8)
         assert made.short is None
@@ -76,11 +76,9 @@ def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_again_with
         assert (await only(rig)).short is None
         assert sorted(audited(rig)) == ["booking.create", "booking.short", "booking.whole"]
 
-    play(tmp_path, story, node(cpu=16))
 
-
-def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_path: Path) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
         await book(rig, "demo", 6)
@@ -99,11 +97,9 @@ def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_path: Pa
         gone = await rig.platform.tenants.delete("red")
         assert [n for n in gone.notes if "demo of blue" in str(n) and str(n).endswith("fits again")]
 
-    play(tmp_path, story, node(cpu=8))
 
-
-def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", cpu=8), node("n2", cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name))
         await book(rig, "later", 5, tenant="red")
@@ -128,11 +124,9 @@ def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp_path:
         await rig.platform.bookings.sweep()
         assert rig.db.read_now(lambda tx: tx.bookings.current(rig.clock()))[0].short is None
 
-    play(tmp_path, story, node("n1", cpu=8), node("n2", cpu=8))
 
-
-def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_path: Path) -> None:
+    async with playing(tmp_path, node("n1", cpu=8), node("n2", cpu=8)) as rig:
         await rig.platform.tenants.create(TenantCreate(name="blue"))
         await book(rig, "demo", 12, start=600)
         rig.executor.lose_node("n2")
@@ -144,11 +138,11 @@ def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_path: P
         rig.executor.restore_node("n2")
         assert (await only(rig)).short is None
 
-    play(tmp_path, story, node("n1", cpu=8), node("n2", cpu=8))
 
-
-def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_says_so(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_says_so(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, node(cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
         plain = await book(rig, "demo", 6, start=60)
@@ -167,5 +161,3 @@ def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_sa
         rig.ahead = 120
         assert (await only(rig)).open
         assert rig.held("red").cpu == 3000
-
-    play(tmp_path, story, node(cpu=8))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -335,22 +334,19 @@ def test_samples_come_once_and_never_over_a_link(stack, ann, monkeypatch):
     assert "True" in out
 
 
-def test_the_platforms_service_ends_a_server_which_gives_back_what_it_held(stack):
+async def test_the_platforms_service_ends_a_server_which_gives_back_what_it_held(stack):
     stack.add("leo")
     start_server(stack, "leo")
     assert rows(stack)["leo/"] == "confirmed"
 
-    async def end() -> None:
-        client = HubClient(
-            f"{socket_url(stack.settings.hub_socket)}/hub/api", stack.settings.secret("service_token")
-        )
-        try:
-            await client.stop_server("leo", "")
-            await client.stop_server("leo", "")  # it is not there any more
-        finally:
-            client.close()
-
-    asyncio.run(end())
+    client = HubClient(
+        f"{socket_url(stack.settings.hub_socket)}/hub/api", stack.settings.secret("service_token")
+    )
+    try:
+        await client.stop_server("leo", "")
+        await client.stop_server("leo", "")  # it is not there any more
+    finally:
+        client.close()
     wait_for(lambda: "leo/" not in rows(stack))
 
 

@@ -47,28 +47,25 @@ def test_writes_of_many_share_commits_and_keep_their_order(db: Database) -> None
     assert commits < works / 2  # how many are in one is the writer's own matter
 
 
-def test_only_writes_that_need_not_be_durable_do_not_wait_for_the_disk(db: Database) -> None:
+async def test_only_writes_that_need_not_be_durable_do_not_wait_for_the_disk(db: Database) -> None:
     if db.url.get_backend_name() != "sqlite":
         pytest.skip("PostgreSQL makes no difference")
 
-    async def story() -> None:
-        order: list[int] = []
+    order: list[int] = []
 
-        def level(tx: Tx, number: int) -> int:
-            order.append(number)
-            found: int = tx.connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
-            return found
+    def level(tx: Tx, number: int) -> int:
+        order.append(number)
+        found: int = tx.connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+        return found
 
-        full, normal = 2, 1
-        assert await db.write(partial(level, number=0)) == full
-        assert await db.write(partial(level, number=1), durable=False) == normal
-        assert await db.write(partial(level, number=2)) == full
-        queued = [db.write(partial(level, number=n), durable=n % 3 == 0) for n in range(3, 100)]
-        levels = await asyncio.gather(*queued)
-        assert order == list(range(100))
-        assert all(found == full for n, found in enumerate(levels, 3) if n % 3 == 0)
-
-    asyncio.run(story())
+    full, normal = 2, 1
+    assert await db.write(partial(level, number=0)) == full
+    assert await db.write(partial(level, number=1), durable=False) == normal
+    assert await db.write(partial(level, number=2)) == full
+    queued = [db.write(partial(level, number=n), durable=n % 3 == 0) for n in range(3, 100)]
+    levels = await asyncio.gather(*queued)
+    assert order == list(range(100))
+    assert all(found == full for n, found in enumerate(levels, 3) if n % 3 == 0)
 
 
 def test_a_full_database_is_trouble_until_a_write_goes_through_again(db: Database) -> None:
@@ -193,24 +190,23 @@ def test_a_reader_sees_one_state_throughout_and_cannot_write(db: Database) -> No
         tx.settings.put("a", 3)
 
 
-def test_a_synchronous_transaction_of_another_process_excludes_the_service(db: Database, url: str) -> None:
+async def test_a_synchronous_transaction_of_another_process_excludes_the_service(
+    db: Database, url: str
+) -> None:
     def add(tx: Tx) -> None:
         tx.settings.put("n", (tx.settings.get("n") or 0) + 1)
 
-    async def run() -> None:
-        other = Database(url)
+    other = Database(url)
 
-        def work() -> None:
-            for _ in range(25):
-                with other.begin() as tx:
-                    add(tx)
+    def work() -> None:
+        for _ in range(25):
+            with other.begin() as tx:
+                add(tx)
 
-        thread = asyncio.get_running_loop().run_in_executor(None, work)
-        await asyncio.gather(*(db.write(add) for _ in range(25)))
-        await thread
-        other.close()
-
-    asyncio.run(run())
+    thread = asyncio.get_running_loop().run_in_executor(None, work)
+    await asyncio.gather(*(db.write(add) for _ in range(25)))
+    await thread
+    other.close()
     with db.reading() as tx:
         assert tx.settings.get("n") == 50
 
@@ -237,27 +233,21 @@ def test_only_one_service_works_on_a_file_and_on_postgresql_a_second_may_stand_b
     second.close()
 
 
-def test_closing_finishes_what_is_queued_and_refuses_the_rest(db: Database) -> None:
-    async def run() -> None:
-        works = [asyncio.ensure_future(db.write(put(f"k{i}"))) for i in range(20)]
-        await asyncio.sleep(0)
-        writer = db._writer
-        db.close()
-        await asyncio.gather(*works)
-        with pytest.raises(StoreUnavailable, match="closed"):
-            writer.submit(put("late"))
-
-    asyncio.run(run())
+async def test_closing_finishes_what_is_queued_and_refuses_the_rest(db: Database) -> None:
+    works = [asyncio.ensure_future(db.write(put(f"k{i}"))) for i in range(20)]
+    await asyncio.sleep(0)
+    writer = db._writer
+    db.close()
+    await asyncio.gather(*works)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        writer.submit(put("late"))
 
 
-def test_one_who_stopped_waiting_does_no_harm(db: Database) -> None:
-    async def run() -> None:
-        gone = asyncio.ensure_future(db.write(put("gone")))
-        await asyncio.sleep(0)
-        gone.cancel()
-        await db.write(put("b"))
-
-    asyncio.run(run())
+async def test_one_who_stopped_waiting_does_no_harm(db: Database) -> None:
+    gone = asyncio.ensure_future(db.write(put("gone")))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await db.write(put("b"))
     with db.reading() as tx:
         assert tx.settings.get("b") == 1
 

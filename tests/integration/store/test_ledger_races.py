@@ -54,7 +54,7 @@ def test_of_a_hundred_at_once_below_the_limit_exactly_one_gets_the_last_place(db
     assert in_use(db) == 10_000
 
 
-def test_of_a_hundred_at_once_of_two_tenants_that_share_exactly_one_gets_the_last_place(
+async def test_of_a_hundred_at_once_of_two_tenants_that_share_exactly_one_gets_the_last_place(
     db: Database, url: str
 ) -> None:
     """Red and blue have 6 and 4 in one cohort, and 9 are in use: whoever is first borrows the last one."""
@@ -63,11 +63,6 @@ def test_of_a_hundred_at_once_of_two_tenants_that_share_exactly_one_gets_the_las
             tx.tenants.insert(Tenant(name, Quota(cpu=cpu), cohort="main"), 0)
     ledger = Ledger(db, time.time, lambda: [NodeInfo("n", NODE, NODE)])
     results: list[str] = []
-
-    async def before() -> None:
-        await asyncio.gather(
-            *(ledger.try_(asked(f"b{i}", tenant="red" if i % 3 else "blue")) for i in range(9))
-        )
 
     def work(number: int) -> None:
         own = Database(url)  # a connection of its own, as another process has it
@@ -81,7 +76,7 @@ def test_of_a_hundred_at_once_of_two_tenants_that_share_exactly_one_gets_the_las
                 results.append(e.reason)
         own.close()
 
-    asyncio.run(before())
+    await asyncio.gather(*(ledger.try_(asked(f"b{i}", tenant="red" if i % 3 else "blue")) for i in range(9)))
     threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
     for t in threads:
         t.start()

@@ -94,29 +94,27 @@ def test_a_server_that_takes_everything_and_answers_nothing_is_given_up(server: 
     line.join()
 
 
-def test_a_connection_that_was_ended_while_nobody_used_it_fails_no_write(server: PostgresServer) -> None:
-    async def story() -> None:
-        db = Database(server.url("bounded"))
-        await db.write(write)
-        with psycopg.connect(server.url("postgres"), autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'bounded'")
-        await db.write(write)
-        db.close()
+async def test_a_connection_that_was_ended_while_nobody_used_it_fails_no_write(
+    server: PostgresServer,
+) -> None:
+    db = Database(server.url("bounded"))
+    await db.write(write)
+    with psycopg.connect(server.url("postgres"), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'bounded'")
+    await db.write(write)
+    db.close()
 
-    asyncio.run(story())
 
-
-def test_who_waits_for_another_process_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        monkeypatch.setattr(engine, "BUSY_MS", 10)
-        db = Database(str(tmp_path / "mlp.sqlite"))
-        db.create_schema()
-        await db.write(write)
-        with closing(sqlite3.connect(tmp_path / "mlp.sqlite", isolation_level=None)) as hangs:
-            hangs.execute("BEGIN IMMEDIATE")
-            with pytest.raises(StoreUnavailable, match="another process has kept the database"):
-                await db.write(write)
-        await db.write(write)
-        db.close()
-
-    asyncio.run(story())
+async def test_who_waits_for_another_process_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BUSY_MS", 10)
+    db = Database(str(tmp_path / "mlp.sqlite"))
+    db.create_schema()
+    await db.write(write)
+    with closing(sqlite3.connect(tmp_path / "mlp.sqlite", isolation_level=None)) as hangs:
+        hangs.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="another process has kept the database"):
+            await db.write(write)
+    await db.write(write)
+    db.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -36,33 +35,30 @@ def accounts(db: Database, clock: Clock) -> ServiceAccounts:
     return ServiceAccounts(db, clock)
 
 
-def test_tokens_stand_until_they_are_rotated_out_and_their_account_ends(
+async def test_tokens_stand_until_they_are_rotated_out_and_their_account_ends(
     db: Database, accounts: ServiceAccounts, clock: Clock
 ) -> None:
-    async def story() -> None:
-        one = await accounts.add("svc-night", "red", actor="rita")
-        await accounts.took(one, "a1", old_until=None, actor="rita", detail={"note": "night of red"})
-        await accounts.took(one, "a2", old_until=NOW + 60, actor="rita", detail={})
-        assert await accounts.taken("svc-night") == {"a1": NOW + 60, "a2": None}
-        assert [await accounts.stands("svc-night", token) for token in ("a1", "a2", "a3")] == [
-            True,
-            True,
-            False,
-        ]
-        assert not await accounts.stands("svc-other", "a2")
-        clock.now += 60
-        assert [await accounts.stands("svc-night", token) for token in ("a1", "a2")] == [False, True]
-        await accounts.end(await accounts.get("svc-night", "red"), actor="rita")
-        assert not await accounts.stands("svc-night", "a2")
-        for tenant in ("red", "blue"):
-            with pytest.raises(Refused) as refused:
-                await accounts.get("svc-night", tenant)
-            assert refused.value.reason is Reason.NOT_FOUND
-        await accounts.free("svc-night", "red")
-        with pytest.raises(Refused):
-            await accounts.free("svc-night", "blue")
-
-    asyncio.run(story())
+    one = await accounts.add("svc-night", "red", actor="rita")
+    await accounts.took(one, "a1", old_until=None, actor="rita", detail={"note": "night of red"})
+    await accounts.took(one, "a2", old_until=NOW + 60, actor="rita", detail={})
+    assert await accounts.taken("svc-night") == {"a1": NOW + 60, "a2": None}
+    assert [await accounts.stands("svc-night", token) for token in ("a1", "a2", "a3")] == [
+        True,
+        True,
+        False,
+    ]
+    assert not await accounts.stands("svc-other", "a2")
+    clock.now += 60
+    assert [await accounts.stands("svc-night", token) for token in ("a1", "a2")] == [False, True]
+    await accounts.end(await accounts.get("svc-night", "red"), actor="rita")
+    assert not await accounts.stands("svc-night", "a2")
+    for tenant in ("red", "blue"):
+        with pytest.raises(Refused) as refused:
+            await accounts.get("svc-night", tenant)
+        assert refused.value.reason is Reason.NOT_FOUND
+    await accounts.free("svc-night", "red")
+    with pytest.raises(Refused):
+        await accounts.free("svc-night", "blue")
     with db.reading() as tx:
         found = [(e.actor, e.action, e.tenant) for e in tx.audit.page(name="svc-night")[0]]
     acts = [
@@ -75,72 +71,62 @@ def test_tokens_stand_until_they_are_rotated_out_and_their_account_ends(
     assert found == [("rita", act, "red") for act in acts]
 
 
-def test_a_rotation_lets_nothing_before_it_hold_longer_and_gives_nothing_back(
+async def test_a_rotation_lets_nothing_before_it_hold_longer_and_gives_nothing_back(
     db: Database, accounts: ServiceAccounts
 ) -> None:
-    async def story() -> None:
-        one = await accounts.add("svc-night", "red", actor="rita")
-        await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
-        await accounts.took(one, "a2", old_until=NOW + 60, actor="rita", detail={})
-        await accounts.took(one, "a3", old_until=NOW + 3600, actor="rita", detail={})
-        assert await accounts.taken("svc-night") == {"a1": NOW + 60, "a2": NOW + 3600, "a3": None}
-        await accounts.took(one, "a4", old_until=NOW, actor="rita", detail={})
-        assert await accounts.taken("svc-night") == {"a4": None}
-
-    asyncio.run(story())
+    one = await accounts.add("svc-night", "red", actor="rita")
+    await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
+    await accounts.took(one, "a2", old_until=NOW + 60, actor="rita", detail={})
+    await accounts.took(one, "a3", old_until=NOW + 3600, actor="rita", detail={})
+    assert await accounts.taken("svc-night") == {"a1": NOW + 60, "a2": NOW + 3600, "a3": None}
+    await accounts.took(one, "a4", old_until=NOW, actor="rita", detail={})
+    assert await accounts.taken("svc-night") == {"a4": None}
 
 
-def test_what_a_tenant_left_behind_is_not_one_of_its_names(db: Database, accounts: ServiceAccounts) -> None:
-    async def story() -> None:
-        for name, tenant in (("svc-night", "red"), ("svc-day", "red"), ("svc-other", "blue")):
-            one = await accounts.add(name, tenant, actor="rita")
-            await accounts.took(one, f"t-{name}", old_until=None, actor="rita", detail={})
-        await accounts.end(await accounts.get("svc-day", "red"), actor="rita")
-        left = await db.write(lambda tx: tx.service_accounts.leave_behind("red"))
-        assert [one.user for one in left] == ["svc-night"]
-        assert await accounts.of_tenant("red") == []
-        for name in ("svc-night", "svc-day"):
-            with pytest.raises(Refused, match="is taken"):
-                await accounts.free(name, "red")
-            assert not await accounts.stands(name, f"t-{name}")
-        assert await accounts.stands("svc-other", "t-svc-other")
+async def test_what_a_tenant_left_behind_is_not_one_of_its_names(
+    db: Database, accounts: ServiceAccounts
+) -> None:
+    for name, tenant in (("svc-night", "red"), ("svc-day", "red"), ("svc-other", "blue")):
+        one = await accounts.add(name, tenant, actor="rita")
+        await accounts.took(one, f"t-{name}", old_until=None, actor="rita", detail={})
+    await accounts.end(await accounts.get("svc-day", "red"), actor="rita")
+    left = await db.write(lambda tx: tx.service_accounts.leave_behind("red"))
+    assert [one.user for one in left] == ["svc-night"]
+    assert await accounts.of_tenant("red") == []
+    for name in ("svc-night", "svc-day"):
+        with pytest.raises(Refused, match="is taken"):
+            await accounts.free(name, "red")
+        assert not await accounts.stands(name, f"t-{name}")
+    assert await accounts.stands("svc-other", "t-svc-other")
 
-    asyncio.run(story())
 
-
-def test_a_rotation_that_cannot_be_written_down_did_not_happen(
+async def test_a_rotation_that_cannot_be_written_down_did_not_happen(
     db: Database, accounts: ServiceAccounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError("the disk is full")
 
-    async def story() -> None:
-        one = await accounts.add("svc-night", "red", actor="rita")
-        await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
-        monkeypatch.setattr(Audit, "add", full)
-        with pytest.raises(OSError, match="full"):
-            await accounts.took(one, "a2", old_until=NOW, actor="rita", detail={})
-        monkeypatch.undo()
-        assert await accounts.taken("svc-night") == {"a1": None}
-        assert await accounts.stands("svc-night", "a1")
-
-    asyncio.run(story())
+    one = await accounts.add("svc-night", "red", actor="rita")
+    await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
+    monkeypatch.setattr(Audit, "add", full)
+    with pytest.raises(OSError, match="full"):
+        await accounts.took(one, "a2", old_until=NOW, actor="rita", detail={})
+    monkeypatch.undo()
+    assert await accounts.taken("svc-night") == {"a1": None}
+    assert await accounts.stands("svc-night", "a1")
 
 
-def test_an_account_that_left_its_tenant_is_told_to_be_made_again(
+async def test_an_account_that_left_its_tenant_is_told_to_be_made_again(
     db: Database, accounts: ServiceAccounts
 ) -> None:
-    async def story() -> None:
-        one = await accounts.add("svc-night", "red", actor="rita")
-        await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
+    one = await accounts.add("svc-night", "red", actor="rita")
+    await accounts.took(one, "a1", old_until=None, actor="rita", detail={})
+    await accounts.check_place(one)
+    await db.write(lambda tx: tx.members.remove("red", "svc-night"))
+    assert not await accounts.stands("svc-night", "a1")
+    with pytest.raises(Refused) as refused:
         await accounts.check_place(one)
-        await db.write(lambda tx: tx.members.remove("red", "svc-night"))
-        assert not await accounts.stands("svc-night", "a1")
-        with pytest.raises(Refused) as refused:
-            await accounts.check_place(one)
-        assert refused.value.reason is Reason.WRONG_STATE
-
-    asyncio.run(story())
+    assert refused.value.reason is Reason.WRONG_STATE
 
 
 def test_the_last_address_of_each_token_is_kept_until_it_is_swept(db: Database) -> None:

@@ -23,37 +23,31 @@ from mlp_language.render import ENGLISH
         ("UPDATE tenant SET cpu = CAST(:value AS BIGINT)", "9223372036854775808"),
     ],
 )
-def test_a_value_that_postgresql_cannot_hold_is_refused_and_the_writer_goes_on(
+async def test_a_value_that_postgresql_cannot_hold_is_refused_and_the_writer_goes_on(
     db: Database, statement: str, value: str
 ) -> None:
     def wrong(tx: Tx) -> None:
         tx.tenants._c.execute(text(statement), {"value": value})
 
-    async def story() -> None:
-        refused, done = await asyncio.gather(
-            db.write(wrong), db.write(lambda tx: tx.users.ensure("ann", 1.0)), return_exceptions=True
-        )
-        assert isinstance(refused, ValueRefused)
-        assert not isinstance(done, BaseException)
-        status, body, _ = of_error(refused, "PUT tenants_update", ENGLISH)
-        assert (status, body["reason"]) == (403, "Invalid")
-        assert "PostgreSQL" not in body["msg"], "the words of a database are for the log"
-        with pytest.raises(ValueRefused):
-            await db.read(lambda tx: tx.tenants._c.execute(text("SELECT :value"), {"value": "a\0"}).all())
-
-    asyncio.run(story())
+    refused, done = await asyncio.gather(
+        db.write(wrong), db.write(lambda tx: tx.users.ensure("ann", 1.0)), return_exceptions=True
+    )
+    assert isinstance(refused, ValueRefused)
+    assert not isinstance(done, BaseException)
+    status, body, _ = of_error(refused, "PUT tenants_update", ENGLISH)
+    assert (status, body["reason"]) == (403, "Invalid")
+    assert "PostgreSQL" not in body["msg"], "the words of a database are for the log"
+    with pytest.raises(ValueRefused):
+        await db.read(lambda tx: tx.tenants._c.execute(text("SELECT :value"), {"value": "a\0"}).all())
 
 
-def test_a_description_with_a_nul_is_kept_without_it(db: Database) -> None:
-    async def story() -> None:
-        def described(tx: Tx) -> str:
-            tenant = tx.tenants.get("default")
-            assert tenant is not None
-            tx.tenants.update(replace(tenant, description="a\0b"))
-            after = tx.tenants.get("default")
-            assert after is not None
-            return after.description
+async def test_a_description_with_a_nul_is_kept_without_it(db: Database) -> None:
+    def described(tx: Tx) -> str:
+        tenant = tx.tenants.get("default")
+        assert tenant is not None
+        tx.tenants.update(replace(tenant, description="a\0b"))
+        after = tx.tenants.get("default")
+        assert after is not None
+        return after.description
 
-        assert await db.write(described) == "a\ufffdb"
-
-    asyncio.run(story())
+    assert await db.write(described) == "a\ufffdb"

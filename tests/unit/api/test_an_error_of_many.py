@@ -10,36 +10,33 @@ from mlp_language.message import msg
 from waiting import PATIENCE_S
 
 
-def test_who_has_answered_an_error_of_many_leaves_the_others_alone() -> None:
-    async def story() -> None:
-        loop = asyncio.get_running_loop()
-        of_request, of_loop = loop.create_future(), loop.create_future()
-        answered, waited = asyncio.Event(), asyncio.Event()
-        went_on: list[bool] = []
+async def test_who_has_answered_an_error_of_many_leaves_the_others_alone() -> None:
+    loop = asyncio.get_running_loop()
+    of_request, of_loop = loop.create_future(), loop.create_future()
+    answered, waited = asyncio.Event(), asyncio.Event()
+    went_on: list[bool] = []
 
-        async def request() -> None:
-            try:
-                await of_request
-            except StoreUnavailable as error:
-                await asyncio.sleep(0)  # it is told to whoever asked
-                _let_go(error)
-                answered.set()
+    async def request() -> None:
+        try:
+            await of_request
+        except StoreUnavailable as error:
+            await asyncio.sleep(0)  # it is told to whoever asked
+            _let_go(error)
+            answered.set()
 
-        async def goes_on() -> None:
-            try:
-                await of_loop
-            except StoreUnavailable:
-                await waited.wait()  # it tries again later, as a renewal of the lease does
-            went_on.append(True)
+    async def goes_on() -> None:
+        try:
+            await of_loop
+        except StoreUnavailable:
+            await waited.wait()  # it tries again later, as a renewal of the lease does
+        went_on.append(True)
 
-        tasks = [loop.create_task(request()), loop.create_task(goes_on())]
-        await asyncio.sleep(0)
-        error = StoreUnavailable(msg("no answer came"))
-        for future in (of_request, of_loop):
-            future.set_exception(error)
-        await answered.wait()
-        waited.set()
-        await asyncio.wait(tasks, timeout=PATIENCE_S)  # one that was ended so may never be done
-        assert went_on == [True]
-
-    asyncio.run(story())
+    tasks = [loop.create_task(request()), loop.create_task(goes_on())]
+    await asyncio.sleep(0)
+    error = StoreUnavailable(msg("no answer came"))
+    for future in (of_request, of_loop):
+        future.set_exception(error)
+    await answered.wait()
+    waited.set()
+    await asyncio.wait(tasks, timeout=PATIENCE_S)  # one that was ended so may never be done
+    assert went_on == [True]

@@ -93,36 +93,30 @@ def db(tmp_path: Path) -> Iterator[Database]:
     made.close()
 
 
-def test_a_session_outlives_its_service_and_ends_for_all_replicas(db: Database) -> None:
-    async def story() -> None:
-        now = [1000.0]
-        first = Sessions(db, lambda: now[0])
-        session = await first.create("ann", "token-é")
-        second = Sessions(db, lambda: now[0])
-        assert await second.get(session.id) == session
-        await second.end(session.id)
-        assert await second.get(session.id) is None
-        now[0] += BELIEVED_S  # so long the other may believe what it has read
-        assert await first.get(session.id) is None
-        other = await second.create("ann", "t")
-        now[0] += LIFETIME_S
-        assert await second.get(other.id) is None
-        for wrong in ("", "x", "../s", "é", "x" * 200):
-            assert await second.get(wrong) is None
-
-    asyncio.run(story())
+async def test_a_session_outlives_its_service_and_ends_for_all_replicas(db: Database) -> None:
+    now = [1000.0]
+    first = Sessions(db, lambda: now[0])
+    session = await first.create("ann", "token-é")
+    second = Sessions(db, lambda: now[0])
+    assert await second.get(session.id) == session
+    await second.end(session.id)
+    assert await second.get(session.id) is None
+    now[0] += BELIEVED_S  # so long the other may believe what it has read
+    assert await first.get(session.id) is None
+    other = await second.create("ann", "t")
+    now[0] += LIFETIME_S
+    assert await second.get(other.id) is None
+    for wrong in ("", "x", "../s", "é", "x" * 200):
+        assert await second.get(wrong) is None
 
 
-def test_a_session_that_ends_while_it_is_read_is_not_known_afterwards(db: Database) -> None:
-    async def story() -> None:
-        session = await Sessions(db, lambda: 0.0).create("ann", "t")
-        for _ in range(20):
-            sessions = Sessions(db, lambda: 0.0)
-            await asyncio.gather(sessions.get(session.id), sessions.end(session.id), sessions.get(session.id))
-            assert await sessions.get(session.id) is None
-            session = await sessions.create("ann", "t")
-
-    asyncio.run(story())
+async def test_a_session_that_ends_while_it_is_read_is_not_known_afterwards(db: Database) -> None:
+    session = await Sessions(db, lambda: 0.0).create("ann", "t")
+    for _ in range(20):
+        sessions = Sessions(db, lambda: 0.0)
+        await asyncio.gather(sessions.get(session.id), sessions.end(session.id), sessions.get(session.id))
+        assert await sessions.get(session.id) is None
+        session = await sessions.create("ann", "t")
 
 
 def test_who_reads_the_database_learns_neither_cookie_nor_token_and_sessions_that_are_over_go(
@@ -167,83 +161,68 @@ def authenticator(db: Database, hub: Hub, now: list[float], **options: Any) -> A
     return Authenticator(hub, no_job, Sessions(db, lambda: 0.0), lambda: now[0], **options)
 
 
-def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(db: Database) -> None:
-    async def story() -> None:
-        hub, now = Hub(), [0.0]
-        auth = authenticator(db, hub, now)
-        await asyncio.gather(*(auth.identify(Credential("t")) for _ in range(10)))
-        assert hub.asked == 1
-        hub.answer = None
-        now[0] = 2.9
-        assert (await auth.identify(Credential("t"))).name == "ann"
-        now[0] = 3.0
-        with pytest.raises(Unauthorized):
-            await auth.identify(Credential("t"))
-        with pytest.raises(Unauthorized):
-            await auth.identify(Credential("t"))
-        assert hub.asked == 2
-
-    asyncio.run(story())
-
-
-def test_from_where_a_token_came_is_told_of_the_one_that_gets_the_id_of_an_ended_one_too() -> None:
-    async def story() -> None:
-        told: list[tuple[str, str]] = []
-
-        class Writing:
-            async def write(self, work: Any) -> None:
-                uses = SimpleNamespace(set=lambda token, user, *_: told.append((token, user)))
-                work(SimpleNamespace(token_uses=uses))
-
-        uses = TokenUses(cast("Database", Writing()), lambda: 0.0, lambda: 0.0)
-        idle, dora = (Principal(CallerKind.USER, name, token_id="a9") for name in ("idle", "dora"))
-        for one, key in ((idle, b"1"), (idle, b"1"), (dora, b"2"), (dora, b"3")):
-            uses.note(one, key, "192.0.2.7")
-            await asyncio.sleep(0)
-        assert told == [("a9", "idle"), ("a9", "dora"), ("a9", "dora")]
-
-    asyncio.run(story())
-
-
-def test_a_hub_that_is_down_is_not_taken_for_a_no(db: Database) -> None:
-    async def story() -> None:
-        hub, now = Hub(), [0.0]
-        auth = authenticator(db, hub, now)
+async def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(db: Database) -> None:
+    hub, now = Hub(), [0.0]
+    auth = authenticator(db, hub, now)
+    await asyncio.gather(*(auth.identify(Credential("t")) for _ in range(10)))
+    assert hub.asked == 1
+    hub.answer = None
+    now[0] = 2.9
+    assert (await auth.identify(Credential("t"))).name == "ann"
+    now[0] = 3.0
+    with pytest.raises(Unauthorized):
         await auth.identify(Credential("t"))
-        hub.answer = Unavailable("down")
-        now[0] = 4.0
-        with pytest.raises(Unavailable):
-            await auth.identify(Credential("t"))
-        hub.answer = Principal(CallerKind.USER, "ann")
-        assert (await auth.identify(Credential("t"))).name == "ann"
-
-    asyncio.run(story())
+    with pytest.raises(Unauthorized):
+        await auth.identify(Credential("t"))
+    assert hub.asked == 2
 
 
-def test_a_caller_who_goes_away_does_not_take_the_answer_from_others(db: Database) -> None:
-    async def story() -> None:
-        auth = authenticator(db, Hub(), [0.0])
-        gone = asyncio.create_task(auth.identify(Credential("t")))
-        stays = asyncio.create_task(auth.identify(Credential("t")))
+async def test_from_where_a_token_came_is_told_of_the_one_that_gets_the_id_of_an_ended_one_too() -> None:
+    told: list[tuple[str, str]] = []
+
+    class Writing:
+        async def write(self, work: Any) -> None:
+            uses = SimpleNamespace(set=lambda token, user, *_: told.append((token, user)))
+            work(SimpleNamespace(token_uses=uses))
+
+    uses = TokenUses(cast("Database", Writing()), lambda: 0.0, lambda: 0.0)
+    idle, dora = (Principal(CallerKind.USER, name, token_id="a9") for name in ("idle", "dora"))
+    for one, key in ((idle, b"1"), (idle, b"1"), (dora, b"2"), (dora, b"3")):
+        uses.note(one, key, "192.0.2.7")
         await asyncio.sleep(0)
-        gone.cancel()
-        assert (await stays).name == "ann"
-
-    asyncio.run(story())
+    assert told == [("a9", "idle"), ("a9", "dora"), ("a9", "dora")]
 
 
-def test_only_tokens_never_seen_before_count_as_guesses(db: Database) -> None:
-    async def story() -> None:
-        hub, now = Hub(), [0.0]
-        waits = iter([0, 9])
-        auth = authenticator(db, hub, now, allow_lookup=lambda _: next(waits))
+async def test_a_hub_that_is_down_is_not_taken_for_a_no(db: Database) -> None:
+    hub, now = Hub(), [0.0]
+    auth = authenticator(db, hub, now)
+    await auth.identify(Credential("t"))
+    hub.answer = Unavailable("down")
+    now[0] = 4.0
+    with pytest.raises(Unavailable):
+        await auth.identify(Credential("t"))
+    hub.answer = Principal(CallerKind.USER, "ann")
+    assert (await auth.identify(Credential("t"))).name == "ann"
+
+
+async def test_a_caller_who_goes_away_does_not_take_the_answer_from_others(db: Database) -> None:
+    auth = authenticator(db, Hub(), [0.0])
+    gone = asyncio.create_task(auth.identify(Credential("t")))
+    stays = asyncio.create_task(auth.identify(Credential("t")))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert (await stays).name == "ann"
+
+
+async def test_only_tokens_never_seen_before_count_as_guesses(db: Database) -> None:
+    hub, now = Hub(), [0.0]
+    waits = iter([0, 9])
+    auth = authenticator(db, hub, now, allow_lookup=lambda _: next(waits))
+    await auth.identify(Credential("good"))
+    for now[0] in (5.0, 10.0):
         await auth.identify(Credential("good"))
-        for now[0] in (5.0, 10.0):
-            await auth.identify(Credential("good"))
-        with pytest.raises(TooMany):
-            await auth.identify(Credential("guess"))
-
-    asyncio.run(story())
+    with pytest.raises(TooMany):
+        await auth.identify(Credential("guess"))
 
 
 def test_a_scopes_filter_gives_the_callers_own_objects_or_nothing() -> None:
@@ -257,21 +236,18 @@ def test_a_scopes_filter_gives_the_callers_own_objects_or_nothing() -> None:
 # ------------------------------------------------------------ the rest
 
 
-def test_an_idempotent_request_is_done_once() -> None:
-    async def story() -> None:
-        done: list[int] = []
+async def test_an_idempotent_request_is_done_once() -> None:
+    done: list[int] = []
 
-        async def work() -> int:
-            done.append(1)
-            return len(done)
+    async def work() -> int:
+        done.append(1)
+        return len(done)
 
-        answers = RecentAnswers()
-        assert [await answers.once("ann", "op", "k", b"x", work) for _ in range(2)] == [1, 1]
-        assert await answers.once("bob", "op", "k", b"x", work) == 2
-        with pytest.raises(Refused, match="take a new one"):
-            await answers.once("ann", "op", "k", b"y", work)
-
-    asyncio.run(story())
+    answers = RecentAnswers()
+    assert [await answers.once("ann", "op", "k", b"x", work) for _ in range(2)] == [1, 1]
+    assert await answers.once("bob", "op", "k", b"x", work) == 2
+    with pytest.raises(Refused, match="take a new one"):
+        await answers.once("ann", "op", "k", b"y", work)
 
 
 class Query(Struct, forbid_unknown_fields=True):

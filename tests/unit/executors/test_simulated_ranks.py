@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from executor_lab import ROOM
@@ -15,13 +16,11 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 
 
-def run(root: Path, test: Callable[[SimulatedExecutor], Awaitable[None]]) -> None:
-    async def go() -> None:
-        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, Directories(root, root))
-        await test(executor)
-        await executor.close()
-
-    asyncio.run(go())
+@asynccontextmanager
+async def running(root: Path) -> AsyncIterator[SimulatedExecutor]:
+    executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, Directories(root, root))
+    yield executor
+    await executor.close()
 
 
 async def until(executor: SimulatedExecutor, phase: AttemptPhase) -> Observation:
@@ -36,8 +35,8 @@ async def until(executor: SimulatedExecutor, phase: AttemptPhase) -> Observation
         await changed.wait()
 
 
-def test_ranks_that_another_took_along_are_stopped(tmp_path: Path) -> None:
-    async def test(executor: SimulatedExecutor) -> None:
+async def test_ranks_that_another_took_along_are_stopped(tmp_path: Path) -> None:
+    async with running(tmp_path) as executor:
         spec = simulated_attempt("a.0", {"SIM_DURATION": "0.05", "SIM_EXIT": "3"}, workers=2)
         await executor.start(spec)
         seen = await until(executor, AttemptPhase.FAILED)
@@ -46,11 +45,9 @@ def test_ranks_that_another_took_along_are_stopped(tmp_path: Path) -> None:
             ("stopped", None, 15),
         ]
 
-    run(tmp_path, test)
 
-
-def test_what_was_stopped_before_its_ranks_ran_never_started(tmp_path: Path) -> None:
-    async def test(executor: SimulatedExecutor) -> None:
+async def test_what_was_stopped_before_its_ranks_ran_never_started(tmp_path: Path) -> None:
+    async with running(tmp_path) as executor:
         spec = simulated_attempt("a.0", {"SIM_START": "0.05", "SIM_DURATION": "600"})
         await executor.start(spec)
         await executor.stop(spec.attempt, 0.0)
@@ -58,5 +55,3 @@ def test_what_was_stopped_before_its_ranks_ran_never_started(tmp_path: Path) -> 
         await asyncio.sleep(0.1)  # until they would have run
         assert (await executor.observe([spec.attempt]))[spec.attempt] == seen
         assert (seen.started_at, [(r.state, r.signal) for r in seen.ranks]) == (None, [("stopped", None)])
-
-    run(tmp_path, test)

@@ -117,13 +117,17 @@ def test_another_program_at_a_replica_s_address_is_told_nothing() -> None:
     assert KEY.encode() not in heard
 
 
-def test_a_command_is_reached_by_the_key_too() -> None:
+async def test_a_command_is_reached_by_the_key_too() -> None:
     outer, free = free_port(), free_port()
     command = f"exec {sys.executable} -m http.server {free} --bind 127.0.0.1"
     argv = [sys.executable, "-m", "mlp.serving", "--port", str(free), "--command", command]
     env = {**os.environ, "MLP_APP_PORT": str(outer), "MLP_APP_KEY": KEY}
 
-    async def story() -> None:
+    replica = await asyncio.to_thread(
+        lambda: subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    )
+    try:
+
         async def answers() -> bool:
             return await answers_now(ReplicaProbe(f"{KEY}@127.0.0.1:{outer}", "/", any_answer=True))
 
@@ -131,10 +135,6 @@ def test_a_command_is_reached_by_the_key_too() -> None:
         assert not await answers_now(ReplicaProbe(f"127.0.0.1:{outer}", "/", any_answer=True))
         with pytest.raises(ConnectionRefusedError, match="not the replica"):
             await connect(f"wrong@127.0.0.1:{outer}")
-
-    replica = subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        asyncio.run(story())
     finally:
         replica.terminate()
         replica.wait()

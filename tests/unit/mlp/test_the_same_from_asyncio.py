@@ -71,36 +71,30 @@ def test_all_that_a_job_does_can_be_awaited():
     assert mlp.aio is aio
 
 
-def test_the_main_story_from_asyncio(world):
-    async def story():
-        job = await aio.submit(code="pass", name="digits", workers=2)
-        assert (job.name, job.user, job.final) == ("digits", "ann", False)
-        assert [one.name for one in await aio.jobs()] == ["digits"]
-        assert (await aio.job("digits")).reference == job.reference
-        with pytest.raises(Refused):
-            await aio.job("nothing")
-        client = aio.AsyncClient.from_env()
-        assert await client.user() == "ann"
-        assert (await client.job("digits"))["name"] == "digits"
-
-    asyncio.run(story())
+async def test_the_main_story_from_asyncio(world):
+    job = await aio.submit(code="pass", name="digits", workers=2)
+    assert (job.name, job.user, job.final) == ("digits", "ann", False)
+    assert [one.name for one in await aio.jobs()] == ["digits"]
+    assert (await aio.job("digits")).reference == job.reference
+    with pytest.raises(Refused):
+        await aio.job("nothing")
+    client = aio.AsyncClient.from_env()
+    assert await client.user() == "ann"
+    assert (await client.job("digits"))["name"] == "digits"
 
 
-def test_many_are_awaited_together_and_a_wait_that_is_cancelled_ends(world):
+async def test_many_are_awaited_together_and_a_wait_that_is_cancelled_ends(world):
     world.jobs["stays"] = job_record("stays", phase="running", state="running")
     world.jobs["done"] = job_record("done", **FINISHED)
 
-    async def story():
-        stays, done = await asyncio.gather(aio.job("stays"), aio.job("done"))
-        waits = asyncio.ensure_future(stays.wait())
-        assert (await done.wait()).phase == "finished"
-        waits.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waits
-        with pytest.raises(JobTimeout, match="still"):
-            await stays.wait(timeout=0)
-
-    asyncio.run(story())
+    stays, done = await asyncio.gather(aio.job("stays"), aio.job("done"))
+    waits = asyncio.ensure_future(stays.wait())
+    assert (await done.wait()).phase == "finished"
+    waits.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waits
+    with pytest.raises(JobTimeout, match="still"):
+        await stays.wait(timeout=0)
 
 
 USES = """

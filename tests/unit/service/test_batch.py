@@ -10,63 +10,54 @@ import pytest
 from mlp_hub.service.support.batching import MOST, Batch
 
 
-def test_what_comes_during_one_lot_makes_up_the_next() -> None:
-    async def story() -> None:
-        lots: list[list[int]] = []
+async def test_what_comes_during_one_lot_makes_up_the_next() -> None:
+    lots: list[list[int]] = []
 
-        async def work(items: Sequence[int]) -> Sequence[int | Exception]:
-            lots.append([*items])
-            await asyncio.sleep(0.01)
-            return [ValueError("odd") if i % 2 else i * 10 for i in items]
+    async def work(items: Sequence[int]) -> Sequence[int | Exception]:
+        lots.append([*items])
+        await asyncio.sleep(0.01)
+        return [ValueError("odd") if i % 2 else i * 10 for i in items]
 
-        batch: Batch[int, int] = Batch(work)
-        first = asyncio.ensure_future(batch.put(0))
-        await asyncio.sleep(0.002)
-        others = [asyncio.ensure_future(batch.put(i)) for i in (1, 2)]
-        assert await first == 0
-        with pytest.raises(ValueError, match="odd"):
-            await others[0]
-        assert await others[1] == 20
-        assert lots == [[0], [1, 2]]
-
-    asyncio.run(story())
+    batch: Batch[int, int] = Batch(work)
+    first = asyncio.ensure_future(batch.put(0))
+    await asyncio.sleep(0.002)
+    others = [asyncio.ensure_future(batch.put(i)) for i in (1, 2)]
+    assert await first == 0
+    with pytest.raises(ValueError, match="odd"):
+        await others[0]
+    assert await others[1] == 20
+    assert lots == [[0], [1, 2]]
 
 
-def test_what_the_work_raises_is_raised_to_all_and_the_next_lot_is_done_all_the_same() -> None:
-    async def story() -> None:
-        broken = True
+async def test_what_the_work_raises_is_raised_to_all_and_the_next_lot_is_done_all_the_same() -> None:
+    broken = True
 
-        async def work(items: Sequence[int]) -> Sequence[int | Exception]:
-            if broken:
-                raise OSError("the disk is full")
-            return list(items)
+    async def work(items: Sequence[int]) -> Sequence[int | Exception]:
+        if broken:
+            raise OSError("the disk is full")
+        return list(items)
 
-        batch: Batch[int, int] = Batch(work)
-        for failed in await asyncio.gather(batch.put(1), batch.put(2), return_exceptions=True):
-            assert isinstance(failed, OSError)
-        broken = False
-        assert await batch.put(3) == 3
-
-    asyncio.run(story())
+    batch: Batch[int, int] = Batch(work)
+    for failed in await asyncio.gather(batch.put(1), batch.put(2), return_exceptions=True):
+        assert isinstance(failed, OSError)
+    broken = False
+    assert await batch.put(3) == 3
 
 
-def test_a_caller_that_goes_away_does_not_take_its_item_back_and_no_lot_is_too_large() -> None:
-    async def story() -> None:
-        done: list[int] = []
-        sizes: list[int] = []
+async def test_a_caller_that_goes_away_does_not_take_its_item_back_and_no_lot_is_too_large() -> None:
+    done: list[int] = []
+    sizes: list[int] = []
 
-        async def work(items: Sequence[int]) -> Sequence[int | Exception]:
-            await asyncio.sleep(0.001)
-            done.extend(items)
-            sizes.append(len(items))
-            return list(items)
+    async def work(items: Sequence[int]) -> Sequence[int | Exception]:
+        await asyncio.sleep(0.001)
+        done.extend(items)
+        sizes.append(len(items))
+        return list(items)
 
-        batch: Batch[int, int] = Batch(work)
-        gone = asyncio.ensure_future(batch.put(-1))
-        await asyncio.sleep(0)
-        gone.cancel()
-        assert sum(await asyncio.gather(*(batch.put(i) for i in range(MOST + 10)))) == sum(range(MOST + 10))
-        assert -1 in done
-        assert max(sizes) <= MOST
-
-    asyncio.run(story())
+    batch: Batch[int, int] = Batch(work)
+    gone = asyncio.ensure_future(batch.put(-1))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert sum(await asyncio.gather(*(batch.put(i) for i in range(MOST + 10)))) == sum(range(MOST + 10))
+    assert -1 in done
+    assert max(sizes) <= MOST

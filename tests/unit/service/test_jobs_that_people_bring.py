@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.brought import BroughtJob
 from mlp_language.message import Message, msg
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 
@@ -81,17 +82,16 @@ class Door:
         self.take_away(what)
 
 
-def at_door(root: Path, story: Callable[[Rig, Door], Awaitable[None]]) -> None:
-    async def go(rig: Rig) -> None:
+@asynccontextmanager
+async def at_door(root: Path) -> AsyncIterator[tuple[Rig, Door]]:
+    async with playing(root) as rig:
         door = Door()
         rig.executor.brought = door  # type: ignore[assignment]
         await rig.restart()
         await rig.platform.users.approve("ann", actor="admin")
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4.0, ram=1000))
         await rig.platform.tenants.set_member("red", "ann")
-        await story(rig, door)
-
-    play(root, go)
+        yield rig, door
 
 
 async def told(door: Door, what: Brought) -> str:
@@ -102,8 +102,8 @@ async def told(door: Door, what: Brought) -> str:
     return found
 
 
-def test_it_is_a_job_of_its_users_with_all_that_its_pods_ask_for(tmp_path: Path) -> None:
-    async def story(rig: Rig, door: Door) -> None:
+async def test_it_is_a_job_of_its_users_with_all_that_its_pods_ask_for(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
         what = door.bring("train")
         assert await told(door, what) == "train"
         job = await rig.until("train", "running", "finished")
@@ -114,30 +114,24 @@ def test_it_is_a_job_of_its_users_with_all_that_its_pods_ask_for(tmp_path: Path)
         ):
             await rig.platform.jobs.resubmit(SYSTEM, "ann", "train")
 
-    at_door(tmp_path, story)
 
-
-def test_it_is_taken_in_once_though_that_could_not_be_written_down(tmp_path: Path) -> None:
-    async def story(rig: Rig, door: Door) -> None:
+async def test_it_is_taken_in_once_though_that_could_not_be_written_down(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
         door.fails = 2
         await told(door, door.bring("train"))
         jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann")
         assert [job.name for job in jobs] == ["train"]
 
-    at_door(tmp_path, story)
 
-
-def test_of_one_name_there_may_be_several(tmp_path: Path) -> None:
-    async def story(rig: Rig, door: Door) -> None:
+async def test_of_one_name_there_may_be_several(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
         waits = JobCreate(name="train", code="x", cpu=1.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
         await rig.platform.jobs.submit("ann", waits)
         assert (await told(door, door.bring("train"))).startswith("train-uid-trai")
 
-    at_door(tmp_path, story)
 
-
-def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path: Path) -> None:
-    async def story(rig: Rig, door: Door) -> None:
+async def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
         await rig.platform.users.approve("bob", actor="admin")
         for more, says in (
             ({"user": "eve"}, "the hub knows no user eve"),
@@ -148,11 +142,9 @@ def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path:
             assert says in await told(door, door.bring("train", **more))
         assert (await rig.platform.jobs.list(SYSTEM))[0] == []
 
-    at_door(tmp_path, story)
 
-
-def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path: Path) -> None:
-    async def story(rig: Rig, door: Door) -> None:
+async def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
         fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
         await rig.platform.jobs.submit("ann", fills)
         await rig.until("fills", "running")
@@ -168,11 +160,9 @@ def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path: Path)
         events = [str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "one")]
         assert events[-1] == "cancelled before it started"
 
-    at_door(tmp_path, story)
 
-
-def test_what_is_cancelled_or_deleted_in_the_hub_is_removed(tmp_path: Path) -> None:
-    async def story(rig: Rig, door: Door) -> None:
+async def test_what_is_cancelled_or_deleted_in_the_hub_is_removed(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
         fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
         await rig.platform.jobs.submit("ann", fills)
         await rig.until("fills", "running")
@@ -187,8 +177,6 @@ def test_what_is_cancelled_or_deleted_in_the_hub_is_removed(tmp_path: Path) -> N
         await until(gone, what="its object to go")
         left = door.bring("left", job="01UNKNOWN")
         await until(lambda: _gone(door, left), what="the object of a job that is no more to go")
-
-    at_door(tmp_path, story)
 
 
 async def _gone(door: Door, what: Brought) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 from typing import Any
@@ -39,75 +38,63 @@ def launch(name: str, env: dict[str, str], **more: Any) -> LaunchSpec:
     return LaunchSpec(**{**fields, **more})
 
 
-def test_in_virtual_time_an_attempt_ends_when_the_clock_says_so() -> None:
-    async def test() -> None:
-        now = 100.0
-        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], lambda: now, NOWHERE, real_time=False)
-        told: list[str] = []
-        executor.on_change(told.append)
-        await executor.start(launch("a.0", {"SIM_DURATION": "50", "SIM_START": "5"}))
-        phases = []
-        for now in (101.0, 106.0, 154.9, 155.0):  # noqa: B007 - the executor's clock reads it
-            executor.tick()
-            phases.append((await executor.observe(["a.0"]))["a.0"].phase)
-        assert phases == [
-            AttemptPhase.STARTING,
-            AttemptPhase.RUNNING,
-            AttemptPhase.RUNNING,
-            AttemptPhase.SUCCEEDED,
-        ]
-        assert told == ["a.0", "a.0"]
-        await executor.close()
-
-    asyncio.run(test())
+async def test_in_virtual_time_an_attempt_ends_when_the_clock_says_so() -> None:
+    now = 100.0
+    executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], lambda: now, NOWHERE, real_time=False)
+    told: list[str] = []
+    executor.on_change(told.append)
+    await executor.start(launch("a.0", {"SIM_DURATION": "50", "SIM_START": "5"}))
+    phases = []
+    for now in (101.0, 106.0, 154.9, 155.0):  # noqa: B007 - the executor's clock reads it
+        executor.tick()
+        phases.append((await executor.observe(["a.0"]))["a.0"].phase)
+    assert phases == [
+        AttemptPhase.STARTING,
+        AttemptPhase.RUNNING,
+        AttemptPhase.RUNNING,
+        AttemptPhase.SUCCEEDED,
+    ]
+    assert told == ["a.0", "a.0"]
+    await executor.close()
 
 
-def test_a_lost_node_takes_its_attempts_along() -> None:
-    async def test() -> None:
-        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, NOWHERE)
-        await executor.start(launch("a.0", {"SIM_DURATION": "50"}))
-        executor.lose_node("here")
-        assert (await executor.observe(["a.0"]))["a.0"].phase is AttemptPhase.LOST
-        assert [n.ready for n in executor.nodes()] == [False]
-        executor.restore_node("here")
-        assert [n.ready for n in executor.nodes()] == [True]
-        await executor.close()
-
-    asyncio.run(test())
+async def test_a_lost_node_takes_its_attempts_along() -> None:
+    executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, NOWHERE)
+    await executor.start(launch("a.0", {"SIM_DURATION": "50"}))
+    executor.lose_node("here")
+    assert (await executor.observe(["a.0"]))["a.0"].phase is AttemptPhase.LOST
+    assert [n.ready for n in executor.nodes()] == [False]
+    executor.restore_node("here")
+    assert [n.ready for n in executor.nodes()] == [True]
+    await executor.close()
 
 
-def test_whoever_asks_is_told_that_nodes_have_changed() -> None:
-    async def test() -> None:
-        here = NodeInfo("here", ROOM, ROOM)
-        executor = SimulatedExecutor([here], time.time, NOWHERE)
-        told: list[list[tuple[str, bool, bool]]] = []
-        executor.on_nodes(lambda: told.append([(n.name, n.ready, n.takes("red")) for n in executor.nodes()]))
-        executor.set_node(NodeInfo("there", ROOM, ROOM))
-        executor.cordon("here")
-        executor.taint("there", Taint("tenant", "blue"))
-        executor.lose_node("there")
-        executor.remove_node("here")
-        assert told == [
-            [("here", True, True), ("there", True, True)],
-            [("here", True, False), ("there", True, True)],
-            [("here", True, False), ("there", True, False)],
-            [("here", True, False), ("there", False, False)],
-            [("there", False, False)],
-        ]
-        await executor.close()
-
-    asyncio.run(test())
+async def test_whoever_asks_is_told_that_nodes_have_changed() -> None:
+    here = NodeInfo("here", ROOM, ROOM)
+    executor = SimulatedExecutor([here], time.time, NOWHERE)
+    told: list[list[tuple[str, bool, bool]]] = []
+    executor.on_nodes(lambda: told.append([(n.name, n.ready, n.takes("red")) for n in executor.nodes()]))
+    executor.set_node(NodeInfo("there", ROOM, ROOM))
+    executor.cordon("here")
+    executor.taint("there", Taint("tenant", "blue"))
+    executor.lose_node("there")
+    executor.remove_node("here")
+    assert told == [
+        [("here", True, True), ("there", True, True)],
+        [("here", True, False), ("there", True, True)],
+        [("here", True, False), ("there", True, False)],
+        [("here", True, False), ("there", False, False)],
+        [("there", False, False)],
+    ]
+    await executor.close()
 
 
-def test_a_forgotten_attempt_is_never_started_again() -> None:
-    async def test() -> None:
-        executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, NOWHERE)
-        spec = launch("a.0", {"SIM_DURATION": "50"})
-        await executor.start(spec)
-        await executor.forget("a.0")
-        await executor.start(spec)
-        assert executor.starts == ["a.0"]
-        assert (await executor.observe(["a.0"]))["a.0"].phase is AttemptPhase.ABSENT
-        await executor.close()
-
-    asyncio.run(test())
+async def test_a_forgotten_attempt_is_never_started_again() -> None:
+    executor = SimulatedExecutor([NodeInfo("here", ROOM, ROOM)], time.time, NOWHERE)
+    spec = launch("a.0", {"SIM_DURATION": "50"})
+    await executor.start(spec)
+    await executor.forget("a.0")
+    await executor.start(spec)
+    assert executor.starts == ["a.0"]
+    assert (await executor.observe(["a.0"]))["a.0"].phase is AttemptPhase.ABSENT
+    await executor.close()

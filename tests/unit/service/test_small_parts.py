@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from pathlib import Path
 
@@ -20,32 +19,26 @@ from mlp_hub.service.state.bus import RESYNC, Broker, job_topic
 from mlp_hub.service.support.uids import UidMaker
 
 
-def test_a_subscriber_gets_its_topic_only_and_in_order() -> None:
-    async def test() -> None:
-        broker = Broker()
-        with broker.subscribe(job_topic("a")) as news:
-            for i in range(3):
-                broker.publish(job_topic("a"), i)
-                broker.publish(job_topic("b"), "other")
-            assert [await anext(news) for _ in range(3)] == [0, 1, 2]
-            assert broker.watched(job_topic("a"))
-        assert not broker.watched(job_topic("a"))
-
-    asyncio.run(test())
+async def test_a_subscriber_gets_its_topic_only_and_in_order() -> None:
+    broker = Broker()
+    with broker.subscribe(job_topic("a")) as news:
+        for i in range(3):
+            broker.publish(job_topic("a"), i)
+            broker.publish(job_topic("b"), "other")
+        assert [await anext(news) for _ in range(3)] == [0, 1, 2]
+        assert broker.watched(job_topic("a"))
+    assert not broker.watched(job_topic("a"))
 
 
-def test_a_slow_subscriber_is_told_to_read_again_and_holds_up_nobody() -> None:
-    async def test() -> None:
-        broker = Broker()
-        slow, fast = broker.subscribe(("t",), limit=3), broker.subscribe(("t",), limit=10)
-        for i in range(5):
-            broker.publish(("t",), i)
-        assert [await anext(slow) for _ in range(2)] == [RESYNC, 4]
-        assert [await anext(fast) for _ in range(5)] == [0, 1, 2, 3, 4]
-        broker.close()
-        assert [m async for m in slow] == []
-
-    asyncio.run(test())
+async def test_a_slow_subscriber_is_told_to_read_again_and_holds_up_nobody() -> None:
+    broker = Broker()
+    slow, fast = broker.subscribe(("t",), limit=3), broker.subscribe(("t",), limit=10)
+    for i in range(5):
+        broker.publish(("t",), i)
+    assert [await anext(slow) for _ in range(2)] == [RESYNC, 4]
+    assert [await anext(fast) for _ in range(5)] == [0, 1, 2, 3, 4]
+    broker.close()
+    assert [m async for m in slow] == []
 
 
 def test_uids_sort_by_submission_also_within_a_millisecond() -> None:

@@ -13,7 +13,7 @@ from mlp_hub.executors.base import TenantPlace
 from mlp_hub.service.lifecycle.tenant_places import most_of
 from mlp_hub.service.quota.accounting import tree_of
 from mlp_language.message import msg
-from platform_rig import Rig, play
+from platform_rig import Rig, playing
 from waiting import until
 
 
@@ -41,8 +41,8 @@ class Told:
         await until(look, what=f"{name} to be told as {place}")
 
 
-def test_they_are_told_at_start_and_when_they_change(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_they_are_told_at_start_and_when_they_change(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         told = Told(rig)
         await rig.restart()
         await told.until("default", TenantPlace("default"))
@@ -59,16 +59,12 @@ def test_they_are_told_at_start_and_when_they_change(tmp_path: Path) -> None:
         await told.until("red", None)
         assert set(told.epochs) == {rig.platform.lease.epoch}
 
-    play(tmp_path, story)
 
-
-def test_who_cannot_be_told_is_told_again(tmp_path: Path) -> None:
-    async def story(rig: Rig) -> None:
+async def test_who_cannot_be_told_is_told_again(tmp_path: Path) -> None:
+    async with playing(tmp_path) as rig:
         told = Told(rig, fails=3)
         await rig.restart()
         await told.until("default", TenantPlace("default"))
-
-    play(tmp_path, story)
 
 
 def test_the_most_of_a_tenant_counts_what_it_may_borrow() -> None:

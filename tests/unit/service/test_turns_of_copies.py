@@ -30,60 +30,48 @@ async def taken(turns: FetchTurns, held: AsyncExitStack, *who: tuple[str, str]) 
     return found
 
 
-def test_attack_two_accounts_with_endless_copies_keep_no_other_tenant_from_copying() -> None:
-    async def story() -> None:
-        turns = FetchTurns(4, 2, 2)
-        async with AsyncExitStack() as held:
-            assert await taken(turns, held, *[("ann", "red")] * 5, *[("tad", "red")] * 5) == [
-                "ann",
-                "ann",
-                "tad",
-            ]
-            assert await taken(turns, held, ("bob", "blue")) == ["bob"]
-
-    asyncio.run(story())
+async def test_attack_two_accounts_with_endless_copies_keep_no_other_tenant_from_copying() -> None:
+    turns = FetchTurns(4, 2, 2)
+    async with AsyncExitStack() as held:
+        assert await taken(turns, held, *[("ann", "red")] * 5, *[("tad", "red")] * 5) == [
+            "ann",
+            "ann",
+            "tad",
+        ]
+        assert await taken(turns, held, ("bob", "blue")) == ["bob"]
 
 
-def test_who_copied_once_is_forgotten_when_nobody_copies() -> None:
-    async def story() -> None:
-        turns = FetchTurns(2, 0, 1)
-        for user in ("ann", "bob"):
-            async with turns.turn(user, user):
-                assert turns._served
-        assert not turns._served
-
-    asyncio.run(story())
+async def test_who_copied_once_is_forgotten_when_nobody_copies() -> None:
+    turns = FetchTurns(2, 0, 1)
+    for user in ("ann", "bob"):
+        async with turns.turn(user, user):
+            assert turns._served
+    assert not turns._served
 
 
-def test_a_turn_that_is_given_back_goes_to_who_waits_longest() -> None:
-    async def story() -> None:
-        turns = FetchTurns(1, 0, 1)
-        order: list[str] = []
+async def test_a_turn_that_is_given_back_goes_to_who_waits_longest() -> None:
+    turns = FetchTurns(1, 0, 1)
+    order: list[str] = []
 
-        async def copy(user: str) -> None:
-            async with turns.turn(user, user):
-                order.append(user)
-                await asyncio.sleep(0)
-
-        await asyncio.gather(*(copy(user) for user in ("ann", "bob", "cam")))
-        assert order == ["ann", "bob", "cam"]
-
-    asyncio.run(story())
-
-
-def test_who_waits_and_goes_away_holds_no_turn() -> None:
-    async def story() -> None:
-        turns = FetchTurns(1, 0, 1)
-        async with AsyncExitStack() as held:
-            assert await taken(turns, held, ("ann", "red")) == ["ann"]
-            async with AsyncExitStack() as gone:
-                assert await taken(turns, gone, ("bob", "blue")) == []
+    async def copy(user: str) -> None:
+        async with turns.turn(user, user):
+            order.append(user)
             await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        async with turns.turn("cam", "green"):
-            pass
 
-    asyncio.run(story())
+    await asyncio.gather(*(copy(user) for user in ("ann", "bob", "cam")))
+    assert order == ["ann", "bob", "cam"]
+
+
+async def test_who_waits_and_goes_away_holds_no_turn() -> None:
+    turns = FetchTurns(1, 0, 1)
+    async with AsyncExitStack() as held:
+        assert await taken(turns, held, ("ann", "red")) == ["ann"]
+        async with AsyncExitStack() as gone:
+            assert await taken(turns, gone, ("bob", "blue")) == []
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    async with turns.turn("cam", "green"):
+        pass
 
 
 @contextlib.asynccontextmanager
@@ -126,61 +114,49 @@ class Copies:
                         return
 
 
-def test_attack_as_many_tenants_as_there_are_places_keep_no_other_one_from_copying() -> None:
-    async def story() -> None:
-        async with copies(3, 1, 2) as all_:
-            for user, tenant in (("bob", "blue"), ("ann", "red"), ("tad", "red")):
-                await all_.add(user, tenant)
-            all_.now += 2 * HELD_S
-            await all_.add("cam", "green")
-            assert all_.came == ["bob", "ann", "tad", "cam"]
-            # of the tenant that has two
-            assert [copy.done() for copy in all_.tasks] == [False, True, False, False]
-
-    asyncio.run(story())
+async def test_attack_as_many_tenants_as_there_are_places_keep_no_other_one_from_copying() -> None:
+    async with copies(3, 1, 2) as all_:
+        for user, tenant in (("bob", "blue"), ("ann", "red"), ("tad", "red")):
+            await all_.add(user, tenant)
+        all_.now += 2 * HELD_S
+        await all_.add("cam", "green")
+        assert all_.came == ["bob", "ann", "tad", "cam"]
+        # of the tenant that has two
+        assert [copy.done() for copy in all_.tasks] == [False, True, False, False]
 
 
-def test_attack_one_member_keeps_no_colleague_from_copying() -> None:
-    async def story() -> None:
-        async with copies(6, 2, 2) as all_:
-            for user in ("ann", "ann", "eve", "ann", "tad"):
-                await all_.add(user, "red")
-            await all_.add("bob", "blue")
-            assert all_.came == ["ann", "ann", "eve", "bob"]
-            all_.now += 2 * HELD_S
-            await all_.steps()
-            assert all_.came[4:] == ["tad"]  # in the place of ann's first, though her third waits longer
-            assert [copy.done() for copy in all_.tasks] == [True, False, False, False, False, False]
-
-    asyncio.run(story())
+async def test_attack_one_member_keeps_no_colleague_from_copying() -> None:
+    async with copies(6, 2, 2) as all_:
+        for user in ("ann", "ann", "eve", "ann", "tad"):
+            await all_.add(user, "red")
+        await all_.add("bob", "blue")
+        assert all_.came == ["ann", "ann", "eve", "bob"]
+        all_.now += 2 * HELD_S
+        await all_.steps()
+        assert all_.came[4:] == ["tad"]  # in the place of ann's first, though her third waits longer
+        assert [copy.done() for copy in all_.tasks] == [True, False, False, False, False, False]
 
 
-def test_who_came_late_waits_behind_no_queue_of_one_tenant() -> None:
-    async def story() -> None:
-        async with copies(1, 0, 1) as all_:
-            for user, tenant in (*[(f"user{n}", "red") for n in range(9)], ("bob", "blue")):
-                await all_.add(user, tenant)
-            all_.now += 2 * HELD_S
-            await all_.steps()
-            assert all_.came == ["user0", "bob"]
-
-    asyncio.run(story())
+async def test_who_came_late_waits_behind_no_queue_of_one_tenant() -> None:
+    async with copies(1, 0, 1) as all_:
+        for user, tenant in (*[(f"user{n}", "red") for n in range(9)], ("bob", "blue")):
+            await all_.add(user, tenant)
+        all_.now += 2 * HELD_S
+        await all_.steps()
+        assert all_.came == ["user0", "bob"]
 
 
-def test_attack_who_blocks_their_threads_keeps_nobody_else_from_having_one() -> None:
-    async def story() -> None:
-        pool, ends = FairPool("test", 3, 2), threading.Event()
-        blocked = [asyncio.ensure_future(pool.run("ann", ends.wait)) for _ in range(20)]
-        await asyncio.sleep(0)
-        assert await pool.run("bob", lambda: "done") == "done"
-        blocked[-1].cancel()
-        ends.set()
-        assert await asyncio.gather(*blocked[:-1]) == [True] * 19
+async def test_attack_who_blocks_their_threads_keeps_nobody_else_from_having_one() -> None:
+    pool, ends = FairPool("test", 3, 2), threading.Event()
+    blocked = [asyncio.ensure_future(pool.run("ann", ends.wait)) for _ in range(20)]
+    await asyncio.sleep(0)
+    assert await pool.run("bob", lambda: "done") == "done"
+    blocked[-1].cancel()
+    ends.set()
+    assert await asyncio.gather(*blocked[:-1]) == [True] * 19
 
-        async def over() -> bool:
-            return pool._turns._each == {}
+    async def over() -> bool:
+        return pool._turns._each == {}
 
-        await until(over, what="turns to be given back")
-        pool.close()
-
-    asyncio.run(story())
+    await until(over, what="turns to be given back")
+    pool.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from mlp_hub.hubside.culler import Patient
@@ -19,45 +17,39 @@ class Clocks:
         self.steady += seconds
 
 
-def test_a_jump_is_told_once_and_again_where_nobody_could_be_told() -> None:
-    async def story() -> None:
-        clocks, told, refuses = Clocks(), list[float](), [True]
+async def test_a_jump_is_told_once_and_again_where_nobody_could_be_told() -> None:
+    clocks, told, refuses = Clocks(), list[float](), [True]
 
-        async def moved(by: float) -> None:
-            if refuses.pop() if refuses else False:
-                raise OSError("the database is away")
-            told.append(by)
+    async def moved(by: float) -> None:
+        if refuses.pop() if refuses else False:
+            raise OSError("the database is away")
+        told.append(by)
 
-        watch = WallClockWatch(lambda: clocks.wall, moved, lambda: clocks.steady)
-        clocks.on(1.0, jump=3600.0)
-        with pytest.raises(OSError, match="away"):
-            await watch.look()
-        assert told == []
+    watch = WallClockWatch(lambda: clocks.wall, moved, lambda: clocks.steady)
+    clocks.on(1.0, jump=3600.0)
+    with pytest.raises(OSError, match="away"):
         await watch.look()
+    assert told == []
+    await watch.look()
+    await watch.look()
+    assert told == [3600.0]
+    for _ in range(100):  # set right bit by bit
+        clocks.on(1.0, jump=0.2)
         await watch.look()
-        assert told == [3600.0]
-        for _ in range(100):  # set right bit by bit
-            clocks.on(1.0, jump=0.2)
-            await watch.look()
-        assert told == [3600.0]
-        clocks.on(1.0, jump=-3600.0)
-        await watch.look()
-        assert [round(by) for by in told] == [3600, -3600]
-
-    asyncio.run(story())
+    assert told == [3600.0]
+    clocks.on(1.0, jump=-3600.0)
+    await watch.look()
+    assert [round(by) for by in told] == [3600, -3600]
 
 
-def test_after_a_jump_no_server_is_culled_until_it_could_be_idle_for_so_long() -> None:
-    async def story() -> None:
-        clocks, rounds = Clocks(), list[float]()
+async def test_after_a_jump_no_server_is_culled_until_it_could_be_idle_for_so_long() -> None:
+    clocks, rounds = Clocks(), list[float]()
 
-        async def cull(**_: object) -> None:
-            rounds.append(clocks.steady)
+    async def cull(**_: object) -> None:
+        rounds.append(clocks.steady)
 
-        patient = Patient(cull, lambda: clocks.wall, lambda: clocks.steady)
-        for jump in (0.0, 3600.0, 0.0, 0.0):
-            clocks.on(300.0, jump=jump)
-            await patient(inactive_limit=600, max_age=0)
-        assert rounds == [305.0, 1205.0]
-
-    asyncio.run(story())
+    patient = Patient(cull, lambda: clocks.wall, lambda: clocks.steady)
+    for jump in (0.0, 3600.0, 0.0, 0.0):
+        clocks.on(300.0, jump=jump)
+        await patient(inactive_limit=600, max_age=0)
+    assert rounds == [305.0, 1205.0]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -111,27 +112,24 @@ def at_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "PAUSE_S", 0.0, raising=False)
 
 
-def play(
-    story: Callable[[Machine], Awaitable[None]],
+@asynccontextmanager
+async def playing(
     policy: DiskPolicy = HOME,
-) -> None:
-    async def go() -> None:
-        machine = Machine(policy)
-        await machine.disk.start()
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await story(machine)
-        finally:
-            async with asyncio.timeout(PATIENCE_S):
-                await machine.disk.stop()
-
-    asyncio.run(go())
+) -> AsyncIterator[Machine]:
+    machine = Machine(policy)
+    await machine.disk.start()
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield machine
+    finally:
+        async with asyncio.timeout(PATIENCE_S):
+            await machine.disk.stop()
 
 
-def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
+async def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing() as m:
         m.job("idle")
         m.servers = {"ann": [""]}
         await m.look(2)
@@ -141,11 +139,9 @@ def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
         m.size["ann"] = 5100
         assert await m.look(3) == ["ann"]
 
-    play(story)
 
-
-def test_nobody_is_stopped_for_what_a_job_wrote_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(m: Machine) -> None:
+async def test_nobody_is_stopped_for_what_a_job_wrote_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with playing() as m:
         m.job("idle")
         flood = m.job("flood")
         m.servers = {"ann": [""]}
@@ -156,13 +152,11 @@ def test_nobody_is_stopped_for_what_a_job_wrote_that_has_ended(monkeypatch: pyte
         m.size["ann"] = 1100  # its last second
         assert await m.look(3) == []
 
-    play(story)
 
-
-def test_a_job_whose_writes_no_kernel_counts_is_stopped_whatever_else_comes_and_goes(
+async def test_a_job_whose_writes_no_kernel_counts_is_stopped_whatever_else_comes_and_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing() as m:
         job = m.job("allocates")
         for n in range(3):
             short = m.job(f"short-{n}")
@@ -172,13 +166,11 @@ def test_a_job_whose_writes_no_kernel_counts_is_stopped_whatever_else_comes_and_
             await m.look()
         assert m.ended == [job.attempt]
 
-    play(story)
 
-
-def test_after_one_was_stopped_for_a_home_no_other_is_until_it_has_settled(
+async def test_after_one_was_stopped_for_a_home_no_other_is_until_it_has_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing() as m:
         first, second = m.job("first"), m.job("second")
         await m.look(2)
         m.wrote[first.attempt] = m.size["ann"] = 2000
@@ -191,14 +183,12 @@ def test_after_one_was_stopped_for_a_home_no_other_is_until_it_has_settled(
         m.size["ann"] = 5100
         assert await m.look(2) == [first.attempt, second.attempt]
 
-    play(story)
-
 
 @pytest.mark.parametrize("bound", [0, GIB])
-def test_a_home_that_cannot_be_measured_ends_nothing_that_does_not_write(
+async def test_a_home_that_cannot_be_measured_ends_nothing_that_does_not_write(
     monkeypatch: pytest.MonkeyPatch, bound: int
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing(DiskPolicy(home=bound, floor=1)) as m:
         job = m.job("idle")
         m.servers = {"ann": [""]}
         m.size["ann"], m.unseen["ann"] = 10, DEEP
@@ -215,13 +205,11 @@ def test_a_home_that_cannot_be_measured_ends_nothing_that_does_not_write(
         assert await m.look(2) == (["ann"] if bound else [])
         assert not bound or str(DEEP) in str(m.noted[0][-1]["detail"]["message"])
 
-    play(story, DiskPolicy(home=bound, floor=1))
 
-
-def test_that_a_notebook_is_stopped_is_written_down_whether_or_not_the_hub_answers(
+async def test_that_a_notebook_is_stopped_is_written_down_whether_or_not_the_hub_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing() as m:
         m.servers = {"ann": [""]}
         m.disk.end_server = lambda *_: asyncio.Event().wait()  # type: ignore[assignment,return-value]
         await m.look(2)
@@ -230,11 +218,9 @@ def test_that_a_notebook_is_stopped_is_written_down_whether_or_not_the_hub_answe
         assert [entry[2] for entry in m.noted] == ["server.stop"]
         assert m.disk.ends_servers_for("ann").args["bound"] == Quantity(1024, "MiB")
 
-    play(story)
 
-
-def test_who_waits_for_a_home_to_be_measured_asks_for_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(m: Machine) -> None:
+async def test_who_waits_for_a_home_to_be_measured_asks_for_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with playing() as m:
         m.endless = True
         look, looks = m.disk.look, []
 
@@ -250,13 +236,11 @@ def test_who_waits_for_a_home_to_be_measured_asks_for_one_look(monkeypatch: pyte
         await m.disk.check_home("cat")
         assert len(looks) == 2
 
-    play(story)
 
-
-def test_the_watch_ends_when_it_is_told_to_in_the_moment_that_somebody_wants_a_look(
+async def test_the_watch_ends_when_it_is_told_to_in_the_moment_that_somebody_wants_a_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing() as m:
         for _ in range(3):
             await asyncio.sleep(0.01)
             m.disk._wanted.set()
@@ -265,28 +249,23 @@ def test_the_watch_ends_when_it_is_told_to_in_the_moment_that_somebody_wants_a_l
                 await m.disk.stop()
             await m.disk.start()
 
-    play(story)
 
+async def test_deleting_old_jobs_ends_when_it_is_told_to_in_the_moment_that_one_ended() -> None:
+    async def nothing(_: object) -> list[Any]:
+        return []
 
-def test_deleting_old_jobs_ends_when_it_is_told_to_in_the_moment_that_one_ended() -> None:
-    async def go() -> None:
-        async def nothing(_: object) -> list[Any]:
-            return []
-
-        board: Any = SimpleNamespace(
-            db=SimpleNamespace(read=nothing), on_change=lambda _: None, jobs={}, commit=nothing
-        )
-        retention = Retention(board, lambda: 0.0, KeepPolicy(job_s=DAY_S))
-        first = iter([[], [], ([], set())])
-        board.db.read = lambda _: _answer(next(first, None))
-        await retention.start()
-        await asyncio.sleep(0.1)
-        retention._something.set()
-        await asyncio.sleep(0)
-        async with asyncio.timeout(PATIENCE_S):
-            await retention.stop()
-
-    asyncio.run(go())
+    board: Any = SimpleNamespace(
+        db=SimpleNamespace(read=nothing), on_change=lambda _: None, jobs={}, commit=nothing
+    )
+    retention = Retention(board, lambda: 0.0, KeepPolicy(job_s=DAY_S))
+    first = iter([[], [], ([], set())])
+    board.db.read = lambda _: _answer(next(first, None))
+    await retention.start()
+    await asyncio.sleep(0.1)
+    retention._something.set()
+    await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE_S):
+        await retention.stop()
 
 
 async def _answer(what: Any) -> Any:
@@ -301,8 +280,8 @@ def test_a_home_of_names_alone_is_said_to_be_one() -> None:
     assert "holds 117 MiB, more" in str(home_is_full("ann", replace(wide, small=100), 50 * MIB))
 
 
-def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_with_texts() -> None:
-    async def story(m: Machine) -> None:
+async def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_with_texts() -> None:
+    async with playing(DiskPolicy(job=GIB)) as m:
         job = m.job("wide")
         m.size["wide"] = 2048
         assert await m.look() == [job.attempt]
@@ -310,13 +289,11 @@ def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_with_te
         assert isinstance(why, Message)
         assert why.args == {"used": Quantity(2048, "MiB"), "bound": Quantity(1024, "MiB")}
 
-    play(story, DiskPolicy(job=GIB))
 
-
-def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_disk_is_full(
+async def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_disk_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story(m: Machine) -> None:
+    async with playing(DiskPolicy(floor=1024 * MIB)) as m:
         m.job("reports")
         m.job("writes")
         m.free = 500 * MIB
@@ -326,15 +303,11 @@ def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_disk_is
             await m.look()
         assert m.ended == ["reports.1"]
 
-    play(story, DiskPolicy(floor=1024 * MIB))
 
-
-def test_points_count_in_what_a_job_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story(m: Machine) -> None:
+async def test_points_count_in_what_a_job_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with playing(DiskPolicy(job=100 * MIB)) as m:
         m.job("reports")
         m.size["reports"] = 60
         m.points["reports"] = 50 * MIB
         await m.look()
         assert m.ended == ["reports.1"]
-
-    play(story, DiskPolicy(job=100 * MIB))

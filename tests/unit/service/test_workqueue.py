@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
 from mlp_hub.service.lifecycle import workqueue
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
-
-Story = Callable[["Bench"], Awaitable[None]]
 
 
 class Bench:
@@ -55,27 +54,23 @@ class Bench:
             await self.looked.wait_for(what)
 
 
-def play(story: Story, **more: float) -> None:
-    async def go() -> None:
-        bench = Bench(**more)
-        await story(bench)
-        await bench.queue.stop()
-
-    asyncio.run(go())
+@asynccontextmanager
+async def playing(**more: float) -> AsyncIterator[Bench]:
+    bench = Bench(**more)
+    yield bench
+    await bench.queue.stop()
 
 
-def test_what_is_added_twice_before_its_turn_is_worked_on_once() -> None:
-    async def story(b: Bench) -> None:
+async def test_what_is_added_twice_before_its_turn_is_worked_on_once() -> None:
+    async with playing() as b:
         b.add("a", "b", "a", "b")
         await b.until(lambda: b.seen == ["a", "b"])
         await asyncio.sleep(0)
         assert b.seen == ["a", "b"]
 
-    play(story)
 
-
-def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two() -> None:
-    async def story(b: Bench) -> None:
+async def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two() -> None:
+    async with playing() as b:
         b.gate.clear()
         b.add("a")
         await asyncio.sleep(0)
@@ -86,11 +81,9 @@ def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two() -> No
         b.add("z")
         await b.until(lambda: b.seen == ["a", "a", "z"])
 
-    play(story)
 
-
-def test_a_worker_goes_on_at_once_and_then_knows_all_that_was_added_meanwhile() -> None:
-    async def story(b: Bench) -> None:
+async def test_a_worker_goes_on_at_once_and_then_knows_all_that_was_added_meanwhile() -> None:
+    async with playing() as b:
         b.gate.clear()
         b.again["a"] = 2
         b.add("a")
@@ -100,15 +93,13 @@ def test_a_worker_goes_on_at_once_and_then_knows_all_that_was_added_meanwhile() 
         b.add("z")
         await b.until(lambda: "z" in b.seen and b.seen.count("a") == 3)
 
-    play(story)
 
-
-def test_only_so_many_are_worked_on_at_a_time_in_the_order_in_which_they_came(
+async def test_only_so_many_are_worked_on_at_a_time_in_the_order_in_which_they_came(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workqueue, "WORKERS", 3)
 
-    async def story(b: Bench) -> None:
+    async with playing() as b:
         uids = [f"u{n}" for n in range(20)]
         b.gate.clear()
         b.add(*uids)
@@ -119,22 +110,18 @@ def test_only_so_many_are_worked_on_at_a_time_in_the_order_in_which_they_came(
         assert b.seen == uids
         assert b.most_at_once == 3
 
-    play(story)
 
-
-def test_of_two_delays_the_shorter_one_counts() -> None:
-    async def story(b: Bench) -> None:
+async def test_of_two_delays_the_shorter_one_counts() -> None:
+    async with playing() as b:
         for delay in (600.0, 0.001, 600.0):
             b.queue.add_after(("thing", "a"), delay)
         await b.until(lambda: b.seen == ["a"])
 
-    play(story)
 
-
-def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well() -> None:
+async def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well() -> None:
     waits: list[float] = []
 
-    async def story(b: Bench) -> None:
+    async with playing() as b:
         real = b.queue.add_after
 
         def add_after(key: tuple[str, str], delay_s: float) -> None:
@@ -150,22 +137,18 @@ def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well() -> 
         b.add("a")
         await b.until(lambda: b.seen.count("a") == 7)
         assert b.seen.count("b") == 1
-
-    play(story)
     assert waits == [0.001, 0.002, 0.004, 0.004, 0.001]
 
 
-def test_a_key_whose_worker_is_cancelled_by_what_it_waits_for_is_not_lost() -> None:
-    async def story(b: Bench) -> None:
+async def test_a_key_whose_worker_is_cancelled_by_what_it_waits_for_is_not_lost() -> None:
+    async with playing() as b:
         b.fails["a"] = [asyncio.CancelledError()]
         b.add("a")
         await b.until(lambda: b.seen == ["a", "a"])
 
-    play(story)
 
-
-def test_once_it_has_stopped_nobody_works_and_nothing_is_taken_until_it_is_started_again() -> None:
-    async def story(b: Bench) -> None:
+async def test_once_it_has_stopped_nobody_works_and_nothing_is_taken_until_it_is_started_again() -> None:
+    async with playing() as b:
         b.gate.clear()
         b.add("a", "b")
         b.queue.add_after(("thing", "c"), 0.001)
@@ -179,11 +162,9 @@ def test_once_it_has_stopped_nobody_works_and_nothing_is_taken_until_it_is_start
         b.add("a")
         await b.until(lambda: b.seen == ["a", "b", "a"])
 
-    play(story)
 
-
-def test_each_kind_has_its_own_worker_and_uids_of_two_kinds_are_two_keys() -> None:
-    async def story(b: Bench) -> None:
+async def test_each_kind_has_its_own_worker_and_uids_of_two_kinds_are_two_keys() -> None:
+    async with playing() as b:
         others: list[str] = []
 
         async def work(uid: str) -> bool:
@@ -195,5 +176,3 @@ def test_each_kind_has_its_own_worker_and_uids_of_two_kinds_are_two_keys() -> No
         b.add("a")
         await b.until(lambda: b.seen == ["a"])
         assert others == ["a"]
-
-    play(story)

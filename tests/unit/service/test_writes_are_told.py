@@ -73,33 +73,27 @@ CALLS: dict[str, tuple[Call, list[str]]] = {
 
 
 @pytest.mark.parametrize("what", CALLS)
-def test_an_error_is_told_like_a_success_for_it_may_be_stored(what: str) -> None:
-    async def go() -> None:
-        db, told = Late(), []
-        call, expected = CALLS[what]
-        db.fails = True
-        db.go.set()
-        with pytest.raises(StoreUnavailable):
-            await call(db, told)
-        assert told == expected
-
-    asyncio.run(go())
+async def test_an_error_is_told_like_a_success_for_it_may_be_stored(what: str) -> None:
+    db, told = Late(), []
+    call, expected = CALLS[what]
+    db.fails = True
+    db.go.set()
+    with pytest.raises(StoreUnavailable):
+        await call(db, told)
+    assert told == expected
 
 
 @pytest.mark.parametrize("what", [name for name in CALLS if name != "expiry"])
-def test_what_nobody_waits_for_any_more_is_told_once_it_is_stored_and_not_before(what: str) -> None:
-    async def go() -> None:
-        db, told = Late(), []
-        call, expected = CALLS[what]
-        request = asyncio.ensure_future(call(db, told))
-        for _ in range(5):
-            await asyncio.sleep(0)
-        request.cancel()
-        await asyncio.gather(request, return_exceptions=True)
-        assert told == []
-        db.go.set()
-        for _ in range(10):
-            await asyncio.sleep(0)
-        assert told == expected
-
-    asyncio.run(go())
+async def test_what_nobody_waits_for_any_more_is_told_once_it_is_stored_and_not_before(what: str) -> None:
+    db, told = Late(), []
+    call, expected = CALLS[what]
+    request = asyncio.ensure_future(call(db, told))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    assert told == []
+    db.go.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert told == expected

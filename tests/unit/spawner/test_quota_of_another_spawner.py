@@ -7,8 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from functools import wraps
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +29,6 @@ from mlp_spawner import debts
 from mlp_spawner.errors import ServerFailed, ServerRefused, ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota import QuotaMixin
 from mlp_spawner.service import APPLIER, Account, Amount, Room, ServerEnvironment
-from waiting import PATIENCE_S
 
 VISION = ServerEnvironment("u1", "vision", kernel="mlp-env-vision")
 
@@ -195,21 +193,6 @@ def hub(tmp_path: Path, service: LedgerService, monkeypatch: pytest.MonkeyPatch)
     made.db.bind.dispose()
 
 
-def played(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Make a test of a story that awaits."""
-
-    @wraps(story)
-    def test(**given: Any) -> None:
-        async def go() -> None:
-            async with asyncio.timeout(PATIENCE_S):
-                await story(**given)
-
-        asyncio.run(go())
-
-    return test
-
-
-@played
 async def test_a_process_takes_its_tenants_quota_and_gives_it_back(
     hub: HubStub, service: LedgerService
 ) -> None:
@@ -224,7 +207,6 @@ async def test_a_process_takes_its_tenants_quota_and_gives_it_back(
     assert await spawner.poll() is not None
 
 
-@played
 async def test_the_form_offers_the_tenants_and_their_room(hub: HubStub) -> None:
     spawner = hub.spawner()
     form = await spawner.get_options_form()
@@ -244,7 +226,6 @@ async def test_the_form_offers_the_tenants_and_their_room(hub: HubStub) -> None:
         ({"tenant": "green"}, "options", "you are not in a team 'green'"),
     ],
 )
-@played
 async def test_what_is_refused_starts_no_process_and_holds_nothing(
     hub: HubStub, service: LedgerService, options: dict[str, Any], reason: str, says: str
 ) -> None:
@@ -256,7 +237,6 @@ async def test_what_is_refused_starts_no_process_and_holds_nothing(
     assert service.held().is_zero
 
 
-@played
 async def test_an_environment_goes_from_the_service_to_the_grant_and_into_the_ledger(
     hub: HubStub, service: LedgerService
 ) -> None:
@@ -280,7 +260,6 @@ async def test_an_environment_goes_from_the_service_to_the_grant_and_into_the_le
 
 
 @pytest.mark.parametrize("phase", [EnvironmentPhase.DELETING, None], ids=["being deleted", "gone"])
-@played
 async def test_one_that_is_deleted_while_the_server_is_asked_for_is_refused_and_nothing_is_held(
     hub: HubStub, service: LedgerService, phase: EnvironmentPhase | None
 ) -> None:
@@ -294,7 +273,6 @@ async def test_one_that_is_deleted_while_the_server_is_asked_for_is_refused_and_
     assert service.held().is_zero
 
 
-@played
 async def test_without_the_service_no_process_is_started(hub: HubStub, service: LedgerService) -> None:
     service.away = True
     with pytest.raises(ServerRefused, match="does not answer") as caught:
@@ -302,7 +280,6 @@ async def test_without_the_service_no_process_is_started(hub: HubStub, service: 
     assert caught.value.status_code == 503
 
 
-@played
 async def test_a_start_that_fails_gives_back_at_once(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,7 +289,6 @@ async def test_a_start_that_fails_gives_back_at_once(
     assert (service.phase(), service.held().is_zero) == ("cancelled", True)
 
 
-@played
 async def test_a_server_whose_quota_expired_while_it_started_is_ended(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,7 +304,6 @@ async def test_a_server_whose_quota_expired_while_it_started_is_ended(
     assert hub.row.state.get("pid") is None
 
 
-@played
 async def test_a_process_that_dies_by_itself_gives_back_at_the_next_look(
     hub: HubStub, service: LedgerService
 ) -> None:
@@ -339,7 +314,6 @@ async def test_a_process_that_dies_by_itself_gives_back_at_the_next_look(
     assert service.held().is_zero
 
 
-@played
 async def test_a_hub_that_dies_in_a_start_ends_what_it_started_and_gives_back(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +339,6 @@ async def test_a_hub_that_dies_in_a_start_ends_what_it_started_and_gives_back(
         await starting
 
 
-@played
 async def test_a_restarted_hub_gives_back_what_a_server_held_that_ended_meanwhile(
     hub: HubStub, service: LedgerService
 ) -> None:
@@ -378,7 +351,6 @@ async def test_a_restarted_hub_gives_back_what_a_server_held_that_ended_meanwhil
     assert service.held().is_zero
 
 
-@played
 async def test_a_server_of_a_hub_that_noted_nothing_of_quota_gives_it_back_too(
     hub: HubStub, service: LedgerService
 ) -> None:
@@ -390,7 +362,6 @@ async def test_a_server_of_a_hub_that_noted_nothing_of_quota_gives_it_back_too(
     assert service.held().is_zero
 
 
-@played
 async def test_what_is_owed_while_the_service_is_away_is_paid_once_it_is_back(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,7 +376,6 @@ async def test_what_is_owed_while_the_service_is_away_is_paid_once_it_is_back(
     assert service.held().is_zero
 
 
-@played
 async def test_what_a_server_holds_that_starts_is_no_debt(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,7 +386,6 @@ async def test_what_a_server_holds_that_starts_is_no_debt(
     await hub.stop(spawner)
 
 
-@played
 async def test_why_the_platform_stopped_a_server_is_remembered_until_the_next_one_runs(
     hub: HubStub, service: LedgerService
 ) -> None:

@@ -75,16 +75,13 @@ def holding(ledger):
     return ServerHolding("ann/", ledger)
 
 
-def test_a_server_takes_keeps_and_gives_back(holding, ledger):
-    async def story():
-        await holding.take("ann", "ann's notebook", AMOUNT)
-        assert ledger.rows == {"ann/": "tried"}
-        await holding.keep()
-        assert ledger.rows == {"ann/": "confirmed"}
-        await holding.give_back()
-        await holding.give_back()
-
-    asyncio.run(story())
+async def test_a_server_takes_keeps_and_gives_back(holding, ledger):
+    await holding.take("ann", "ann's notebook", AMOUNT)
+    assert ledger.rows == {"ann/": "tried"}
+    await holding.keep()
+    assert ledger.rows == {"ann/": "confirmed"}
+    await holding.give_back()
+    await holding.give_back()
     assert ledger.rows == {}
     assert ledger.steps == ["try", "confirm", "release"]
 
@@ -132,13 +129,10 @@ def test_what_is_owed_is_remembered_while_the_service_is_away(holding, ledger):
     assert ledger.rows == {}
 
 
-def test_a_new_start_first_gives_back_what_the_last_one_held(holding, ledger):
-    async def story():
-        await holding.take("ann", "ann's notebook", AMOUNT)
-        await holding.keep()
-        await holding.take("ann", "ann's notebook", Amount("blue", 1, 100))
-
-    asyncio.run(story())
+async def test_a_new_start_first_gives_back_what_the_last_one_held(holding, ledger):
+    await holding.take("ann", "ann's notebook", AMOUNT)
+    await holding.keep()
+    await holding.take("ann", "ann's notebook", Amount("blue", 1, 100))
     assert ledger.steps == ["try", "confirm", "release", "try"]
 
 

@@ -32,7 +32,7 @@ class OneObject:
         yield WatchEvent("BOOKMARK", {})
 
 
-def test_what_cannot_be_read_is_a_trouble_that_is_told_and_tried_again(
+async def test_what_cannot_be_read_is_a_trouble_that_is_told_and_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(reflector, "FIRST_WAIT_S", 0.01)
@@ -43,29 +43,26 @@ def test_what_cannot_be_read_is_a_trouble_that_is_told_and_tried_again(
             raise KeyError("spec")
         return str(found["metadata"]["name"])
 
-    async def go() -> None:
-        recovered: list[bool] = []
-        copy = Reflector(
-            cast(KubernetesClient, OneObject()),
-            Selection(CONFIG_MAPS),
-            keep,
-            recovered=lambda: recovered.append(True),
-        )
-        running = asyncio.ensure_future(copy.run())
+    recovered: list[bool] = []
+    copy = Reflector(
+        cast(KubernetesClient, OneObject()),
+        Selection(CONFIG_MAPS),
+        keep,
+        recovered=lambda: recovered.append(True),
+    )
+    running = asyncio.ensure_future(copy.run())
 
-        async def troubled() -> bool:
-            return copy.trouble is not None
+    async def troubled() -> bool:
+        return copy.trouble is not None
 
-        await waiting.until(troubled, what="trouble", every=0.01)
-        assert str(copy.trouble) == "configmaps of the cluster are not kept up: KeyError('spec')"
-        assert not running.done()
-        faulty.clear()
-        await copy.synced()
-        assert copy.objects == {("n", "one"): "one"}
-        assert copy.trouble is None
-        assert recovered == [True]
-        running.cancel()
-
-    asyncio.run(go())
+    await waiting.until(troubled, what="trouble", every=0.01)
+    assert str(copy.trouble) == "configmaps of the cluster are not kept up: KeyError('spec')"
+    assert not running.done()
+    faulty.clear()
+    await copy.synced()
+    assert copy.objects == {("n", "one"): "one"}
+    assert copy.trouble is None
+    assert recovered == [True]
+    running.cancel()
     (record,) = caplog.records
     assert record.exc_info is not None  # where it comes from can be read in the log

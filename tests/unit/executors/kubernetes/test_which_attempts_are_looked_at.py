@@ -113,7 +113,7 @@ def test_who_wants_to_hear_of_all_news_is_told_though_nothing_has_changed() -> N
     assert watched.told[:2] == ["a.0", "a.0"]
 
 
-def test_what_cannot_be_looked_at_is_looked_at_again_and_who_is_not_the_newest_leaves_it(
+async def test_what_cannot_be_looked_at_is_looked_at_again_and_who_is_not_the_newest_leaves_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.01)
@@ -129,16 +129,13 @@ def test_what_cannot_be_looked_at_is_looked_at_again_and_who_is_not_the_newest_l
         done.set()
         return STARTS, True
 
-    async def story() -> None:
-        tending = Tending(advance)
-        running = asyncio.ensure_future(tending.run())
-        tending.news("old.0")
-        tending.news("a.0")
-        async with asyncio.timeout(waiting.PATIENCE_S):
-            await done.wait()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(story())
+    tending = Tending(advance)
+    running = asyncio.ensure_future(tending.run())
+    tending.news("old.0")
+    tending.news("a.0")
+    async with asyncio.timeout(waiting.PATIENCE_S):
+        await done.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
     assert sorted(looked) == ["a.0", "a.0", "a.0", "old.0"]
     assert [r.getMessage() for r in caplog.records] == ["a.0: away"], "each look fails alike: said once"

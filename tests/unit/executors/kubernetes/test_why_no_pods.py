@@ -22,20 +22,17 @@ class Asked:
         return Listed([{"metadata": {"name": f"{namespace}-{count}"}}], "1")
 
 
-def test_all_that_wait_share_an_answer_and_none_is_older_than_who_asks() -> None:
-    async def go() -> None:
-        cluster = Asked()
-        events = EventsOfNamespaces(cluster)  # type: ignore[arg-type]
-        first = await asyncio.gather(*(events.since("a", 10.0, 10.0) for _ in range(50)))
-        assert cluster.count == 1
-        assert all(each == first[0] for each in first)
-        # who began to wait later gets no old answer, and asks anew only a while after the last question
-        assert await events.since("a", 10.5, 10.0 + APART_S - 0.1) is None
-        assert cluster.count == 1
-        again = await events.since("a", 10.5, 10.0 + APART_S)
-        assert again is not None
-        assert again != first[0]
-        assert await events.since("b", 10.5, 10.5)
-        assert cluster.count == 3
-
-    asyncio.run(go())
+async def test_all_that_wait_share_an_answer_and_none_is_older_than_who_asks() -> None:
+    cluster = Asked()
+    events = EventsOfNamespaces(cluster)  # type: ignore[arg-type]
+    first = await asyncio.gather(*(events.since("a", 10.0, 10.0) for _ in range(50)))
+    assert cluster.count == 1
+    assert all(each == first[0] for each in first)
+    # who began to wait later gets no old answer, and asks anew only a while after the last question
+    assert await events.since("a", 10.5, 10.0 + APART_S - 0.1) is None
+    assert cluster.count == 1
+    again = await events.since("a", 10.5, 10.0 + APART_S)
+    assert again is not None
+    assert again != first[0]
+    assert await events.since("b", 10.5, 10.5)
+    assert cluster.count == 3

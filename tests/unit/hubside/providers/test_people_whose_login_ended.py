@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -84,10 +84,6 @@ def hub() -> Iterator[Hub]:
     made.db.close()
 
 
-def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(story())
-
-
 def age(hub: Hub, name: str, seconds: float) -> None:
     known = hub.db.get(ends.LoginEnd, name)
     known.at -= timedelta(seconds=seconds)
@@ -100,54 +96,45 @@ async def settled() -> None:
         await asyncio.wait([task])
 
 
-def test_tokens_of_whose_login_ended_are_taken_for_the_time_that_is_set_and_no_longer(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann")
-        people = hub.people()
-        await people.end("ann", "session")
-        assert people.may_go_on("ann")
-        age(hub, "ann", DAY_S - 60)
-        await people.end("ann", "session")  # said again: the time goes on
-        assert people.may_go_on("ann")
-        age(hub, "ann", 61)
-        assert not people.may_go_on("ann")
-        assert not hub.people().may_go_on("ann"), "after a restart too"
-        standing = Standing("i", "s-ann", "ann", "", False, (), False)
-        await people.keep("ann", standing, [], {})
-        assert people.may_go_on("ann")
-
-    play(story)
+async def test_tokens_of_whose_login_ended_are_taken_for_the_time_that_is_set_and_no_longer(hub: Hub) -> None:
+    hub.add("ann")
+    people = hub.people()
+    await people.end("ann", "session")
+    assert people.may_go_on("ann")
+    age(hub, "ann", DAY_S - 60)
+    await people.end("ann", "session")  # said again: the time goes on
+    assert people.may_go_on("ann")
+    age(hub, "ann", 61)
+    assert not people.may_go_on("ann")
+    assert not hub.people().may_go_on("ann"), "after a restart too"
+    standing = Standing("i", "s-ann", "ann", "", False, (), False)
+    await people.keep("ann", standing, [], {})
+    assert people.may_go_on("ann")
 
 
 @pytest.mark.parametrize("why", ["session", "disabled"])
-def test_who_logged_in_there_without_a_browser_is_in_again_and_has_no_login_of_a_browser(
+async def test_who_logged_in_there_without_a_browser_is_in_again_and_has_no_login_of_a_browser(
     hub: Hub, why: Any
 ) -> None:
-    async def story() -> None:
-        hub.add("ann")
-        people = hub.people(unseen_s=0)
-        await people.end("ann", why)
-        people.note_standing("ann", Standing("i", "s-ann", "ann", "", False, (), False), ["/ml/red"])
-        assert not ends.has(hub.db, "ann")
-        assert hub.groups["ann"] == ["/ml/red"]
-        assert hub.states["ann"] is None
-        people.note_standing("nobody", Standing("i", "s-no", "no", "", False, (), False), [])
-
-    play(story)
+    hub.add("ann")
+    people = hub.people(unseen_s=0)
+    await people.end("ann", why)
+    people.note_standing("ann", Standing("i", "s-ann", "ann", "", False, (), False), ["/ml/red"])
+    assert not ends.has(hub.db, "ann")
+    assert hub.groups["ann"] == ["/ml/red"]
+    assert hub.states["ann"] is None
+    people.note_standing("nobody", Standing("i", "s-no", "no", "", False, (), False), [])
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_with_no_time_at_all_they_end_with_the_login_and_one_that_was_lost_ends_too(
+async def test_with_no_time_at_all_they_end_with_the_login_and_one_that_was_lost_ends_too(
     hub: Hub, lost: bool
 ) -> None:
-    async def story() -> None:
-        hub.add("ann")
-        people = hub.people(unseen_s=0)
-        if not lost:  # else what was kept of it can be read no more, and nothing was noted
-            await people.end("ann", "session")
-        assert not people.may_go_on("ann")
-
-    play(story)
+    hub.add("ann")
+    people = hub.people(unseen_s=0)
+    if not lost:  # else what was kept of it can be read no more, and nothing was noted
+        await people.end("ann", "session")
+    assert not people.may_go_on("ann")
 
 
 def test_what_was_kept_and_is_lost_begins_the_time(hub: Hub) -> None:
@@ -158,83 +145,68 @@ def test_what_was_kept_and_is_lost_begins_the_time(hub: Hub) -> None:
     assert not people.may_go_on("ann")
 
 
-def test_a_server_that_could_not_be_ended_is_ended_at_a_later_turn_and_once_at_a_time(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann", server=True)
-        hub.add("bob", server=True)
-        people = hub.people()
-        hub.stuck = True
-        await people.end("ann", "disabled")
-        await settled()
-        assert hub.stops == ["ann"]
-        hub.gate.clear()
-        people.end_servers_left()
-        people.end_servers_left()  # while it is ending
-        hub.stuck = False
-        hub.gate.set()
-        await settled()
-        assert hub.stops == ["ann", "ann"]
-        people.end_servers_left()
-        await settled()
-        assert hub.stops == ["ann", "ann"], "it has ended; and bob's runs on"
-        assert people.busy() == {"bob"}
-
-    play(story)
+async def test_a_server_that_could_not_be_ended_is_ended_at_a_later_turn_and_once_at_a_time(hub: Hub) -> None:
+    hub.add("ann", server=True)
+    hub.add("bob", server=True)
+    people = hub.people()
+    hub.stuck = True
+    await people.end("ann", "disabled")
+    await settled()
+    assert hub.stops == ["ann"]
+    hub.gate.clear()
+    people.end_servers_left()
+    people.end_servers_left()  # while it is ending
+    hub.stuck = False
+    hub.gate.set()
+    await settled()
+    assert hub.stops == ["ann", "ann"]
+    people.end_servers_left()
+    await settled()
+    assert hub.stops == ["ann", "ann"], "it has ended; and bob's runs on"
+    assert people.busy() == {"bob"}
 
 
-def test_a_hub_that_died_meanwhile_ends_them_when_it_is_back(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann", server=True)
-        ends.note(hub.db, "ann", "disabled")  # it died before anything else
-        hub.db.commit()
-        hub.people().end_servers_left()
-        await settled()
-        assert hub.stops == ["ann"]
-
-    play(story)
+async def test_a_hub_that_died_meanwhile_ends_them_when_it_is_back(hub: Hub) -> None:
+    hub.add("ann", server=True)
+    ends.note(hub.db, "ann", "disabled")  # it died before anything else
+    hub.db.commit()
+    hub.people().end_servers_left()
+    await settled()
+    assert hub.stops == ["ann"]
 
 
-def test_servers_of_whose_login_ended_go_on_for_the_same_time(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann", server=True)
-        people = hub.people()
-        await people.end("ann", "session")
-        people.end_servers_left()
-        await settled()
-        assert hub.stops == []
-        age(hub, "ann", DAY_S + 1)
-        people.end_servers_left()
-        await settled()
-        assert hub.stops == ["ann"]
-
-    play(story)
+async def test_servers_of_whose_login_ended_go_on_for_the_same_time(hub: Hub) -> None:
+    hub.add("ann", server=True)
+    people = hub.people()
+    await people.end("ann", "session")
+    people.end_servers_left()
+    await settled()
+    assert hub.stops == []
+    age(hub, "ann", DAY_S + 1)
+    people.end_servers_left()
+    await settled()
+    assert hub.stops == ["ann"]
 
 
-def test_an_account_that_is_gone_stays_gone_whatever_is_said_of_its_session(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann")
-        people = hub.people()
-        await people.end("ann", "session")
-        await people.end("ann", "disabled")
-        await people.end("ann", "session")
-        assert people.disabled() == {"ann"}
-        assert not people.may_go_on("ann")
-
-    play(story)
+async def test_an_account_that_is_gone_stays_gone_whatever_is_said_of_its_session(hub: Hub) -> None:
+    hub.add("ann")
+    people = hub.people()
+    await people.end("ann", "session")
+    await people.end("ann", "disabled")
+    await people.end("ann", "session")
+    assert people.disabled() == {"ann"}
+    assert not people.may_go_on("ann")
 
 
-def test_whose_session_of_the_provider_it_is_is_known_by_its_name_alone(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann")
-        hub.add("bob")
-        people = hub.people()
-        for name, session in (("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "")):
-            standing = Standing("i", f"s-{name}", name, "", False, (), False)
-            await people.keep(name, standing, [], {"session": session})
-        found = {session: sids.names_of(hub.db, session) for session in ("one", "two", "three", "")}
-        assert found == {"one": [], "two": [], "three": ["ann"], "": []}
-
-    play(story)
+async def test_whose_session_of_the_provider_it_is_is_known_by_its_name_alone(hub: Hub) -> None:
+    hub.add("ann")
+    hub.add("bob")
+    people = hub.people()
+    for name, session in (("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "")):
+        standing = Standing("i", f"s-{name}", name, "", False, (), False)
+        await people.keep(name, standing, [], {"session": session})
+    found = {session: sids.names_of(hub.db, session) for session in ("one", "two", "three", "")}
+    assert found == {"one": [], "two": [], "three": ["ann"], "": []}
 
 
 def in_browsers(hub: Hub, name: str, *sessions: str) -> orm.User:
@@ -273,39 +245,33 @@ def test_of_each_person_so_many_browsers_are_known_and_the_oldest_is_forgotten_f
     assert sids.end_browsers(hub.db, bob, "bobs") == 1
 
 
-def test_each_browser_keeps_the_id_token_of_its_own_login_encrypted(
+async def test_each_browser_keeps_the_id_token_of_its_own_login_encrypted(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CryptKeeper.instance(), "keys", [b"k" * 32])
 
-    async def story() -> None:
-        hub.add("ann")
-        hub.people()
-        ann = in_browsers(hub, "ann", "one", "")
-        held = [row.login for row in hub.db.query(sids.ProviderBrowser).order_by(sids.ProviderBrowser.begun)]
-        for login, token in zip(held, ("first", "second"), strict=True):
-            await sids.keep_id_token(hub.db, ann.id, login, token)
-        await sids.keep_id_token(hub.db, ann.id, "nobody's", "third")
-        found = [await sids.id_token_of(hub.db, login) for login in (*held, "nobody's", "")]
-        assert found == ["first", "second", "", ""]
-        assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderIdToken))
-        sids.forget_browser(hub.db, held[1])
-        assert sids.end_browsers(hub.db, ann, "one") == 1
-        assert hub.db.query(sids.ProviderIdToken).count() == 0
-
-    play(story)
+    hub.add("ann")
+    hub.people()
+    ann = in_browsers(hub, "ann", "one", "")
+    held = [row.login for row in hub.db.query(sids.ProviderBrowser).order_by(sids.ProviderBrowser.begun)]
+    for login, token in zip(held, ("first", "second"), strict=True):
+        await sids.keep_id_token(hub.db, ann.id, login, token)
+    await sids.keep_id_token(hub.db, ann.id, "nobody's", "third")
+    found = [await sids.id_token_of(hub.db, login) for login in (*held, "nobody's", "")]
+    assert found == ["first", "second", "", ""]
+    assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderIdToken))
+    sids.forget_browser(hub.db, held[1])
+    assert sids.end_browsers(hub.db, ann, "one") == 1
+    assert hub.db.query(sids.ProviderIdToken).count() == 0
 
 
-def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: Hub) -> None:
-    async def story() -> None:
-        hub.add("ann", server=True)
-        people = hub.people()
-        in_browsers(hub, "ann", "one", "two")
-        assert await people.end("ann", "disabled") == 2
-        assert await people.end("ann", "disabled") is None
-        hub.add("bob", server=True)
-        in_browsers(hub, "bob", "three")
-        assert await people.end("bob", "session") is None
-        assert await people.end("bob", "disabled") == 0, "the tokens of browsers ended with the login"
-
-    play(story)
+async def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: Hub) -> None:
+    hub.add("ann", server=True)
+    people = hub.people()
+    in_browsers(hub, "ann", "one", "two")
+    assert await people.end("ann", "disabled") == 2
+    assert await people.end("ann", "disabled") is None
+    hub.add("bob", server=True)
+    in_browsers(hub, "bob", "three")
+    assert await people.end("bob", "session") is None
+    assert await people.end("bob", "disabled") == 0, "the tokens of browsers ended with the login"

@@ -60,17 +60,14 @@ def test_keys_that_change_under_load_are_asked_for_once(
     assert issuer.requests[DOCUMENT] == 1
 
 
-def test_what_the_old_key_signed_holds_no_longer_once_the_new_ones_are_read(
+async def test_what_the_old_key_signed_holds_no_longer_once_the_new_ones_are_read(
     issuer: StandIn, provider: OidcProvider, begun: Begun, clock: Clock
 ) -> None:
-    async def rounds() -> None:
-        await arrive(issuer, provider, begun)
-        issuer.keys = [published("second")]  # the thief of the first one goes on to sign with it
-        clock.now += discovery.KEYS_READ_AGAIN_S
-        await arrive(issuer, provider, begun)
-
+    await arrive(issuer, provider, begun)
+    issuer.keys = [published("second")]  # the thief of the first one goes on to sign with it
+    clock.now += discovery.KEYS_READ_AGAIN_S
     with pytest.raises(TokenRefused) as refused:
-        asyncio.run(rounds())
+        await arrive(issuer, provider, begun)
     assert "does not have" in refused.value.message.template
 
 

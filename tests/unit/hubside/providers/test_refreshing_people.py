@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hypothesis import given
@@ -126,238 +126,200 @@ class World:
         self.refuses = refuses
 
 
-def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(story())
+async def test_many_requests_at_once_use_one_refresh_token_once() -> None:
+    world = World("ann")
+    world.gate.clear()
+    requests = [asyncio.create_task(world.refresher.stays("ann")) for _ in range(20)]
+    await asyncio.sleep(0)
+    requests[0].cancel()
+    world.gate.set()
+    answers = await asyncio.gather(*requests, return_exceptions=True)
+    assert answers[1:] == [True] * 19
+    assert world.asked == ["ann"]
+    assert world.states["ann"]["use"] == 1
 
 
-def test_many_requests_at_once_use_one_refresh_token_once() -> None:
-    async def story() -> None:
+async def test_what_is_new_enough_is_not_asked_again_and_what_did_not_change_is_told_once() -> None:
+    world = World("ann")
+    for _ in range(5):
+        assert await world.refresher.stays("ann")
+    assert world.asked == ["ann"]
+    world.now += 30
+    assert await world.refresher.stays("ann")
+    assert world.asked == ["ann", "ann"]
+    assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
+
+
+async def test_a_lost_group_is_told_without_a_request_of_the_person_who_has_only_a_job() -> None:
+    world = World("ann", "bob")
+    await world.sweep.turn(world.now)
+    world.told.clear()
+    world.groups["ann"] = []
+    world.jobs = ["ann", "stranger"]
+    world.now += 45
+    await world.sweep.turn(world.now)
+    assert world.asked[2:] == ["ann", "bob"]
+    assert world.told == [("ann", {"groups": [], "left_out": []})]
+    assert world.kept["ann"] == []
+
+
+async def test_whose_account_was_taken_away_ends_and_the_service_is_told_for_as_long_as_there_are_jobs() -> (
+    None
+):
+    world = World("ann")
+    world.servers, world.jobs = {"ann"}, ["ann"]
+    world.answers["ann"] = LoginEnded("disabled")
+    await world.sweep.turn(world.now)
+    assert world.ended == [("ann", "disabled")]
+    assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
+    await world.sweep.turn(world.now)
+    assert world.told[1:] == [("ann", {"ended": "disabled"})]
+    world.jobs = []
+    world.now += 60
+    await world.sweep.turn(world.now)
+    assert len(world.told) == 2
+    assert world.asked == ["ann"]
+
+
+async def test_the_audit_log_hears_once_of_an_account_that_was_taken_away_though_the_service_was_down() -> (
+    None
+):
+    world = World("ann")
+    world.answers["ann"], world.service_there = LoginEnded("disabled"), False
+    assert not await world.refresher.stays("ann")
+    assert world.told == []
+    world.service_there = True
+    await world.sweep.turn(world.now)
+    await world.sweep.turn(world.now)
+    assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
+
+
+async def test_the_audit_log_hears_once_of_an_admin_right_that_a_group_gave_or_took() -> None:
+    world = World("ann")
+    world.admins["ann"], world.service_there = True, False
+    assert await world.refresher.stays("ann")
+    world.service_there = True
+    for _ in range(2):
+        world.now += 30
+        assert await world.refresher.stays("ann")
+    groups = {"groups": ["/ml/red"], "left_out": []}
+    assert world.told == [("ann", {**groups, "admin": True})]
+    world.refresher.admin_changed("ann", admin=False)  # as at a login
+    world.refresher.admin_changed("bob", admin=None)
+    world.now += 30
+    assert await world.refresher.stays("ann")
+    assert world.told[1:] == [("ann", {**groups, "admin": False})]
+
+
+async def test_the_service_hears_the_provider_s_words_against_the_hub_until_a_login_succeeds() -> None:
+    world = World("ann")
+    world.refresher.login_refused = msg("the secret is wrong")
+    await world.sweep.turn(world.now)
+    assert (world.there, world.refuses) == ([True], "the secret is wrong")
+    world.refresher.arrived("ann")
+    await world.sweep.turn(world.now)
+    assert world.refuses == ""
+    world.answers["ann"] = ProviderUnreachable(msg("it is another realm"), misconfigured=True)
+    world.now += 30
+    await world.sweep.turn(world.now)
+    assert (world.there[-1], world.refuses) == (False, "it is another realm")
+
+
+async def test_a_login_that_ended_at_the_provider_ends_here_and_is_asked_about_no_more() -> None:
+    world = World("ann")
+    world.answers["ann"] = LoginEnded("session")
+    assert not await world.refresher.stays("ann")
+    assert world.ended == [("ann", "session")]
+    world.jobs, world.now = ["ann"], world.now + 60
+    await world.sweep.turn(world.now)
+    assert world.asked == ["ann"]
+    assert world.told == [("ann", {"ended": "session"})]
+
+
+async def test_while_the_provider_is_away_all_stay_and_a_turn_is_given_up_soon() -> None:
+    names = [f"u{n}" for n in range(10 * TOGETHER)]
+    world = World(*names)
+    world.answers = dict.fromkeys(names, AWAY)
+    assert await world.refresher.stays("u0")
+    asked = await world.sweep.turn(world.now)
+    assert AWAY_AFTER <= asked < AWAY_AFTER + TOGETHER
+    assert world.refresher.away == AWAY.message
+    assert (world.ended, world.told) == ([], [])
+    assert world.there == [False]
+    world.answers = {}
+    world.states = {name: world.states[name] for name in names[:3]}
+    await world.sweep.turn(world.now)
+    assert world.refresher.away is None
+    assert world.there == [False, True]
+    assert {name for name, _ in world.told} == set(names[:3])
+
+
+async def test_a_provider_that_hangs_holds_a_request_for_a_moment_and_its_answer_counts_when_it_comes() -> (
+    None
+):
+    world = World("ann")
+    world.answers["ann"] = LoginEnded("disabled")
+    world.gate.clear()
+    for _ in range(1000):  # waited for once, and not again: else the test would take an hour
+        assert await world.refresher.stays("ann")
+    assert world.asked == ["ann"]
+    world.gate.set()
+    await world.refresher.look("ann")
+    assert world.ended == [("ann", "disabled")]
+
+
+async def test_a_provider_that_is_away_is_asked_now_and_then_and_nobody_waits_for_it() -> None:
+    world = World(*(f"u{n}" for n in range(50)))
+    world.away = True
+    await world.refresher.seek()
+    world.gate.clear()
+    for _ in range(3):
+        world.now += AWAY_AGAIN_S
+        for name in world.states:
+            assert await world.refresher.stays(name)
+    await asyncio.sleep(0)
+    assert world.asked == ["u0", "u1", "u2"]
+    world.gate.set()
+    await world.refresher.look("u0")
+    assert world.refresher.away is None
+
+
+async def test_with_nobody_to_ask_about_the_provider_itself_is_looked_for_and_each_turn_ends_what_is_left() -> (
+    None
+):
+    world = World()
+    for world.away in (False, True, True, False):
+        assert await world.sweep.turn(world.now) == 0
+    assert world.there == [True, False, False, True]
+    assert world.left == 4
+    world.service_there = False  # it is told at the next turn
+    await world.sweep.turn(world.now)
+    assert world.there == [True, False, False, True]
+
+
+async def test_who_logs_in_while_the_login_before_is_asked_about_keeps_the_new_one() -> None:
+    for answer in (None, LoginEnded("disabled")):
         world = World("ann")
+        if answer is not None:
+            world.answers["ann"] = answer
         world.gate.clear()
-        requests = [asyncio.create_task(world.refresher.stays("ann")) for _ in range(20)]
+        asking = asyncio.create_task(world.refresher.stays("ann"))
         await asyncio.sleep(0)
-        requests[0].cancel()
-        world.gate.set()
-        answers = await asyncio.gather(*requests, return_exceptions=True)
-        assert answers[1:] == [True] * 19
+        await asyncio.sleep(0)
         assert world.asked == ["ann"]
-        assert world.states["ann"]["use"] == 1
-
-    play(story)
-
-
-def test_what_is_new_enough_is_not_asked_again_and_what_did_not_change_is_told_once() -> None:
-    async def story() -> None:
-        world = World("ann")
-        for _ in range(5):
-            assert await world.refresher.stays("ann")
-        assert world.asked == ["ann"]
-        world.now += 30
-        assert await world.refresher.stays("ann")
-        assert world.asked == ["ann", "ann"]
-        assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
-
-    play(story)
-
-
-def test_a_lost_group_is_told_without_a_request_of_the_person_who_has_only_a_job() -> None:
-    async def story() -> None:
-        world = World("ann", "bob")
-        await world.sweep.turn(world.now)
-        world.told.clear()
-        world.groups["ann"] = []
-        world.jobs = ["ann", "stranger"]
-        world.now += 45
-        await world.sweep.turn(world.now)
-        assert world.asked[2:] == ["ann", "bob"]
-        assert world.told == [("ann", {"groups": [], "left_out": []})]
-        assert world.kept["ann"] == []
-
-    play(story)
-
-
-def test_whose_account_was_taken_away_ends_and_the_service_is_told_for_as_long_as_there_are_jobs() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.servers, world.jobs = {"ann"}, ["ann"]
-        world.answers["ann"] = LoginEnded("disabled")
-        await world.sweep.turn(world.now)
-        assert world.ended == [("ann", "disabled")]
-        assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
-        await world.sweep.turn(world.now)
-        assert world.told[1:] == [("ann", {"ended": "disabled"})]
-        world.jobs = []
-        world.now += 60
-        await world.sweep.turn(world.now)
-        assert len(world.told) == 2
-        assert world.asked == ["ann"]
-
-    play(story)
-
-
-def test_the_audit_log_hears_once_of_an_account_that_was_taken_away_though_the_service_was_down() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.answers["ann"], world.service_there = LoginEnded("disabled"), False
-        assert not await world.refresher.stays("ann")
-        assert world.told == []
-        world.service_there = True
-        await world.sweep.turn(world.now)
-        await world.sweep.turn(world.now)
-        assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
-
-    play(story)
-
-
-def test_the_audit_log_hears_once_of_an_admin_right_that_a_group_gave_or_took() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.admins["ann"], world.service_there = True, False
-        assert await world.refresher.stays("ann")
-        world.service_there = True
-        for _ in range(2):
-            world.now += 30
-            assert await world.refresher.stays("ann")
-        groups = {"groups": ["/ml/red"], "left_out": []}
-        assert world.told == [("ann", {**groups, "admin": True})]
-        world.refresher.admin_changed("ann", admin=False)  # as at a login
-        world.refresher.admin_changed("bob", admin=None)
-        world.now += 30
-        assert await world.refresher.stays("ann")
-        assert world.told[1:] == [("ann", {**groups, "admin": False})]
-
-    play(story)
-
-
-def test_the_service_hears_the_provider_s_words_against_the_hub_until_a_login_succeeds() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.refresher.login_refused = msg("the secret is wrong")
-        await world.sweep.turn(world.now)
-        assert (world.there, world.refuses) == ([True], "the secret is wrong")
         world.refresher.arrived("ann")
-        await world.sweep.turn(world.now)
-        assert world.refuses == ""
-        world.answers["ann"] = ProviderUnreachable(msg("it is another realm"), misconfigured=True)
-        world.now += 30
-        await world.sweep.turn(world.now)
-        assert (world.there[-1], world.refuses) == (False, "it is another realm")
-
-    play(story)
-
-
-def test_a_login_that_ended_at_the_provider_ends_here_and_is_asked_about_no_more() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.answers["ann"] = LoginEnded("session")
-        assert not await world.refresher.stays("ann")
-        assert world.ended == [("ann", "session")]
-        world.jobs, world.now = ["ann"], world.now + 60
-        await world.sweep.turn(world.now)
-        assert world.asked == ["ann"]
-        assert world.told == [("ann", {"ended": "session"})]
-
-    play(story)
-
-
-def test_while_the_provider_is_away_all_stay_and_a_turn_is_given_up_soon() -> None:
-    async def story() -> None:
-        names = [f"u{n}" for n in range(10 * TOGETHER)]
-        world = World(*names)
-        world.answers = dict.fromkeys(names, AWAY)
-        assert await world.refresher.stays("u0")
-        asked = await world.sweep.turn(world.now)
-        assert AWAY_AFTER <= asked < AWAY_AFTER + TOGETHER
-        assert world.refresher.away == AWAY.message
-        assert (world.ended, world.told) == ([], [])
-        assert world.there == [False]
-        world.answers = {}
-        world.states = {name: world.states[name] for name in names[:3]}
-        await world.sweep.turn(world.now)
-        assert world.refresher.away is None
-        assert world.there == [False, True]
-        assert {name for name, _ in world.told} == set(names[:3])
-
-    play(story)
-
-
-def test_a_provider_that_hangs_holds_a_request_for_a_moment_and_its_answer_counts_when_it_comes() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.answers["ann"] = LoginEnded("disabled")
-        world.gate.clear()
-        for _ in range(1000):  # waited for once, and not again: else the test would take an hour
-            assert await world.refresher.stays("ann")
-        assert world.asked == ["ann"]
         world.gate.set()
-        await world.refresher.look("ann")
-        assert world.ended == [("ann", "disabled")]
-
-    play(story)
+        assert await asking
+        assert (world.kept, world.ended) == ({}, [])
 
 
-def test_a_provider_that_is_away_is_asked_now_and_then_and_nobody_waits_for_it() -> None:
-    async def story() -> None:
-        world = World(*(f"u{n}" for n in range(50)))
-        world.away = True
-        await world.refresher.seek()
-        world.gate.clear()
-        for _ in range(3):
-            world.now += AWAY_AGAIN_S
-            for name in world.states:
-                assert await world.refresher.stays(name)
-        await asyncio.sleep(0)
-        assert world.asked == ["u0", "u1", "u2"]
-        world.gate.set()
-        await world.refresher.look("u0")
-        assert world.refresher.away is None
-
-    play(story)
-
-
-def test_with_nobody_to_ask_about_the_provider_itself_is_looked_for_and_each_turn_ends_what_is_left() -> None:
-    async def story() -> None:
-        world = World()
-        for world.away in (False, True, True, False):
-            assert await world.sweep.turn(world.now) == 0
-        assert world.there == [True, False, False, True]
-        assert world.left == 4
-        world.service_there = False  # it is told at the next turn
-        await world.sweep.turn(world.now)
-        assert world.there == [True, False, False, True]
-
-    play(story)
-
-
-def test_who_logs_in_while_the_login_before_is_asked_about_keeps_the_new_one() -> None:
-    async def story() -> None:
-        for answer in (None, LoginEnded("disabled")):
-            world = World("ann")
-            if answer is not None:
-                world.answers["ann"] = answer
-            world.gate.clear()
-            asking = asyncio.create_task(world.refresher.stays("ann"))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert world.asked == ["ann"]
-            world.refresher.arrived("ann")
-            world.gate.set()
-            assert await asking
-            assert (world.kept, world.ended) == ({}, [])
-
-    play(story)
-
-
-def test_what_the_service_did_not_hear_is_told_again() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.service_there = False
-        assert await world.refresher.stays("ann")
-        world.service_there, world.now = True, world.now + 30
-        await world.sweep.turn(world.now)
-        assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
-
-    play(story)
+async def test_what_the_service_did_not_hear_is_told_again() -> None:
+    world = World("ann")
+    world.service_there = False
+    assert await world.refresher.stays("ann")
+    world.service_there, world.now = True, world.now + 30
+    await world.sweep.turn(world.now)
+    assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
 
 
 @given(
@@ -389,32 +351,26 @@ def test_by_and_by_everybody_is_asked_about_however_many_there_are() -> None:
     assert set(looked) == set(names)
 
 
-def test_the_service_knows_of_who_logs_in_before_their_first_page() -> None:
-    async def story() -> None:
-        world = World("ann")
-        standing = Standing("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
-        for world.service_there in (False, True):
-            await world.refresher.welcome("ann", standing)
-        ((who, told),) = world.told
-        assert (who, told["groups"]) == ("ann", ["/ml/red"])
-
-    play(story)
+async def test_the_service_knows_of_who_logs_in_before_their_first_page() -> None:
+    world = World("ann")
+    standing = Standing("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
+    for world.service_there in (False, True):
+        await world.refresher.welcome("ann", standing)
+    ((who, told),) = world.told
+    assert (who, told["groups"]) == ("ann", ["/ml/red"])
 
 
-def test_what_the_provider_says_elsewhere_of_a_person_counts_after_what_was_asked_before() -> None:
-    async def story() -> None:
-        world = World("ann")
-        world.gate.clear()
-        asking = asyncio.create_task(world.refresher.stays("ann"))
-        await asyncio.sleep(0)  # it has begun
-        standing = Standing("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
-        telling = asyncio.create_task(world.refresher.told_of("ann", standing))
-        await asyncio.sleep(0)
-        assert (world.asked, world.kept) == (["ann"], {})
-        world.gate.set()
-        await asking
-        await telling
-        assert world.kept["ann"] == ["/ml/blue"]
-        assert [told["groups"] for _, told in world.told] == [["/ml/red"], ["/ml/blue"]]
-
-    play(story)
+async def test_what_the_provider_says_elsewhere_of_a_person_counts_after_what_was_asked_before() -> None:
+    world = World("ann")
+    world.gate.clear()
+    asking = asyncio.create_task(world.refresher.stays("ann"))
+    await asyncio.sleep(0)  # it has begun
+    standing = Standing("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
+    telling = asyncio.create_task(world.refresher.told_of("ann", standing))
+    await asyncio.sleep(0)
+    assert (world.asked, world.kept) == (["ann"], {})
+    world.gate.set()
+    await asking
+    await telling
+    assert world.kept["ann"] == ["/ml/blue"]
+    assert [told["groups"] for _, told in world.told] == [["/ml/red"], ["/ml/blue"]]
