@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -32,22 +33,19 @@ class Contract:
         """Return a new attempt of a kind, `more` being fields of its `LaunchSpec`."""
         return self.under.attempt(kind, **more)
 
-    def execute(self, test: Callable[[Executor], Awaitable[None]], *, epoch: int = 0) -> None:
-        """Run a test on an executor of its own; what it leaves is removed under the epoch."""
-
-        async def go() -> None:
-            executor = self.make_executor()
-            no_files.watch()
-            try:
-                await executor.open()
-                await test(executor)
-            finally:
-                no_files.ignore()
-                for attempt in await executor.known():
-                    await executor.forget(attempt, epoch)
-                await executor.close()
-
-        asyncio.run(go())
+    @asynccontextmanager
+    async def executing(self, *, epoch: int = 0) -> AsyncIterator[Executor]:
+        """Hand out an executor; what is left there is removed under the epoch."""
+        executor = self.make_executor()
+        no_files.watch()
+        try:
+            await executor.open()
+            yield executor
+        finally:
+            no_files.ignore()
+            for attempt in await executor.known():
+                await executor.forget(attempt, epoch)
+            await executor.close()
         no_files.check()
 
     async def wait(self, executor: Executor, attempt: str, *phases: AttemptPhase) -> Observation:

@@ -6,8 +6,8 @@ import asyncio
 import json
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -157,21 +157,17 @@ class KubeLab(_Mounted):
 
     # -- tests of faults
 
-    def run(self, test: Callable[[KubernetesExecutor], Awaitable[None]], **more: Any) -> KubernetesExecutor:
-        """Run a test on an executor of its own, and remove what it leaves."""
-
-        async def go() -> KubernetesExecutor:
-            executor = self.executor(**more)
-            try:
-                await executor.open()
-                await test(executor)
-                for attempt in await executor.known():
-                    await executor.forget(attempt)
-            finally:
-                await executor.close()
-            return executor
-
-        return asyncio.run(go())
+    @asynccontextmanager
+    async def executing(self, **more: Any) -> AsyncIterator[KubernetesExecutor]:
+        """Hand out an executor, and remove what is left there."""
+        executor = self.executor(**more)
+        try:
+            await executor.open()
+            yield executor
+            for attempt in await executor.known():
+                await executor.forget(attempt)
+        finally:
+            await executor.close()
 
     def left(self) -> list[str]:
         """List what attempts have in the cluster."""

@@ -15,7 +15,6 @@ from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.kubernetes import client as clients
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ClusterUnreachable
@@ -71,7 +70,7 @@ async def _now(found: object) -> object:
 
 
 @pytest.mark.parametrize("program", ["kube-apiserver", "etcd"])
-def test_attempts_go_on_while_the_api_is_away(
+async def test_attempts_go_on_while_the_api_is_away(
     kube: Kube, tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "ANSWER_S", 5.0)  # without its store the API keeps silent
@@ -80,31 +79,29 @@ def test_attempts_go_on_while_the_api_is_away(
     ends = lab.spec("import time\nwhile not __import__('os').path.exists('/workspace/go'): time.sleep(0.05)")
     later = lab.spec("print('went')")
 
-    async def test(executor: KubernetesExecutor) -> None:
-        for spec in (lasts, ends):
-            await executor.start(spec)
-        for spec in (lasts, ends):
-            await until(executor, spec.attempt, AttemptPhase.RUNNING)
-        before = await executor.observe([lasts.attempt, ends.attempt])
-        await asyncio.to_thread(kill, program)
-        with pytest.raises(ClusterUnreachable):
-            await executor.start(later)
-        with pytest.raises(ClusterUnreachable):
-            await executor.stop(lasts.attempt, 5.0)
-        assert await executor.observe([lasts.attempt, ends.attempt]) == before
-        await asyncio.to_thread(lab.put_in_run, ends.of, "go", "")
-        # what a rank writes down is known whether or not the cluster answers
-        await until(executor, ends.attempt, AttemptPhase.SUCCEEDED)
-        await asyncio.to_thread(revive, kube)
-        await executor.start(later)
-        await until(executor, later.attempt, AttemptPhase.SUCCEEDED)
-        seen = (await executor.observe([lasts.attempt]))[lasts.attempt]
-        assert seen == before[lasts.attempt]
-        await executor.stop(lasts.attempt, 5.0)
-        await until(executor, lasts.attempt, AttemptPhase.STOPPED)
-
     try:
-        lab.run(test)
+        async with lab.executing() as executor:
+            for spec in (lasts, ends):
+                await executor.start(spec)
+            for spec in (lasts, ends):
+                await until(executor, spec.attempt, AttemptPhase.RUNNING)
+            before = await executor.observe([lasts.attempt, ends.attempt])
+            await asyncio.to_thread(kill, program)
+            with pytest.raises(ClusterUnreachable):
+                await executor.start(later)
+            with pytest.raises(ClusterUnreachable):
+                await executor.stop(lasts.attempt, 5.0)
+            assert await executor.observe([lasts.attempt, ends.attempt]) == before
+            await asyncio.to_thread(lab.put_in_run, ends.of, "go", "")
+            # what a rank writes down is known whether or not the cluster answers
+            await until(executor, ends.attempt, AttemptPhase.SUCCEEDED)
+            await asyncio.to_thread(revive, kube)
+            await executor.start(later)
+            await until(executor, later.attempt, AttemptPhase.SUCCEEDED)
+            seen = (await executor.observe([lasts.attempt]))[lasts.attempt]
+            assert seen == before[lasts.attempt]
+            await executor.stop(lasts.attempt, 5.0)
+            await until(executor, lasts.attempt, AttemptPhase.STOPPED)
     finally:
         revive(kube)
         lab.close()

@@ -26,7 +26,6 @@ from kube_lab import until as until_phase
 from live_hub import BIN, LiveHub
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.sandbox import open_shelf
 from mlp_hub.service.apps.probing import ReplicaProbe, answers_now
 from mlp_hub.service.apps.replicas import PROGRAM
@@ -76,14 +75,14 @@ def ready(address: str) -> ReplicaProbe:
     return ReplicaProbe(address, "/v2/health/ready", any_answer=False)
 
 
-def test_a_replica_is_a_pod_that_answers_who_knows_its_key_and_nobody_else(lab: KubeLab) -> None:
+async def test_a_replica_is_a_pod_that_answers_who_knows_its_key_and_nobody_else(lab: KubeLab) -> None:
     with open_shelf(lab.directories.root, "models", "ann", 0) as shelf, shelf.inside("line@1", make=0o750):
         joblib.dump(
             LinearRegression().fit([[0.0], [1.0]], [1.0, 3.0]),
             lab.directories.root / "models/ann/line@1/line.joblib",
         )
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         spec = lab.spec(
             PROGRAM,
             args=("--name", "line"),
@@ -119,8 +118,6 @@ def test_a_replica_is_a_pod_that_answers_who_knows_its_key_and_nobody_else(lab: 
         await asyncio.to_thread(lab, "delete", "pod", name, "--wait=false", "--now")
         await until_phase(executor, spec.attempt, AttemptPhase.LOST)
         assert executor.address(spec.attempt) == ""
-
-    lab.run(test)
 
 
 class Person:

@@ -53,10 +53,10 @@ async def forged(executor: KubernetesExecutor, spec: LaunchSpec) -> None:
     await waiting.until(look, what="its forged record", every=0.1)
 
 
-def test_a_program_that_says_it_has_ended_is_ended_at_once(lab: KubeLab) -> None:
+async def test_a_program_that_says_it_has_ended_is_ended_at_once(lab: KubeLab) -> None:
     """Its quota is free from then on: with the grace of its pod it would have for nothing what others wait for."""
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         spec = forging(lab, {"state": "finished", "started_at": 1.0, "finished_at": 2.0, "exit_code": 0})
         await executor.start(spec)
         await forged(executor, spec)
@@ -66,11 +66,9 @@ def test_a_program_that_says_it_has_ended_is_ended_at_once(lab: KubeLab) -> None
         told = await asyncio.to_thread(lab, "get", pod, "-o", "json", "--ignore-not-found")
         assert not told or json.loads(told)["metadata"]["deletionGracePeriodSeconds"] == 1
 
-    lab.run(test)
 
-
-def test_a_reason_that_a_program_forges_is_told_as_text_or_not_at_all(lab: KubeLab) -> None:
-    async def test(executor: KubernetesExecutor) -> None:
+async def test_a_reason_that_a_program_forges_is_told_as_text_or_not_at_all(lab: KubeLab) -> None:
+    async with lab.executing() as executor:
         said = {"id": "{a:>2000000000}", "args": {"a": "x"}}
         spec = forging(lab, {"state": "failed", "said": said, "message": "no\x1b[2J\ud800 room"})
         await executor.start(spec)
@@ -78,5 +76,3 @@ def test_a_reason_that_a_program_forges_is_told_as_text_or_not_at_all(lab: KubeL
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
         assert str(seen.failure.told) == "no room"
-
-    lab.run(test)

@@ -10,7 +10,6 @@ import pytest
 from kube import Kube
 from kube_lab import KubeLab, until
 from mlp_hub.executors.base import AttemptKey, AttemptPhase, DataMount
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import open_shelf
 
@@ -34,7 +33,7 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
     lab.close()
 
 
-def test_a_job_reads_another_members_dataset_and_nothing_beside_it(lab: KubeLab) -> None:
+async def test_a_job_reads_another_members_dataset_and_nothing_beside_it(lab: KubeLab) -> None:
     root = lab.directories.root
     with open_shelf(root, "datasets", "bob", OWNER) as shelf, shelf.inside("pets", make=0o755) as pets:
         pets.give(OWNER, OWNER)
@@ -46,11 +45,9 @@ def test_a_job_reads_another_members_dataset_and_nothing_beside_it(lab: KubeLab)
     place = StoredPlace("dataset", "bob", "pets")
     data = (DataMount(place, "/data/pets"), DataMount(place, "/mnt/theirs"))
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         spec = lab.spec(READS, data=data)
         await executor.start(spec)
         assert (await until(executor, spec.attempt)).phase is AttemptPhase.SUCCEEDED
         lines = [line.text for line in (await executor.read_log(AttemptKey(spec.attempt, spec.of), 0)).lines]
         assert lines == ["read miaow miaow", "refused 30", "refused 30", "refused 2", "refused 2"]
-
-    lab.run(test)

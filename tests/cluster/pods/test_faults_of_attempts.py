@@ -75,13 +75,13 @@ def said(seen: Observation) -> str:
 
 
 @pytest.mark.differs("A start that waits", only="cluster")
-def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
+async def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = lab.spec("print('never')", image="mlp.local/nowhere:1")
     invalid = lab.spec("print('never')", image="Not An Image!")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await executor.start(invalid)
         await waits(executor, spec, "image cannot be fetched")
@@ -93,14 +93,12 @@ def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
             assert "image of rank 0 cannot be had" in said(seen)
         assert "mlp.local/nowhere:1" in said(await until(executor, spec.attempt, A.FAILED))
 
-    lab.run(test)
-
 
 @pytest.mark.whole
-def test_an_image_without_python_fails_the_start_and_says_what_to_install(lab: KubeLab) -> None:
+async def test_an_image_without_python_fails_the_start_and_says_what_to_install(lab: KubeLab) -> None:
     spec = lab.spec("print('never')", image="mlp.local/pause:dev", workers=2)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
@@ -109,26 +107,22 @@ def test_an_image_without_python_fails_the_start_and_says_what_to_install(lab: K
         await executor.forget(spec.attempt)
         await nothing_left(lab)
 
-    lab.run(test)
-
 
 @pytest.mark.whole
-def test_more_memory_than_it_may_have_is_told_as_that(lab: KubeLab) -> None:
+async def test_more_memory_than_it_may_have_is_told_as_that(lab: KubeLab) -> None:
     spec = lab.spec("b = bytearray(1 << 30); print(len(b))")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
         assert (seen.failure.cause, seen.failure.rank) == (Cause.OUT_OF_MEMORY, 0)
 
-    lab.run(test)
 
-
-def test_a_main_object_that_somebody_deletes_is_a_loss_and_nothing_begins_again(lab: KubeLab) -> None:
+async def test_a_main_object_that_somebody_deletes_is_a_loss_and_nothing_begins_again(lab: KubeLab) -> None:
     spec = lab.spec(LASTS)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await until(executor, spec.attempt, A.RUNNING)
         await asyncio.to_thread(lab, "delete", main_of(lab), "--wait=false")
@@ -143,15 +137,13 @@ def test_a_main_object_that_somebody_deletes_is_a_loss_and_nothing_begins_again(
         await second.close()
         await executor.forget(spec.attempt)
         await nothing_left(lab)
-
-    lab.run(test)
     assert lines(lab, spec) == ["began"]
 
 
-def test_a_pod_that_somebody_deletes_ends_the_gang_whole(lab: KubeLab) -> None:
+async def test_a_pod_that_somebody_deletes_ends_the_gang_whole(lab: KubeLab) -> None:
     spec = lab.spec(LASTS, workers=2)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
 
         async def both() -> bool:
@@ -168,13 +160,13 @@ def test_a_pod_that_somebody_deletes_ends_the_gang_whole(lab: KubeLab) -> None:
         await executor.forget(spec.attempt)
         await nothing_left(lab)
 
-    lab.run(test)
 
-
-def test_a_claim_that_somebody_deletes_takes_all_with_it_and_it_never_begins_again(lab: KubeLab) -> None:
+async def test_a_claim_that_somebody_deletes_takes_all_with_it_and_it_never_begins_again(
+    lab: KubeLab,
+) -> None:
     spec = lab.spec(LASTS)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await until(executor, spec.attempt, A.RUNNING)
         await began(lab, spec)
@@ -189,16 +181,16 @@ def test_a_claim_that_somebody_deletes_takes_all_with_it_and_it_never_begins_aga
         assert (await second.observe([spec.attempt]))[spec.attempt].phase is A.LOST
         await second.forget(spec.attempt)
         await second.close()
-
-    lab.run(test)
     assert lines(lab, spec) == ["began"]
 
 
 @pytest.mark.whole
-def test_a_namespace_that_somebody_deletes_is_a_loss_and_starts_wait_until_it_is_there(lab: KubeLab) -> None:
+async def test_a_namespace_that_somebody_deletes_is_a_loss_and_starts_wait_until_it_is_there(
+    lab: KubeLab,
+) -> None:
     spec, later = lab.spec(LASTS), lab.spec("print('went')")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await until(executor, spec.attempt, A.RUNNING)
         await asyncio.to_thread(lab.kube, "delete", "namespace", lab.namespace, "--wait=false")
@@ -215,16 +207,14 @@ def test_a_namespace_that_somebody_deletes_is_a_loss_and_starts_wait_until_it_is
         await executor.start(later)
         await until(executor, later.attempt, A.SUCCEEDED)
 
-    lab.run(test)
-
 
 @pytest.mark.whole
-def test_a_quota_of_the_clusters_that_refuses_the_object_fails_the_start(lab: KubeLab) -> None:
+async def test_a_quota_of_the_clusters_that_refuses_the_object_fails_the_start(lab: KubeLab) -> None:
     lab("create", "quota", "none", "--hard=count/jobs.batch=0")
     lab("wait", "quota/none", "--for=jsonpath={.status.hard}", "--timeout=60s")
     spec = lab.spec("print('never')")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
@@ -234,10 +224,8 @@ def test_a_quota_of_the_clusters_that_refuses_the_object_fails_the_start(lab: Ku
         await executor.start(spec)
         assert (await executor.observe([spec.attempt]))[spec.attempt] == seen
 
-    lab.run(test)
 
-
-def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
+async def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab("create", "quota", "none", "--hard=pods=0")
@@ -245,36 +233,32 @@ def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
     monkeypatch.setattr(why, "AGAIN_S", 0.5)
     spec = lab.spec("print('never')")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await waits(executor, spec, "exceeded quota: none")
         monkeypatch.setattr(why, "QUOTA_S", 0.0)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert "the cluster refused its pods" in said(seen)
 
-    lab.run(test)
 
-
-def test_pods_for_which_there_is_no_room_wait_and_say_so_and_can_be_stopped(lab: KubeLab) -> None:
+async def test_pods_for_which_there_is_no_room_wait_and_say_so_and_can_be_stopped(lab: KubeLab) -> None:
     spec = lab.spec("print('never')", per_worker=Resources(cpu=900_000, ram=128))
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await waits(executor, spec, "Insufficient cpu")
         await executor.stop(spec.attempt, 5.0)
         seen = await until(executor, spec.attempt, A.STOPPED)
         assert [rank.state for rank in seen.ranks] == ["stopped"]
 
-    lab.run(test)
-
 
 @pytest.mark.whole
-def test_a_node_that_has_gone_since_it_was_chosen_is_a_loss(lab: KubeLab) -> None:
+async def test_a_node_that_has_gone_since_it_was_chosen_is_a_loss(lab: KubeLab) -> None:
     real = lab.nodes
     lab.nodes = (*real, replace(real[0], name="passing"))
     before, spec = lab.spec("print(1)"), lab.spec("print(2)", placement=("passing",))
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(before)
         lab.nodes = real
         await executor.start(spec)
@@ -282,8 +266,6 @@ def test_a_node_that_has_gone_since_it_was_chosen_is_a_loss(lab: KubeLab) -> Non
         assert "node passing has gone" in said(seen)
         with pytest.raises(CannotStart, match="elsewhere"):
             await executor.start(lab.spec("print(3)", placement=("elsewhere",)))
-
-    lab.run(test)
 
 
 class Killed(BaseException):
@@ -309,12 +291,12 @@ class DyingClient(KubernetesClient):
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("request_number", [1, 2])
-def test_a_service_that_dies_at_a_request_of_a_start_starts_it_once(
+async def test_a_service_that_dies_at_a_request_of_a_start_starts_it_once(
     lab: KubeLab, request_number: int, *, after: bool
 ) -> None:
     spec = lab.spec("print('ran')")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         client = DyingClient(lab.configuration)
         client.dies_at, client.after = request_number, after
         dying = OwnClientExecutor(client, lab.at, lab.ways, lambda: lab.nodes)
@@ -326,16 +308,14 @@ def test_a_service_that_dies_at_a_request_of_a_start_starts_it_once(
         await until(executor, spec.attempt, A.SUCCEEDED)
         await executor.forget(spec.attempt)
         await nothing_left(lab)
-
-    lab.run(test)
     assert lines(lab, spec) == ["ran"]
 
 
 @pytest.mark.whole
-def test_services_that_come_and_go_end_nothing_that_runs(lab: KubeLab) -> None:
+async def test_services_that_come_and_go_end_nothing_that_runs(lab: KubeLab) -> None:
     specs = [lab.spec(LASTS, workers=2), lab.spec(LASTS)]
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         for spec in specs:
             await executor.start(spec)
             await until(executor, spec.attempt, A.RUNNING)
@@ -348,12 +328,10 @@ def test_services_that_come_and_go_end_nothing_that_runs(lab: KubeLab) -> None:
             await passing.close()
             assert not any(key.startswith(("patch", "delete")) for key in passing._client.calls)
 
-    lab.run(test)
-
 
 @pytest.mark.whole
-def test_a_service_that_dies_while_it_stops_an_attempt_has_stopped_it(lab: KubeLab) -> None:
-    async def test(executor: KubernetesExecutor) -> None:
+async def test_a_service_that_dies_while_it_stops_an_attempt_has_stopped_it(lab: KubeLab) -> None:
+    async with lab.executing() as executor:
         for number in (1, 2):  # a third one, for the pods, is spared where the cluster was quicker
             spec = lab.spec(LASTS)
             await executor.start(spec)
@@ -369,14 +347,14 @@ def test_a_service_that_dies_while_it_stops_an_attempt_has_stopped_it(lab: KubeL
             assert seen.failure is None
             await executor.forget(spec.attempt)
 
-    lab.run(test)
 
-
-def test_a_job_costs_three_creations_and_one_deletion(lab: KubeLab, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_costs_three_creations_and_one_deletion(
+    lab: KubeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kubernetes_executor, "ENDS_S", 60.0)  # a slow node's pods are not ended by us
     spec = lab.spec("print('ran')")
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         executor._client.calls.clear()
         await executor.start(spec)
         await until(executor, spec.attempt, A.SUCCEEDED)
@@ -388,5 +366,3 @@ def test_a_job_costs_three_creations_and_one_deletion(lab: KubeLab, monkeypatch:
         made = {"create configmaps": 1, "create secrets": 1, "create jobs": 1}
         assert calls == {**made, "delete configmaps": 1}, calls
         await nothing_left(lab)
-
-    lab.run(test)

@@ -59,10 +59,10 @@ async def nothing_left(lab: KubeLab) -> None:
     await waiting.until(look, what="all of it to go", every=0.3)
 
 
-def test_an_evicted_pod_is_the_loss_of_its_gang(lab: KubeLab) -> None:
+async def test_an_evicted_pod_is_the_loss_of_its_gang(lab: KubeLab) -> None:
     spec = lab.spec(LASTS, workers=2)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         await all_run(executor, spec)
         found = await asyncio.to_thread(lab.kube.get, "pods", "-n", lab.namespace)
@@ -81,18 +81,17 @@ def test_an_evicted_pod_is_the_loss_of_its_gang(lab: KubeLab) -> None:
         await executor.forget(spec.attempt)
         await nothing_left(lab)
 
-    lab.run(test)
-
 
 @pytest.mark.whole
-def test_a_pod_group_that_somebody_deletes_is_a_loss_unless_its_pods_are_bound(
+async def test_a_pod_group_that_somebody_deletes_is_a_loss_unless_its_pods_are_bound(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verdict, "SEEN_S", 1.0)
     runs = lab.spec("import os,time\nwhile not os.path.exists('/workspace/go'): time.sleep(0.05)", workers=2)
     waits = lab.spec("print('never')", workers=2, per_worker=Resources(cpu=900_000, ram=128))
 
-    async def test(executor: KubernetesExecutor) -> None:
+    assert POD_GROUPS in lab.ways.served
+    async with lab.executing() as executor:
         for spec in (runs, waits):
             await executor.start(spec)
         await all_run(executor, runs)
@@ -104,9 +103,6 @@ def test_a_pod_group_that_somebody_deletes_is_a_loss_unless_its_pods_are_bound(
         for spec in (runs, waits):
             await executor.forget(spec.attempt)
         await nothing_left(lab)
-
-    assert POD_GROUPS in lab.ways.served
-    lab.run(test)
 
 
 def refusal(lab: KubeLab, group: str, version: str, plural: str) -> list[Object]:
@@ -145,7 +141,7 @@ def refusal(lab: KubeLab, group: str, version: str, plural: str) -> list[Object]
 @pytest.mark.parametrize(
     ("kind", "what"), [(("batch", "v1", "jobs"), "Job"), (("", "v1", "pods"), "pods")], ids=["job", "pods"]
 )
-def test_an_admission_that_refuses_fails_the_start_with_what_it_says(
+async def test_an_admission_that_refuses_fails_the_start_with_what_it_says(
     lab: KubeLab, kind: tuple[str, str, str], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(why, "AGAIN_S", 0.5)
@@ -164,27 +160,25 @@ def test_an_admission_that_refuses_fails_the_start_with_what_it_says(
             return "no image is signed" in str(refused)
         return False
 
-    async def test(executor: KubernetesExecutor) -> None:
-        await waiting.until(lambda: asyncio.to_thread(holds), what="the admission to hold", every=0.3)
-        spec = lab.spec("print('never')")
-        await executor.start(spec)
-        seen = await until(executor, spec.attempt, A.FAILED)
-        assert seen.failure is not None
-        assert seen.failure.cause is Cause.START_FAILED
-        assert said(seen).startswith(f"the cluster refused its {what}: ")
-        assert said(seen).endswith("denied request: no image is signed")
-        await executor.forget(spec.attempt)
-        await nothing_left(lab)
-
     try:
-        lab.run(test)
+        async with lab.executing() as executor:
+            await waiting.until(lambda: asyncio.to_thread(holds), what="the admission to hold", every=0.3)
+            spec = lab.spec("print('never')")
+            await executor.start(spec)
+            seen = await until(executor, spec.attempt, A.FAILED)
+            assert seen.failure is not None
+            assert seen.failure.cause is Cause.START_FAILED
+            assert said(seen).startswith(f"the cluster refused its {what}: ")
+            assert said(seen).endswith("denied request: no image is signed")
+            await executor.forget(spec.attempt)
+            await nothing_left(lab)
     finally:
         for each in asked:
             lab.kube("delete", each["kind"], name_of(each))
 
 
 @pytest.mark.whole
-def test_a_webhook_that_does_not_answer_is_waited_for_and_named(lab: KubeLab) -> None:
+async def test_a_webhook_that_does_not_answer_is_waited_for_and_named(lab: KubeLab) -> None:
     hook = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -219,34 +213,32 @@ def test_a_webhook_that_does_not_answer_is_waited_for_and_named(lab: KubeLab) ->
             return "away.example.org" in str(refused)
         return False
 
-    async def test(executor: KubernetesExecutor) -> None:
-        await waiting.until(lambda: asyncio.to_thread(holds), what="the webhook to be asked", every=0.3)
-        with pytest.raises(Unavailable, match=r"away\.example\.org"):
-            await executor.start(spec)
-        await asyncio.to_thread(lab.kube, "delete", hook["kind"], f"{lab.at.name}-away")
-
-        async def started() -> bool:
-            try:
-                await executor.start(spec)
-            except Unavailable:
-                return False  # the API may go on asking it for a moment
-            return True
-
-        await waiting.until(started, what="it to be started", every=0.3)
-        await until(executor, spec.attempt, A.SUCCEEDED)
-
     try:
-        lab.run(test)
+        async with lab.executing() as executor:
+            await waiting.until(lambda: asyncio.to_thread(holds), what="the webhook to be asked", every=0.3)
+            with pytest.raises(Unavailable, match=r"away\.example\.org"):
+                await executor.start(spec)
+            await asyncio.to_thread(lab.kube, "delete", hook["kind"], f"{lab.at.name}-away")
+
+            async def started() -> bool:
+                try:
+                    await executor.start(spec)
+                except Unavailable:
+                    return False  # the API may go on asking it for a moment
+                return True
+
+            await waiting.until(started, what="it to be started", every=0.3)
+            await until(executor, spec.attempt, A.SUCCEEDED)
     finally:
         lab.kube("delete", str(hook["kind"]), f"{lab.at.name}-away", "--ignore-not-found")
 
 
 @pytest.mark.whole
-def test_a_cluster_without_operators_refuses_mpi_alone_and_says_what_to_install(lab: KubeLab) -> None:
+async def test_a_cluster_without_operators_refuses_mpi_alone_and_says_what_to_install(lab: KubeLab) -> None:
     mpi = lab.spec("print('never')", runtime="mpi", workers=2)
     others = [lab.spec("print('ran')", runtime=name, workers=2) for name in ("plain", "torch", "tf")]
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing(ways=Ways(frozenset({JOBS}))) as executor:
         with pytest.raises(CannotStart) as refused:
             await executor.start(mpi)
         assert str(refused.value) == (
@@ -259,8 +251,6 @@ def test_a_cluster_without_operators_refuses_mpi_alone_and_says_what_to_install(
         for spec in others:
             await until(executor, spec.attempt, A.SUCCEEDED)
 
-    lab.run(test, ways=Ways(frozenset({JOBS})))
-
 
 def rules(needs: list[Need]) -> list[dict[str, list[str]]]:
     return [
@@ -270,7 +260,7 @@ def rules(needs: list[Need]) -> list[dict[str, list[str]]]:
 
 
 @pytest.mark.whole
-def test_the_rights_that_are_written_down_are_enough_and_one_that_lacks_is_named(lab: KubeLab) -> None:
+async def test_the_rights_that_are_written_down_are_enough_and_one_that_lacks_is_named(lab: KubeLab) -> None:
     name = lab.at.name
 
     async def needs() -> list[Need]:
@@ -289,7 +279,7 @@ def test_the_rights_that_are_written_down_are_enough_and_one_that_lacks_is_named
         }
         lab.apply(role)
 
-    written = asyncio.run(needs())
+    written = await needs()
     allow([need for need in written if need.kind != POD_GROUPS])
     lab.kube("-n", "default", "create", "serviceaccount", name)
     lab.kube(
@@ -298,33 +288,31 @@ def test_the_rights_that_are_written_down_are_enough_and_one_that_lacks_is_named
     token = lab.kube("-n", "default", "create", "token", name).strip()
     spec = lab.spec(LASTS, workers=2)
 
-    async def test(_: KubernetesExecutor) -> None:
-        client = await connect_as(lab.kube, token)
-        executor = KubernetesExecutor(client, lab.at, lab.ways, lambda: lab.nodes)
-        try:
-            opening = asyncio.ensure_future(executor.open())
-
-            async def told() -> str:
-                return str(executor._cache.trouble or "")
-
-            trouble = await waiting.until(told, what="trouble", every=0.05)
-            assert 'cannot list resource "podgroups" in API group "scheduling.volcano.sh"' in trouble
-            assert "make doctor says which right is missing" in str(executor.trouble())
-            await asyncio.to_thread(allow, written)
-            await opening
-            assert executor.trouble() is None
-            await executor.start(spec)
-            await all_run(executor, spec)
-            await executor.stop(spec.attempt, 1.0)
-            await until(executor, spec.attempt, A.STOPPED)
-            await executor.forget(spec.attempt)
-            await nothing_left(lab)
-        finally:
-            await executor.close()
-            await client.close()
-
     try:
-        lab.run(test)
+        async with lab.executing():
+            client = await connect_as(lab.kube, token)
+            executor = KubernetesExecutor(client, lab.at, lab.ways, lambda: lab.nodes)
+            try:
+                opening = asyncio.ensure_future(executor.open())
+
+                async def told() -> str:
+                    return str(executor._cache.trouble or "")
+
+                trouble = await waiting.until(told, what="trouble", every=0.05)
+                assert 'cannot list resource "podgroups" in API group "scheduling.volcano.sh"' in trouble
+                assert "make doctor says which right is missing" in str(executor.trouble())
+                await asyncio.to_thread(allow, written)
+                await opening
+                assert executor.trouble() is None
+                await executor.start(spec)
+                await all_run(executor, spec)
+                await executor.stop(spec.attempt, 1.0)
+                await until(executor, spec.attempt, A.STOPPED)
+                await executor.forget(spec.attempt)
+                await nothing_left(lab)
+            finally:
+                await executor.close()
+                await client.close()
     finally:
         lab.kube("delete", "clusterrolebinding,clusterrole", name)
         lab.kube("-n", "default", "delete", "serviceaccount", name)

@@ -19,7 +19,6 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime import Runtime
 from mlp_hub.executors.base import AttemptPhase as A
 from mlp_hub.executors.kubernetes import prewarming, troubles
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.mounted.logs import read_log
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES
@@ -42,34 +41,30 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
     lab.close()
 
 
-def test_ranks_of_a_runtime_run_in_its_image(lab: KubeLab) -> None:
+async def test_ranks_of_a_runtime_run_in_its_image(lab: KubeLab) -> None:
     mine = lab.spec(FINDS, runtime=runtime(TENSORFLOW), per_worker=Resources(cpu=100, ram=256))
     plain = lab.spec(FINDS)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         for spec, found in ((mine, "tensorflow"), (plain, "none")):
             await executor.start(spec)
             await until(executor, spec.attempt, A.SUCCEEDED)
             lines = read_log(lab.directories.workspace(spec.of), 0).lines
             assert [line.text for line in lines] == [found]
 
-    lab.run(test)
 
-
-def test_an_image_that_does_not_exist_fails_the_job_and_is_named(
+async def test_an_image_that_does_not_exist_fails_the_job_and_is_named(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = lab.spec("print('never')", runtime=runtime(NONE))
     monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
 
-    async def test(executor: KubernetesExecutor) -> None:
+    async with lab.executing() as executor:
         await executor.start(spec)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
         assert seen.failure.cause is Cause.START_FAILED
         assert NONE in str(seen.failure.told)
-
-    lab.run(test)
 
 
 async def test_nodes_have_an_image_before_it_is_needed_and_one_that_is_none_is_told(kube: Kube) -> None:

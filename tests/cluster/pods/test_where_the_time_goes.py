@@ -17,7 +17,6 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
 from mlp_hub.service.platform import Platform
@@ -42,8 +41,8 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
     lab.close()
 
 
-def test_ranks_tell_what_they_use_while_they_run_and_all_of_it_in_the_end(lab: KubeLab) -> None:
-    async def story(executor: KubernetesExecutor) -> None:
+async def test_ranks_tell_what_they_use_while_they_run_and_all_of_it_in_the_end(lab: KubeLab) -> None:
+    async with lab.executing() as executor:
         spec = lab.spec(USES, workers=2, per_worker=Resources(cpu=500, ram=256))
         began = time.time()
         await executor.start(spec)
@@ -78,11 +77,9 @@ def test_ranks_tell_what_they_use_while_they_run_and_all_of_it_in_the_end(lab: K
         left = [path.name for path in (lab.directories.at(spec.of) / "log").glob("*.use")]
         assert left == []
 
-    lab.run(story)
 
-
-def test_ranks_of_mpi_tell_it_too(lab: KubeLab) -> None:
-    async def story(executor: KubernetesExecutor) -> None:
+async def test_ranks_of_mpi_tell_it_too(lab: KubeLab) -> None:
+    async with lab.executing() as executor:
         spec = lab.spec(USES, runtime="mpi", workers=2, per_worker=Resources(cpu=500, ram=256))
         await executor.start(spec)
 
@@ -95,8 +92,6 @@ def test_ranks_of_mpi_tell_it_too(lab: KubeLab) -> None:
         (lab.directories.at(spec.of) / "enough").touch()
         over = await until(executor, spec.attempt, AttemptPhase.SUCCEEDED)
         assert all((rank.ram_peak or 0) >= 60 for rank in over.ranks)
-
-    lab.run(story)
 
 
 async def test_stages_outlive_the_pods_and_the_service(lab: KubeLab) -> None:

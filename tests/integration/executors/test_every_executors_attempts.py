@@ -10,7 +10,7 @@ import pytest
 from contract import Contract
 from mlp_hub.domain.job import Cause
 from mlp_hub.domain.runtime import BUILT_IN
-from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation
+from mlp_hub.executors.base import AttemptPhase, CannotStart, Observation
 
 
 def roles(seen: Observation) -> tuple[str, ...]:
@@ -18,16 +18,14 @@ def roles(seen: Observation) -> tuple[str, ...]:
 
 
 class TestAttempts(Contract):
-    def test_an_attempt_that_was_never_started_is_absent(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_an_attempt_that_was_never_started_is_absent(self) -> None:
+        async with self.executing() as executor:
             seen = await executor.observe(["nobody.0"])
             assert seen["nobody.0"].phase is AttemptPhase.ABSENT
             assert await executor.known() == []
 
-        self.execute(test)
-
-    def test_a_good_program_runs_and_succeeds(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_good_program_runs_and_succeeds(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds")
             await executor.start(spec)
             assert list(await executor.known()) == [spec.attempt]
@@ -38,10 +36,8 @@ class TestAttempts(Contract):
             assert seen.started_at <= seen.finished_at
             assert [(r.rank, r.state, r.exit_code) for r in seen.ranks] == [(0, "finished", 0)]
 
-        self.execute(test)
-
-    def test_a_failing_rank_fails_the_attempt_and_is_named(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_failing_rank_fails_the_attempt_and_is_named(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("fails")
             await executor.start(spec)
             seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
@@ -49,10 +45,8 @@ class TestAttempts(Contract):
             assert seen.failure.cause is Cause.PROGRAM_ERROR
             assert (seen.failure.rank, seen.failure.exit_code) == (0, 3)
 
-        self.execute(test)
-
-    def test_a_rank_that_a_signal_killed_is_named_with_the_signal(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_rank_that_a_signal_killed_is_named_with_the_signal(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("dies")
             await executor.start(spec)
             seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
@@ -61,10 +55,8 @@ class TestAttempts(Contract):
             assert (seen.failure.rank, seen.failure.signal, seen.failure.exit_code) == (0, 9, None)
             assert [(r.state, r.signal, r.exit_code) for r in seen.ranks] == [("failed", 9, None)]
 
-        self.execute(test)
-
-    def test_what_can_never_start_says_so_for_good(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_what_can_never_start_says_so_for_good(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds", placement=("elsewhere",))
             for _ in range(2):
                 try:
@@ -81,10 +73,8 @@ class TestAttempts(Contract):
                 assert "elsewhere" in message
                 assert executor.nodes()[0].name in message  # the way out
 
-        self.execute(test)
-
-    def test_roles_are_the_same_from_the_start_to_the_end(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_roles_are_the_same_from_the_start_to_the_end(self) -> None:
+        async with self.executing() as executor:
             node = executor.nodes()[0].name
             spec = self.attempt("lasts", runtime=BUILT_IN["tf"], workers=2, ps=1, placement=(node,) * 3)
             told = set()
@@ -95,10 +85,8 @@ class TestAttempts(Contract):
             told.add(roles(await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)))
             assert told == {("chief", "worker", "ps")}
 
-        self.execute(test)
-
-    def test_every_rank_is_observed_on_its_node(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_every_rank_is_observed_on_its_node(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("lasts", workers=2)
             await executor.start(spec)
             while True:
@@ -109,10 +97,8 @@ class TestAttempts(Contract):
             node = executor.nodes()[0].name
             assert [(r.rank, r.node) for r in seen.ranks] == [(0, node), (1, node)]
 
-        self.execute(test)
-
-    def test_starting_again_changes_nothing(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_starting_again_changes_nothing(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds")
             await executor.start(spec)
             first = await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
@@ -120,19 +106,15 @@ class TestAttempts(Contract):
             again = (await executor.observe([spec.attempt]))[spec.attempt]
             assert (again.phase, again.started_at) == (AttemptPhase.SUCCEEDED, first.started_at)
 
-        self.execute(test)
-
-    def test_starting_at_the_same_time_starts_once(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_starting_at_the_same_time_starts_once(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds")
             await asyncio.gather(*(executor.start(spec) for _ in range(5)))
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
             assert list(await executor.known()) == [spec.attempt]
 
-        self.execute(test)
-
-    def test_stop_ends_it_as_stopped(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_stop_ends_it_as_stopped(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("lasts")
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
@@ -141,10 +123,8 @@ class TestAttempts(Contract):
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert seen.failure is None
 
-        self.execute(test)
-
-    def test_ranks_that_were_asked_to_stop_are_stopped_and_not_failed(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_ranks_that_were_asked_to_stop_are_stopped_and_not_failed(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("lasts", workers=2)
             await executor.start(spec)
             seen = await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
@@ -155,20 +135,16 @@ class TestAttempts(Contract):
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert [(r.state, r.exit_code, r.signal) for r in seen.ranks] == [("stopped", None, 15)] * 2
 
-        self.execute(test)
-
-    def test_stop_right_after_start_ends_it_too(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_stop_right_after_start_ends_it_too(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("lasts", workers=2)
             await executor.start(spec)
             await executor.stop(spec.attempt, 1.0)
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert {rank.state for rank in seen.ranks} <= {"stopped"}, seen.ranks  # none is left pending
 
-        self.execute(test)
-
-    def test_stopping_what_does_not_run_is_no_error(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_stopping_what_does_not_run_is_no_error(self) -> None:
+        async with self.executing() as executor:
             await executor.stop("nobody.0", 1.0)
             spec = self.attempt("succeeds")
             await executor.start(spec)
@@ -177,20 +153,16 @@ class TestAttempts(Contract):
             seen = (await executor.observe([spec.attempt]))[spec.attempt]
             assert seen.phase is AttemptPhase.SUCCEEDED
 
-        self.execute(test)
-
-    def test_the_time_limit_ends_it_with_its_own_cause(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_the_time_limit_ends_it_with_its_own_cause(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("lasts", time_limit=0.3, grace_s=1.0)
             await executor.start(spec)
             seen = await self.wait(executor, spec.attempt, AttemptPhase.FAILED)
             assert seen.failure is not None
             assert seen.failure.cause is Cause.TIME_LIMIT
 
-        self.execute(test)
-
-    def test_a_time_limit_that_is_changed_counts_from_the_start(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_time_limit_that_is_changed_counts_from_the_start(self) -> None:
+        async with self.executing() as executor:
             if not executor.limits:
                 return  # what runs in a pod keeps its own; the hub refuses to change it
             await executor.limit("nobody.0", 1.0)
@@ -206,10 +178,8 @@ class TestAttempts(Contract):
             await executor.limit(spec.attempt, 100.0)  # what is over stays over
             assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.FAILED
 
-        self.execute(test)
-
-    def test_what_is_forgotten_is_absent(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_what_is_forgotten_is_absent(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("lasts")
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
@@ -219,10 +189,8 @@ class TestAttempts(Contract):
             seen = await executor.observe([spec.attempt])
             assert seen[spec.attempt].phase is AttemptPhase.ABSENT
 
-        self.execute(test)
-
-    def test_changes_are_told(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_changes_are_told(self) -> None:
+        async with self.executing() as executor:
             told: list[str] = []
             executor.on_change(told.append)
             spec = self.attempt("succeeds")
@@ -237,10 +205,8 @@ class TestAttempts(Contract):
                     pytest.fail("nothing was told for 10 s")
             assert set(told) == {spec.attempt}
 
-        self.execute(test)
-
-    def test_another_executor_on_the_same_state_finds_what_runs_and_what_ended(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_another_executor_on_the_same_state_finds_what_runs_and_what_ended(self) -> None:
+        async with self.executing() as executor:
             running, ended = self.attempt("lasts"), self.attempt("succeeds")
             await executor.start(running)
             await executor.start(ended)
@@ -260,10 +226,8 @@ class TestAttempts(Contract):
             finally:
                 await second.close()
 
-        self.execute(test)
-
-    def test_nodes_have_room(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_nodes_have_room(self) -> None:
+        async with self.executing() as executor:
             for node in executor.nodes():
                 assert node.name
                 assert node.allocatable.cpu > 0
@@ -271,10 +235,8 @@ class TestAttempts(Contract):
                 assert node.takes("anybody")
             assert executor.nodes() is executor.nodes()  # a view: looking at it makes nothing
 
-        self.execute(test)
-
-    def test_who_does_not_end_when_asked_is_killed_after_the_grace(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_who_does_not_end_when_asked_is_killed_after_the_grace(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("stays")
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
@@ -284,10 +246,8 @@ class TestAttempts(Contract):
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert {rank.state for rank in seen.ranks} == {"stopped"}
 
-        self.execute(test)
-
-    def test_collecting_twice_or_what_was_never_started_changes_nothing(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_collecting_twice_or_what_was_never_started_changes_nothing(self) -> None:
+        async with self.executing() as executor:
             spec, never = self.attempt("succeeds"), self.attempt("succeeds")
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
@@ -297,5 +257,3 @@ class TestAttempts(Contract):
                 await executor.collect(never.key)
             assert await executor.read_log(spec.key, 0) == before
             assert list(await executor.known()) == [spec.attempt]
-
-        self.execute(test)

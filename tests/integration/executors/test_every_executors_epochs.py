@@ -8,12 +8,12 @@ import pytest
 
 from contract import Contract
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.executors.base import AttemptPhase, Executor, Superseded
+from mlp_hub.executors.base import AttemptPhase, Superseded
 
 
 class TestEpochs(Contract):
-    def test_what_an_older_epoch_asks_for_is_refused_and_changes_nothing(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_what_an_older_epoch_asks_for_is_refused_and_changes_nothing(self) -> None:
+        async with self.executing(epoch=7) as executor:
             runs, never, ended = self.attempt("lasts"), self.attempt("lasts"), self.attempt("succeeds")
             await executor.start(runs, 4)
             await executor.start(ended, 4)
@@ -47,10 +47,8 @@ class TestEpochs(Contract):
             with pytest.raises(Superseded):
                 await executor.start(never, 6)
 
-        self.execute(test, epoch=7)
-
-    def test_an_attempt_that_a_newer_epoch_removed_is_not_begun_again_by_an_older_one(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_an_attempt_that_a_newer_epoch_removed_is_not_begun_again_by_an_older_one(self) -> None:
+        async with self.executing(epoch=2) as executor:
             spec = self.attempt("lasts")
             await executor.start(spec, 1)
             await executor.forget(spec.attempt, 2)
@@ -58,10 +56,8 @@ class TestEpochs(Contract):
                 await executor.start(spec, 1)
             assert await executor.known() == []
 
-        self.execute(test, epoch=2)
-
-    def test_a_new_epoch_begins_only_when_nothing_of_an_older_one_is_under_way(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_new_epoch_begins_only_when_nothing_of_an_older_one_is_under_way(self) -> None:
+        async with self.executing(epoch=2) as executor:
             with self.under.an_act(executor, 1):
                 with pytest.raises(Unavailable, match="does not go on"):
                     await executor.fence(2, 0.05)
@@ -74,10 +70,8 @@ class TestEpochs(Contract):
             with self.under.an_act(executor, 2):  # acts of one epoch overlap
                 await executor.stop("nobody.0", 0.0, 2)
 
-        self.execute(test, epoch=2)
-
-    def test_the_highest_epoch_is_known_after_a_restart(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_the_highest_epoch_is_known_after_a_restart(self) -> None:
+        async with self.executing(epoch=41) as executor:
             assert await executor.epoch() == 0
             await executor.fence(41, 10.0)
             second = self.make_executor()
@@ -87,5 +81,3 @@ class TestEpochs(Contract):
                     await second.start(self.attempt("succeeds"), 40)
             finally:
                 await second.close()
-
-        self.execute(test, epoch=41)

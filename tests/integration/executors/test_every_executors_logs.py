@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import partial
 
 from contract import Contract
-from mlp_hub.executors.base import AttemptPhase, Executor, LogLine
+from mlp_hub.executors.base import AttemptPhase, LogLine
 
 
 class TestLogs(Contract):
-    def test_a_log_is_read_from_a_cursor_on_and_outlives_the_attempt(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_log_is_read_from_a_cursor_on_and_outlives_the_attempt(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds")
             read = partial(executor.read_log, spec.key)
             tail = partial(executor.tail_log, spec.key, 0)
@@ -38,10 +38,8 @@ class TestLogs(Contract):
             await executor.forget(spec.attempt)
             assert await read(0) == whole
 
-        self.execute(test)
-
-    def test_what_ranks_have_written_is_read_on_from_cursors_in_one_look_at_all_of_them(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_what_ranks_have_written_is_read_on_from_cursors_in_one_look_at_all_of_them(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds", workers=2)
             assert list(await executor.read_new(spec.key, {0: 0, 1: 0})) == []
             found: dict[int, list[LogLine]] = {0: [], 1: []}
@@ -61,10 +59,8 @@ class TestLogs(Contract):
                 last = await executor.tail_log(spec.key, rank, 1, end)
                 assert (last.lines, last.offset) == (tuple(lines[-1:]), end)
 
-        self.execute(test)
-
-    def test_a_log_is_followed_by_attempt_and_rank_as_it_is_written(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_log_is_followed_by_attempt_and_rank_as_it_is_written(self) -> None:
+        async with self.executing() as executor:
             spec, other = self.attempt("succeeds", workers=2), self.attempt("succeeds")
             found: dict[int, list[LogLine]] = {0: [], 1: []}
             followed = executor.follow_log(spec.key, {0: 0, 1: 0})
@@ -81,10 +77,8 @@ class TestLogs(Contract):
             for rank, lines in found.items():
                 assert (await executor.read_log(spec.key, rank)).lines == tuple(lines)
 
-        self.execute(test)
-
-    def test_the_log_of_an_attempt_goes_on_where_that_of_the_one_before_ended(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_the_log_of_an_attempt_goes_on_where_that_of_the_one_before_ended(self) -> None:
+        async with self.executing() as executor:
             first = self.attempt("succeeds")
             again = self.attempt("succeeds", attempt="again.1", job=first.job)
             other_run = self.attempt("succeeds", attempt="other.0", job=first.job, run=2)
@@ -101,5 +95,3 @@ class TestLogs(Contract):
             whole = await executor.read_log(again.key, 0)
             assert whole.lines == before.lines + new.lines
             assert (await executor.read_log(other_run.key, 0)).lines == ()
-
-        self.execute(test)

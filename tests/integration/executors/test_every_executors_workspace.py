@@ -9,13 +9,13 @@ import pytest
 from contract import Contract
 from mlp_hub.beneath import PathKind
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.base import AttemptPhase, Executor
+from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.workspace import FoundEntry, StoredPlace
 
 
 class TestWorkspace(Contract):
-    def test_a_script_is_found_below_its_users_home_and_nowhere_else(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_a_script_is_found_below_its_users_home_and_nowhere_else(self) -> None:
+        async with self.executing() as executor:
             await asyncio.to_thread(self.under.put_at_home, "ann", "code/train.py", "print(1)")
             for entry in ("code/train.py", "~/code/train.py", "/home/ann/code/train.py"):
                 found = await executor.workspace.find_entry("ann", entry)
@@ -26,10 +26,8 @@ class TestWorkspace(Contract):
             assert kinds == [PathKind.DIRECTORY, PathKind.MISSING, PathKind.OUTSIDE]
             assert (await executor.workspace.find_entry("bob", "code/train.py")).kind is PathKind.MISSING
 
-        self.execute(test)
-
-    def test_what_a_run_leaves_is_read_and_then_erased_with_its_directory(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_what_a_run_leaves_is_read_and_then_erased_with_its_directory(self) -> None:
+        async with self.executing() as executor:
             workspace, spec = executor.workspace, self.attempt("succeeds")
             assert await workspace.newest_checkpoint(spec.of) is None
             assert [batch async for batch in workspace.spooled(spec.of, {})] == []
@@ -54,10 +52,8 @@ class TestWorkspace(Contract):
             assert await workspace.newest_checkpoint(spec.of) is None
             assert [batch async for batch in workspace.spooled(spec.of, {})] == []
 
-        self.execute(test)
-
-    def test_what_is_stored_has_its_directory_once_it_is_placed(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_what_is_stored_has_its_directory_once_it_is_placed(self) -> None:
+        async with self.executing() as executor:
             workspace, place = executor.workspace, StoredPlace("dataset", "ann", "pets", "default")
             for _ in range(2):
                 await workspace.place(place, None, epoch=0)
@@ -66,10 +62,8 @@ class TestWorkspace(Contract):
             with pytest.raises(Refused):
                 await workspace.files(place, "", "", 10)
 
-        self.execute(test)
-
-    def test_who_may_not_go_on_erasing_leaves_the_rest(self) -> None:
-        async def test(executor: Executor) -> None:
+    async def test_who_may_not_go_on_erasing_leaves_the_rest(self) -> None:
+        async with self.executing() as executor:
             spec = self.attempt("succeeds")
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
@@ -81,5 +75,3 @@ class TestWorkspace(Contract):
             with pytest.raises(InterruptedError):
                 await executor.workspace.erase(spec.of, 0, goes_on)
             assert await executor.workspace.newest_checkpoint(spec.of) is not None
-
-        self.execute(test)
