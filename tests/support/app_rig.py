@@ -148,8 +148,8 @@ async def _pass(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def playing_apps(root: Path, room: Resources = ROOM) -> AsyncIterator[AppRig]:
-    """Run a story on a platform of its own."""
+async def running_apps(root: Path, room: Resources = ROOM) -> AsyncIterator[AppRig]:
+    """Hand out a platform of its own that serves apps."""
     # Seconds, which who only collects tests does not wait, and no event loop should.
     for library in ("joblib", "numpy", "sklearn.linear_model", "tritonclient.http", "onnx", "onnxruntime"):
         importlib.import_module(library)

@@ -150,8 +150,8 @@ async def brought_rig(kube: Kube, root: Path) -> AsyncIterator[BroughtRig]:
 
 
 @asynccontextmanager
-async def playing(kube: Kube, root: Path) -> AsyncIterator[BroughtRig]:
-    """Run a story; the timeout only bounds a failing test."""
+async def running_rig(kube: Kube, root: Path) -> AsyncIterator[BroughtRig]:
+    """Hand out a rig; the timeout only bounds a failing test."""
 
     async with asyncio.timeout(3 * PATIENCE_S), brought_rig(kube, root) as rig:
         yield rig

@@ -101,7 +101,7 @@ class DiskRig(Rig):
 
 
 @asynccontextmanager
-async def playing(disk: SmallDisk, policy: DiskPolicy) -> AsyncIterator[DiskRig]:
+async def running_rig(disk: SmallDisk, policy: DiskPolicy) -> AsyncIterator[DiskRig]:
     rig = DiskRig(disk, policy)
     await rig.start()
     try:

@@ -198,8 +198,8 @@ def left(rig: Rig) -> list[str]:
 
 
 @asynccontextmanager
-async def playing(rig: Rig) -> AsyncIterator[None]:
-    """Run a story on a rig; the timeout only bounds a failing test."""
+async def running_rig(rig: Rig) -> AsyncIterator[None]:
+    """Have a rig run; the timeout only bounds a failing test."""
 
     await rig.start()
     try:

@@ -172,8 +172,8 @@ class Rig:
 
 
 @asynccontextmanager
-async def playing(root: Path, *nodes: NodeInfo, policy: RunPolicy = FAST) -> AsyncIterator[Rig]:
-    """Run a story on a platform of its own; the timeout only bounds a failing test."""
+async def running_rig(root: Path, *nodes: NodeInfo, policy: RunPolicy = FAST) -> AsyncIterator[Rig]:
+    """Hand out a platform of its own; the timeout only bounds a failing test."""
 
     rig = Rig(root, *nodes, policy=policy)
     await rig.start()

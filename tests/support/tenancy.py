@@ -66,8 +66,8 @@ async def tenancy(kube: Kube, name: str | None = None, **fields: Any) -> AsyncIt
 
 
 @asynccontextmanager
-async def playing(kube: Kube, **fields: Any) -> AsyncIterator[Tenancy]:
-    """Run a story with an installation of its own; the timeout only bounds a failing test."""
+async def running_rig(kube: Kube, **fields: Any) -> AsyncIterator[Tenancy]:
+    """Hand out an installation of its own; the timeout only bounds a failing test."""
 
     async with asyncio.timeout(PATIENCE_S), tenancy(kube, **fields) as own:
         yield own

@@ -60,7 +60,7 @@ def of_default(runtime: str, *, workers: int = 1, **more: Any) -> LaunchSpec:
 
 
 @asynccontextmanager
-async def playing(lab: KubeLab) -> AsyncIterator[Executor]:
+async def open_executor(lab: KubeLab) -> AsyncIterator[Executor]:
     executor = lab.executor()
     try:
         await executor.open()
@@ -75,7 +75,7 @@ async def test_pods_go_to_a_node_whose_host_has_another_name(
 ) -> None:
     spec = of_default(runtime, workers=workers, placement=(node,) * workers)
 
-    async with playing(lab) as executor:
+    async with open_executor(lab) as executor:
         await executor.start(spec)
 
         async def bound() -> bool:
@@ -113,7 +113,7 @@ async def test_who_may_only_view_a_namespace_reads_no_variable_no_token_and_no_k
     spec = of_default(runtime, workers=workers, env=words, listens=workers == 1, args=("--key=of-arguments",))
     lab("create", "rolebinding", "looks", "--clusterrole=view", "--user=mlp:carl")
 
-    async with playing(lab) as executor:
+    async with open_executor(lab) as executor:
         await executor.start(spec)
 
         async def made() -> bool:
@@ -178,7 +178,7 @@ async def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(la
 
     await older()
 
-    async with playing(lab) as executor:
+    async with open_executor(lab) as executor:
         assert spec.attempt in await executor.known()
         await executor.start(spec)  # a hub that starts again does so; nothing is begun a second time
 
@@ -241,7 +241,7 @@ def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
 async def test_what_owns_an_attempts_objects_is_its_claim(lab: KubeLab) -> None:
     spec = of_default("plain")
 
-    async with playing(lab) as executor:
+    async with open_executor(lab) as executor:
         await executor.start(spec)
         found = {
             each["kind"]: each["metadata"]

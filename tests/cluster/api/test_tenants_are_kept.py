@@ -23,7 +23,7 @@ from mlp_hub.kubernetes.errors import ForbiddenError
 from mlp_hub.kubernetes.kinds import Kind, Object
 from mlp_language.render import ENGLISH, render
 from pods import pod
-from tenancy import Tenancy, connect_as, playing, tenancy
+from tenancy import Tenancy, connect_as, running_rig, tenancy
 from waiting import until
 
 RED = TenantPlace("red", Quota(cpu=4000, ram=8192, gpu=2000), ("ann", "bob"))
@@ -46,7 +46,7 @@ async def calm(own: Tenancy) -> None:
 
 
 async def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         name, namespace = own.at.name, f"{own.at.name}-red"
         there = await own.all()
@@ -83,7 +83,7 @@ async def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) 
 async def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: Kube) -> None:
     # who writes it while the cluster binds it has its claim wait for 15 s, and the tenant's first pods with it
 
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
 
         async def bound() -> bool:
@@ -96,7 +96,7 @@ async def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: K
 
 
 async def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED, BLUE)
         await calm(own)
         before = dict(own.client.calls)
@@ -109,7 +109,7 @@ async def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: 
 
 
 async def test_a_keeper_that_begins_anew_changes_nothing(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
 
         async def bound() -> bool:
@@ -134,7 +134,7 @@ async def test_a_keeper_that_begins_anew_changes_nothing(kube: Kube) -> None:
 
 
 async def test_a_changed_tenant_is_changed_in_the_cluster(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         await own.keep(TenantPlace("red", Quota(cpu=6000), ("ann",)))
         quota = await own.get(kinds.RESOURCE_QUOTAS, "mlp-limits", "red")
@@ -233,7 +233,7 @@ async def one(own: Tenancy, kind: Kind, name: str) -> Object | None:
 async def test_what_somebody_changed_is_put_back(kube: Kube) -> None:
     """One after the other, since each waits for little."""
 
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         for what, (kind, name, patch) in CHANGES.items():
             before = told(await one(own, kind, name))
@@ -267,7 +267,7 @@ DELETED = [
 
 
 async def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         for kind, name in DELETED:
             before = await one(own, kind, name)
@@ -288,7 +288,7 @@ async def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
 
 
 async def test_what_others_say_of_an_object_besides_stays(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         namespace = f"{own.at.name}-red"
         await asyncio.to_thread(kube, "label", "namespace", namespace, "others=label")
@@ -302,7 +302,7 @@ async def test_what_others_say_of_an_object_besides_stays(kube: Kube) -> None:
 
 
 async def test_a_tenant_that_is_no_more_leaves_nothing(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED, BLUE)
         await own.keep(BLUE)
 
@@ -314,7 +314,7 @@ async def test_a_tenant_that_is_no_more_leaves_nothing(kube: Kube) -> None:
 
 
 async def test_a_namespace_with_a_pod_stays_until_the_pod_has_gone(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         namespace = f"{own.at.name}-red"
         runs = pod("runs", {"mlp-hub/tenant": "red"})
@@ -334,7 +334,7 @@ async def test_a_namespace_with_a_pod_stays_until_the_pod_has_gone(kube: Kube) -
 
 
 async def test_what_is_of_that_name_and_not_ours_is_left_alone(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         namespace = f"{own.at.name}-red"
         await asyncio.to_thread(kube, "create", "namespace", namespace)
         try:
@@ -350,7 +350,7 @@ async def test_what_is_of_that_name_and_not_ours_is_left_alone(kube: Kube) -> No
 
 
 async def test_two_hubs_in_one_cluster_do_not_touch_each_others(kube: Kube) -> None:
-    async with playing(kube) as own, tenancy(kube) as other:
+    async with running_rig(kube) as own, tenancy(kube) as other:
         await own.keep(RED)
         await other.keep(RED, BLUE)
         before = await own.all()
@@ -368,7 +368,7 @@ async def test_two_hubs_in_one_cluster_do_not_touch_each_others(kube: Kube) -> N
 async def test_names_of_two_hubs_that_meet_are_told(kube: Kube) -> None:
     """`a` with the tenant `b-red`, and `a-b` with the tenant `red`, would have one namespace."""
 
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         name = own.at.name
         async with tenancy(kube, f"{name}-b") as other:
             await own.keep(TenantPlace("b-red"))
@@ -377,7 +377,7 @@ async def test_names_of_two_hubs_that_meet_are_told(kube: Kube) -> None:
 
 
 async def test_who_is_superseded_puts_nothing_back(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         asked = asyncio.Event()
 
         @contextlib.asynccontextmanager
@@ -396,7 +396,7 @@ async def test_who_is_superseded_puts_nothing_back(kube: Kube) -> None:
 
 
 async def test_a_volume_that_would_move_is_told(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         await own.keeper.close()
         at = installation(own.at.name, volume={"hostPath": {"path": "/var", "type": "Directory"}})
@@ -409,7 +409,7 @@ async def test_a_volume_that_would_move_is_told(kube: Kube) -> None:
 
 
 async def test_without_the_right_the_verb_and_the_kind_are_told(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         account = f"keeper-{uuid.uuid4().hex[:6]}"
         await asyncio.to_thread(kube, "-n", "default", "create", "serviceaccount", account)
         try:
@@ -426,7 +426,7 @@ async def test_without_the_right_the_verb_and_the_kind_are_told(kube: Kube) -> N
 
 
 async def test_what_rights_are_lacking_is_told_with_what_each_is_for(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         assert await lacking(own.client, [*NEEDS, QUEUES]) == []
         account = f"reader-{uuid.uuid4().hex[:6]}"
         name = f"system:serviceaccount:default:{account}"

@@ -37,7 +37,7 @@ def lab(kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 @asynccontextmanager
-async def playing(lab: KubeLab) -> AsyncIterator[tuple[ClusterExecutor, LaunchSpec]]:
+async def running_gang(lab: KubeLab) -> AsyncIterator[tuple[ClusterExecutor, LaunchSpec]]:
     """Run a test on an executor that sees the cluster's nodes, with a gang that runs."""
     spec = lab.spec("print('began', flush=True); " + PROGRAMS["lasts"], workers=2)
 
@@ -73,7 +73,7 @@ async def test_a_gang_whose_node_is_killed_is_lost_whole(lab: KubeLab) -> None:
     assert place is not None
 
     try:
-        async with playing(lab) as (executor, spec):
+        async with running_gang(lab) as (executor, spec):
             await asyncio.to_thread(Space(place).kill, "kubelet")
             seen = await until(executor, spec.attempt, A.LOST)
             assert "Taint manager" in said(seen)
@@ -87,7 +87,7 @@ async def test_a_gang_whose_node_is_closed_to_it_is_lost_whole(lab: KubeLab) -> 
     node = lab.nodes[0].name
 
     try:
-        async with playing(lab) as (executor, spec):
+        async with running_gang(lab) as (executor, spec):
             await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test=gone:NoExecute")
             seen = await until(executor, spec.attempt, A.LOST)
             assert said(seen).startswith("the cluster took the pod of rank ")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from brought_rig import playing
+from brought_rig import running_rig
 from kube import Kube
 from mlp_api.environments import EnvironmentCreate
 from mlp_api.jobs import JobCreate
@@ -26,7 +26,7 @@ async def test_a_job_runs_in_the_image_of_its_environment(
 ) -> None:
     monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
 
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         service, jobs = rig.platform.environments, rig.platform.jobs
         await rig.platform.users.approve("ann", actor="admin")
         await rig.platform.tenants.create(TenantCreate(name="red"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from brought_rig import IMAGE, playing
+from brought_rig import IMAGE, running_rig
 from kube import Kube
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
@@ -50,7 +50,7 @@ def example(file: str) -> dict[str, Any]:
 
 
 async def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=1024)
         await rig.brings(job("first", LASTS))
         first = await rig.until("first", "running")
@@ -90,7 +90,7 @@ async def test_it_is_held_until_there_is_room_and_then_runs_to_its_end(kube: Kub
 
 
 async def test_jobs_of_the_operators_run_as_gangs(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         for file, name, kind, roles in (
             ("mpi.yaml", "ranks", MPI_JOBS, ["launcher", "worker", "worker"]),
@@ -107,7 +107,7 @@ async def test_jobs_of_the_operators_run_as_gangs(kube: Kube, tmp_path: Path) ->
 
 
 async def test_a_pytorch_job_of_workers_runs(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         torch = job("torch", "print('here')", cpu="100m", kind=PYTORCH_JOBS)
         replicas = torch["spec"]["pytorchReplicaSpecs"]
@@ -118,7 +118,7 @@ async def test_a_pytorch_job_of_workers_runs(kube: Kube, tmp_path: Path) -> None
 
 
 async def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=2048)
         await rig.brings(job("long", LASTS))
         await rig.until("long", "running")
@@ -143,7 +143,7 @@ async def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tm
 
 
 async def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         lasts = example("mpi.yaml")
         launcher = lasts["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
@@ -167,7 +167,7 @@ async def test_an_mpi_job_gives_way_and_runs_again(kube: Kube, tmp_path: Path) -
 
 
 async def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=1.0, ram=2048)
         await rig.brings(job("same", LASTS))
         await rig.until("same", "running")
@@ -199,7 +199,7 @@ async def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Pat
 
 
 async def test_what_may_not_run_says_so_and_what_fails_says_why(kube: Kube, tmp_path: Path) -> None:
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=2048)
         await rig.brings(job("large", LASTS, cpu="900m"))
         foreign = job("foreign", LASTS)
@@ -272,7 +272,7 @@ async def test_the_example_of_the_page_runs_as_it_stands_there(kube: Kube, tmp_p
     (container,) = given["spec"]["template"]["spec"]["containers"]
     container["image"] = IMAGE
 
-    async with playing(kube, tmp_path) as rig:
+    async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=2.0, ram=2048)
         await rig.brings(given)
         ended = await rig.until("train", "finished")

@@ -84,7 +84,7 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
 
 
 @asynccontextmanager
-async def playing(lab: KubeLab, tmp_path: Path) -> AsyncIterator[PodRig]:
+async def running_rig(lab: KubeLab, tmp_path: Path) -> AsyncIterator[PodRig]:
     root = tmp_path / "service"
     root.mkdir()
     rig = PodRig(root, lab)
@@ -99,7 +99,7 @@ async def playing(lab: KubeLab, tmp_path: Path) -> AsyncIterator[PodRig]:
 
 
 async def test_a_preempted_job_has_its_grace_and_comes_back(lab: KubeLab, tmp_path: Path) -> None:
-    async with playing(lab, tmp_path) as rig:
+    async with running_rig(lab, tmp_path) as rig:
         await rig.submit("low", workers=3, priority="low")
         await rig.all_run("low", 3)
         await rig.submit("urgent", workers=2, priority="high", code="print('went')")
@@ -114,7 +114,7 @@ async def test_a_preempted_job_has_its_grace_and_comes_back(lab: KubeLab, tmp_pa
 
 
 async def test_a_job_is_suspended_and_resumed(lab: KubeLab, tmp_path: Path) -> None:
-    async with playing(lab, tmp_path) as rig:
+    async with running_rig(lab, tmp_path) as rig:
         await rig.submit("job", workers=2)
         await rig.all_run("job", 2)
         await rig.platform.jobs.suspend(SYSTEM, "ann", "job")
@@ -131,7 +131,7 @@ async def test_a_job_is_suspended_and_resumed(lab: KubeLab, tmp_path: Path) -> N
 async def test_an_elastic_job_gives_up_workers_for_another_and_takes_them_back(
     lab: KubeLab, tmp_path: Path
 ) -> None:
-    async with playing(lab, tmp_path) as rig:
+    async with running_rig(lab, tmp_path) as rig:
         await rig.submit("wide", workers="1:4")
         await rig.all_run("wide", 4)
         await rig.submit("other", user="bob", workers=2)
@@ -150,7 +150,7 @@ async def test_an_elastic_job_gives_up_workers_for_another_and_takes_them_back(
 async def test_a_job_that_failed_is_tried_again(lab: KubeLab, tmp_path: Path) -> None:
     code = "import os,sys\nif not os.path.exists('/workspace/tried'):\n open('/workspace/tried','w'); sys.exit(3)\nprint('ok')"
 
-    async with playing(lab, tmp_path) as rig:
+    async with running_rig(lab, tmp_path) as rig:
         await rig.submit("job", retries=1, code=code)
         done = await rig.until("job", "finished", "failed")
         assert (done.phase, done.restarts) == ("finished", 1)

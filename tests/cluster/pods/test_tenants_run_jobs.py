@@ -13,7 +13,7 @@ from kube import Kube, Namespace
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import TenantPlace
 from pods import pod
-from tenancy import playing
+from tenancy import running_rig
 
 JOBS = Path(__file__).parent / "jobs"
 RED = TenantPlace("red", Quota(cpu=4000, ram=4096, gpu=0))
@@ -41,7 +41,7 @@ ENDS = {
 
 @pytest.mark.whole
 async def test_jobs_of_the_operators_run_in_a_tenants_namespace(kube: Kube) -> None:
-    async with playing(kube) as own:
+    async with running_rig(kube) as own:
         await own.keep(RED)
         namespace = Namespace(kube, own.at.namespace_of("red"))
 
@@ -64,7 +64,7 @@ async def test_a_pod_sees_its_own_directory_of_the_volume_and_no_token(kube: Kub
         home.chmod(0o777)
         (home / "whose").write_text(user)
 
-    async with playing(kube, volume={"hostPath": {"path": str(root), "type": "Directory"}}) as own:
+    async with running_rig(kube, volume={"hostPath": {"path": str(root), "type": "Directory"}}) as own:
         await own.keep(RED)
         namespace = Namespace(kube, own.at.namespace_of("red"))
         looks = "ls /home; cat /home/ann/whose; echo; ls /var/run/secrets 2>&1 || true; echo here > /home/ann/made"

@@ -40,7 +40,7 @@ def described(**fields: Any) -> RuntimeUpdate:
 async def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab) -> None:
     asked = msgspec.json.decode(RUNTIME, type=RuntimeUpdate)
 
-    async with playing(lab) as platform:
+    async with running_platform(lab) as platform:
         await platform.runtimes.put("default", "ps-workers", asked, actor="root", reviewer=True)
         made = await platform.jobs.submit(
             "ann",
@@ -69,7 +69,7 @@ async def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab
 
 
 @asynccontextmanager
-async def playing(lab: Lab) -> AsyncIterator[Platform]:
+async def running_platform(lab: Lab) -> AsyncIterator[Platform]:
     db = Database(str(lab.base / "mlp.sqlite"))
     db.create_schema()
     room = Resources(2000, 0, 4000)

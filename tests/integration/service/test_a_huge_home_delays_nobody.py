@@ -19,7 +19,7 @@ from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import GIB, MIB
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 FLOOR = replace(FAST, disk=DiskPolicy(floor=GIB, home=GIB))
@@ -60,7 +60,7 @@ async def told(rig: Rig, full: bool) -> None:
 async def test_its_owner_submits_and_the_floor_is_watched_meanwhile(
     tmp_path: Path, space: list[Space]
 ) -> None:
-    async with playing(tmp_path, policy=FLOOR) as rig:
+    async with running_rig(tmp_path, policy=FLOOR) as rig:
         for path in (rig.directories.homes, rig.directories.jobs):
             path.mkdir(exist_ok=True)
         await asyncio.gather(*(rig.submit(f"a{n}", "ann", sim={"DURATION": 60}) for n in range(3)))
@@ -75,7 +75,7 @@ async def test_its_owner_submits_and_the_floor_is_watched_meanwhile(
 
 
 async def test_what_was_found_of_it_so_far_is_enough_to_refuse(tmp_path: Path, space: list[Space]) -> None:
-    async with playing(tmp_path, policy=FLOOR) as rig:
+    async with running_rig(tmp_path, policy=FLOOR) as rig:
         assert space
         for path in (rig.directories.homes, rig.directories.jobs):
             path.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from disk_rig import STEADY, WRITES, DiskRig, playing
+from disk_rig import STEADY, WRITES, DiskRig, running_rig
 from executor_lab import ROOT
 from mlp_api.types import ResourceRequestTry
 from mlp_hub import sandbox
@@ -86,7 +86,7 @@ async def is_well(rig: DiskRig) -> None:
 
 @pytest.mark.parametrize("way", FLOODS)
 async def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: SmallDisk, way: str) -> None:
-    async with playing(disk, DiskPolicy(floor=60 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         await rig.go("mine", STEADY)
         await rig.serve("import time; time.sleep(600)", "bob")
@@ -107,7 +107,7 @@ async def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: S
 
 
 async def test_what_a_notebook_deleted_and_holds_counts_for_its_users_home(disk: SmallDisk) -> None:
-    async with playing(disk, DiskPolicy(home=40 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(home=40 * MIB)) as rig:
         await rig.serve(WRITES.format(how=FLOODS["no name"], mib=80, pause=0.02))
         await is_ended(rig, "ann")
         (entry,) = (await rig.platform.audit.entries(action="server.stop"))[0]
@@ -116,7 +116,7 @@ async def test_what_a_notebook_deleted_and_holds_counts_for_its_users_home(disk:
 
 
 async def test_who_writes_what_no_process_holds_is_named_by_what_it_has_written(ext4: SmallDisk) -> None:
-    async with playing(ext4, DiskPolicy(floor=60 * MIB)) as rig:
+    async with running_rig(ext4, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         pipes = "import os\nr, w = os.pipe()\nwhile True: os.write(w, bytes(60000)); os.read(r, 60000)"
         await rig.go("pipes", pipes, "bob")  # which writes more, and nothing to the disk
@@ -132,7 +132,7 @@ async def test_below_the_floor_a_notebook_may_be_started_to_make_room_and_below_
 ) -> None:
     full = ext4.root / "ballast"
 
-    async with playing(ext4, DiskPolicy(floor=100 * MIB)) as rig:
+    async with running_rig(ext4, DiskPolicy(floor=100 * MIB)) as rig:
 
         def fill_to(free: int) -> None:
             with full.open("ab") as file:

@@ -76,7 +76,7 @@ class Hub:
 
 
 @asynccontextmanager
-async def playing(root: Path) -> AsyncIterator[Hub]:
+async def running_hub(root: Path) -> AsyncIterator[Hub]:
     hub = Hub(root)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -104,7 +104,7 @@ async def silent(p: Platform) -> None:
 
 
 async def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         first, second = hub.platform(0), hub.platform(1)
         await first.start()
         hub.executor.gate.clear()
@@ -127,7 +127,7 @@ async def test_a_start_that_comes_too_late_begins_nothing(tmp_path: Path) -> Non
 
 
 async def test_a_stop_that_comes_too_late_ends_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         first, second = hub.platform(0), hub.platform(1)
         await first.start()
         await first.jobs.submit("ann", ask("a", DURATION=600))
@@ -155,7 +155,7 @@ async def test_members_do_not_read_on_which_machine_another_service_is_and_the_l
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         p = hub.platform()
         await p.start()
         await hub.dbs[0].write(lambda tx: tx.leases.put(NAME, replace(OTHER, expires_at=time.time() + 600)))
@@ -173,7 +173,7 @@ async def test_members_do_not_read_on_which_machine_another_service_is_and_the_l
 async def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second_standby(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         p = hub.platform()
         await p.start()
         load, loading, most, losses = p.board.load, 0, 0, 2
@@ -208,7 +208,7 @@ async def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second
 async def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_from_acting(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         await hub.executor.fence(30, 1.0)
         p = hub.platform()
         await p.start()
@@ -219,7 +219,7 @@ async def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_
 
 
 async def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: Path) -> None:
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         p = hub.platform()
         await p.start()
         await hub.executor.fence(30, 1.0)  # whose it is the database does not know
@@ -241,7 +241,7 @@ async def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_p
 async def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have_run_out(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as hub:
+    async with running_hub(tmp_path) as hub:
         now = 1000.0
         mine = Leadership(hub.dbs[0], lambda: now, length_s=3600, poll_s=0.01, alone=False)
         with pytest.raises(LeaseLost):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app_rig import door, playing_apps
+from app_rig import door, running_apps
 from mlp_api.apps import AppScale
 from mlp_api.models import ModelCreate
 from mlp_api.types import TenantCreate, TenantUpdate
@@ -49,7 +49,7 @@ async def says(address: str, path: str = "/") -> str:
 
 
 async def test_a_model_is_served_killed_started_again_and_deleted_without_a_trace(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         await rig.model()
         made = await rig.deploy()
         assert (made.port, made.url, made.model_name) == (31_000, "/services/mlp/apps/ann/line/", "line@1")
@@ -86,7 +86,7 @@ async def test_a_model_is_served_killed_started_again_and_deleted_without_a_trac
 
 
 async def test_a_hub_that_restarts_finds_its_apps_and_asks_them_anew(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         await rig.model()
         await rig.deploy()
         before = await rig.endpoint(lambda e: bool(e.replicas))
@@ -96,7 +96,7 @@ async def test_a_hub_that_restarts_finds_its_apps_and_asks_them_anew(tmp_path: P
 
 
 async def test_a_new_version_answers_before_the_old_one_goes(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         await rig.model()
         await rig.model()
         await rig.deploy(model="line@1")
@@ -114,7 +114,7 @@ async def test_a_new_version_answers_before_the_old_one_goes(tmp_path: Path) -> 
 
 
 async def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         await rig.model()
         command = 'cd /model && exec python -m http.server "$PORT" --bind 127.0.0.1'
         await rig.deploy("files", command=command, command_port=9000)
@@ -148,7 +148,7 @@ async def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_pa
 
 
 async def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
 
         def no_model(directory: Path) -> None:
             (directory / "notes.txt").write_text("not a model")
@@ -176,7 +176,7 @@ async def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_c
 
 
 async def test_a_command_that_never_listens_is_ended_with_the_reason(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         rig.platform._app_worker.probing._patience_s = 1.0
         await rig.deploy("mute", "", command="sleep 600", command_port=9001)
         told = await rig.app(lambda a: a.failures >= 1, "mute")
@@ -184,7 +184,7 @@ async def test_a_command_that_never_listens_is_ended_with_the_reason(tmp_path: P
 
 
 async def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path, room=Resources(1500, 0, 8000, 0)) as rig:
+    async with running_apps(tmp_path, room=Resources(1500, 0, 8000, 0)) as rig:
         job = await rig.submit("long", code="import time; time.sleep(600)", cpu=1.0, ram=100)
         await rig.until("long", "running")
         await rig.model()
@@ -200,7 +200,7 @@ async def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) 
 
 
 async def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         await rig.model()
         await rig.deploy()
         await rig.endpoint(lambda e: bool(e.replicas))
@@ -211,7 +211,7 @@ async def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
 async def test_an_app_of_who_left_its_tenant_ends_with_the_reason_though_jobs_may_finish(
     tmp_path: Path,
 ) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         tenants = rig.platform.tenants
         await tenants.create(TenantCreate(name="red", leavers="finish"))
         await tenants.set_member("red", "ann")
@@ -236,7 +236,7 @@ async def test_an_app_of_who_left_its_tenant_ends_with_the_reason_though_jobs_ma
 
 
 async def test_replicas_end_for_a_move_of_their_tenants_files_and_come_back(tmp_path: Path) -> None:
-    async with playing_apps(tmp_path / "hub") as rig:
+    async with running_apps(tmp_path / "hub") as rig:
         await rig.model()
         await rig.deploy()
         first = await rig.endpoint(lambda e: bool(e.replicas))
@@ -263,7 +263,7 @@ async def test_weights_without_a_program_are_deployed_with_a_command_alone(tmp_p
         for name, data in FORMATS["safetensors"].items():
             (place / name).write_bytes(data)
 
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
         place = rig.directories.homes / "ann" / "line"
         await asyncio.to_thread(place.mkdir, parents=True)
         await asyncio.to_thread(weights, place)

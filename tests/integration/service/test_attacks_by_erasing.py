@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import PATIENCE_S, until
 
 MANY = 12
@@ -77,7 +77,7 @@ async def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
     endless = Endless(monkeypatch)
 
     try:
-        async with playing(tmp_path, node(cpu=4)) as rig:
+        async with running_rig(tmp_path, node(cpu=4)) as rig:
             mine = [f"m{i}" for i in range(MANY)]
             await ended(rig, mine, "mal")
             await ended(rig, ["v"], "vic")
@@ -105,7 +105,7 @@ async def test_who_loses_the_lease_leaves_what_it_was_removing_to_the_next(
     endless = Endless(monkeypatch)
 
     try:
-        async with playing(tmp_path, policy=replace(FAST, lease_s=3.0)) as rig:
+        async with running_rig(tmp_path, policy=replace(FAST, lease_s=3.0)) as rig:
             await ended(rig, ["m"], "mal")
             await rig.platform.jobs.delete(SYSTEM, "mal", "m")
             await until(lambda: _is(bool(endless.begun)))

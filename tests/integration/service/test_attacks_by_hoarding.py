@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state import board
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 
 MIB = 2**20
 FEW = replace(FAST, open_bytes_max=4 * MIB, open_kinds_max=5)
@@ -39,7 +39,7 @@ async def busy(rig: Rig) -> None:
 async def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_after_a_restart(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, policy=FEW) as rig:
+    async with running_rig(tmp_path, policy=FEW) as rig:
         await busy(rig)
         big = "#" + "x" * MIB
         lot = (submit(rig, "bob", f"fat-{n}", code=big) for n in range(30))
@@ -54,7 +54,7 @@ async def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_a
 
 
 async def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=FEW) as rig:
+    async with running_rig(tmp_path, policy=FEW) as rig:
         await busy(rig)
         lot = (submit(rig, "bob", f"odd-{n}", ram=100 + n) for n in range(40))
         assert Counter(await asyncio.gather(*lot)) == {"taken": 5, Reason.CONFLICT: 35}
@@ -70,7 +70,7 @@ async def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(
 
 
 async def test_a_list_of_long_programs_comes_in_pages_that_miss_none(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await busy(rig)
         for n in range(12):
             assert await submit(rig, "bob", f"fat-{n}", code=f"#{n}" + "x" * MIB) == "taken"
@@ -91,7 +91,7 @@ async def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
     monkeypatch.setattr(board, "MOST_EVENTS", 100)
     monkeypatch.setattr(board, "MOST_DECISIONS", 20)
 
-    async with playing(tmp_path, node()) as rig:
+    async with running_rig(tmp_path, node()) as rig:
         await rig.submit("flip", cpu=1.0, sim={"DURATION": 600, "STOP": 0})
         await rig.until("flip", "running")
         jobs, uid = rig.platform.jobs, (await rig.platform.jobs.get(SYSTEM, "ann", "flip")).uid

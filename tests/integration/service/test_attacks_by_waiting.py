@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected
 from mlp_hub.service.forecast import service
-from platform_rig import playing
+from platform_rig import running_rig
 from waiting import PATIENCE_S, until
 
 
@@ -27,7 +27,7 @@ async def refused(what: Awaitable[object]) -> Refused:
 
 
 async def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queue(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -49,7 +49,7 @@ async def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queu
 
 
 async def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red"))
         await p.tenants.set_member("red", "ann")
@@ -68,7 +68,7 @@ async def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path)
 
 
 async def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to_none(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         asked = JobCreate(name="crumb", code="pass", runtime="plain", gpu=0.0004)
         no = await refused(rig.platform.jobs.submit("ann", asked))
         assert no.reason is Reason.INVALID
@@ -77,7 +77,7 @@ async def test_a_share_of_a_gpu_too_small_to_count_is_refused_and_not_rounded_to
 
 
 async def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         asked = JobCreate(name="once", code="x", env={"SIM_DURATION": "0"})
         await p.jobs.submit("ann", asked, idempotency_key="k")
@@ -111,7 +111,7 @@ async def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_no
     async def no_answer(*_: object) -> None:
         raise AssertionError("an answer was worked out for a look")
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")

@@ -20,7 +20,7 @@ from sqlalchemy.engine import Engine
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 BUDGETS = tomllib.loads((Path(__file__).parents[2] / "budgets.toml").read_text())
@@ -52,7 +52,7 @@ def counted(*, of: str = "") -> Iterator[list[str]]:
 
 
 async def test_one_job_alone(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("first", sim={"DURATION": 0.05})
         await rig.until("first", "finished")
         before = _commits(rig)
@@ -71,7 +71,7 @@ def _commits(rig: Rig) -> int:
 
 
 async def test_many_jobs_that_end_are_summed_up_together(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
 
         async def summed() -> bool:
             left = await rig.db.read(lambda tx: tx.runs.unsummed(MANY))
@@ -95,7 +95,7 @@ async def _all_ended(rig: Rig) -> bool:
 
 
 async def test_one_batch_of_points(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         job = await rig.submit("a", sim=LONG)
         await rig.until("a", "running")
 
@@ -111,7 +111,7 @@ async def test_one_batch_of_points(tmp_path: Path) -> None:
 
 
 async def test_a_tenant_is_made_without_looking_at_all_others(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         from mlp_api.types import TenantCreate
 
         await rig.platform.tenants.create(TenantCreate(name="first"))

@@ -15,7 +15,7 @@ from mlp_api.teams import MemberCapSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from waiting import until
 
 LONG: dict[str, Any] = {"tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
@@ -37,7 +37,7 @@ async def told(rig: Rig, name: str, text: str) -> bool:
 
 
 async def test_a_member_holds_no_more_than_the_cap_and_others_pass(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=2)
         for name in ("a", "b", "c"):
             await rig.submit(name, **LONG)
@@ -58,7 +58,7 @@ async def test_a_member_holds_no_more_than_the_cap_and_others_pass(tmp_path: Pat
 async def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_lets_all_through(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, jobs=5)
         for name in ("a", "b"):
             await rig.submit(name, **LONG)
@@ -75,7 +75,7 @@ async def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_
 
 
 async def test_what_could_never_fit_says_so_and_holds_nobody_up(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=2)
         await rig.submit("huge", cpu=1.0, workers=3, **LONG)
         await rig.submit("small", **LONG)
@@ -84,7 +84,7 @@ async def test_what_could_never_fit_says_so_and_holds_nobody_up(tmp_path: Path) 
 
 
 async def test_what_may_grow_counts_with_its_most_workers(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await red(rig, cpu=4)
         await rig.submit("grows", workers="1:3", **LONG)
         await rig.until("grows", "running")
@@ -95,7 +95,7 @@ async def test_what_may_grow_counts_with_its_most_workers(tmp_path: Path) -> Non
 
 
 async def test_a_cap_is_of_members_alone_and_goes_with_them(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig, jobs=3)
         caps = rig.platform.member_caps
         with pytest.raises(Refused) as refused:
@@ -120,7 +120,7 @@ async def confirmed(rig: Rig, cpu: float) -> None:
 
 @pytest.mark.parametrize("how", ["crash", "restart"])
 async def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_path: Path, how: str) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await confirmed(rig, 1)
         for name in ("a", "b", "c"):
@@ -153,7 +153,7 @@ async def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_p
 async def test_a_notebook_beyond_the_cap_is_refused_with_what_is_held_and_starts_when_it_fits(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await rig.submit("a", workers=2, **LONG)
         await rig.until("a", "running")
@@ -173,7 +173,7 @@ async def test_a_notebook_beyond_the_cap_is_refused_with_what_is_held_and_starts
 
 
 async def test_a_notebook_that_waits_for_the_cap_comes_before_its_owners_jobs(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await rig.submit("a", workers=2, **LONG)
         await rig.until("a", "running")
@@ -187,7 +187,7 @@ async def test_a_notebook_that_waits_for_the_cap_comes_before_its_owners_jobs(tm
 
 
 async def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         refused = await refusal(rig, cpu=4, **ANNS)
         assert (refused.reason, refused.retry_after) == (Reason.EXCEEDS_MAX_QUOTA, None)
@@ -208,7 +208,7 @@ async def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_pa
 
 
 async def test_a_server_whose_place_is_named_is_held_to_the_cap_too(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=3)
         await rig.submit("grows", workers="1:2", **LONG)
         await rig.until("grows", "running")
@@ -219,7 +219,7 @@ async def test_a_server_whose_place_is_named_is_held_to_the_cap_too(tmp_path: Pa
 
 
 async def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=4)
         await confirmed(rig, 2)
         await rig.submit("a", **LONG)
@@ -236,7 +236,7 @@ async def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job
 async def test_who_asks_for_a_notebook_and_a_job_at_once_never_holds_more_than_the_cap(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await red(rig, cpu=2)
 
         async def ask(n: int) -> None:

@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import DataMount, LaunchSpec
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 LONG = {"DURATION": 600}
@@ -48,7 +48,7 @@ def starts(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[LaunchSpec]:
 
 
 async def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await dataset(rig, ready=False)
         said = await refusal(rig.submit("train", data=["pets"]))
         assert said == (
@@ -70,7 +70,7 @@ async def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -
 async def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
     tmp_path: Path, mode: str, words: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.datasets.create("ann", DatasetCreate(name="pets", size=0, source=DatasetSource(url="s3://photos/pets", mode=mode)))  # fmt: skip
         said = await refusal(rig.submit("train", data=["pets"]))
         assert said == (
@@ -80,7 +80,7 @@ async def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
 
 
 async def test_of_others_there_is_nothing_where_the_tenant_shares_none(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await dataset(rig)
         theirs = await refusal(rig.submit("train", user="bob", data=["ann/pets"]))
         missing = await refusal(rig.submit("train", user="bob", data=["ann/none"]))
@@ -88,7 +88,7 @@ async def test_of_others_there_is_nothing_where_the_tenant_shares_none(tmp_path:
 
 
 async def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         datasets, jobs = rig.platform.datasets, rig.platform.jobs
         await dataset(rig)
         await rig.submit("full", cpu=4.0, sim=LONG)
@@ -119,7 +119,7 @@ async def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path)
 async def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_once_they_are_others(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await dataset(rig)
         files = rig.directories.stored(StoredPlace("dataset", "ann", "pets"))
         files.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ async def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_ref
 
 
 async def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await dataset(rig)
         await dataset(rig, "cats")
         seen = starts(rig, monkeypatch)
@@ -184,7 +184,7 @@ async def test_every_attempt_sees_the_same_data(tmp_path: Path, monkeypatch: pyt
 async def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(
     tmp_path: Path, again: bool
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await dataset(rig)
         await rig.submit("full", user="bob", cpu=4.0, sim=LONG)
         await rig.until("full", "running", user="bob")
@@ -208,7 +208,7 @@ async def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(
 async def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both_through(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for number in range(8):
             name = f"pets{number}"
             await dataset(rig, name)
@@ -221,7 +221,7 @@ async def test_one_that_is_deleted_while_a_job_is_taken_in_lets_only_one_of_both
 
 
 async def test_a_model_from_a_jobs_output_names_its_data(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await dataset(rig)
         await rig.submit("train", sim=LONG, data=["pets:train"])
         await rig.until("train", "running")

@@ -23,7 +23,7 @@ from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
 from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import PATIENCE_S, until
 
 MIB = 2**20
@@ -77,7 +77,7 @@ async def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
 ) -> None:
     big = os.urandom(3 * MIB)
 
-    async with playing(tmp_path, policy=policy(store.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(store.host)) as rig:
 
         def fill() -> None:
             store.make("photos")
@@ -117,7 +117,7 @@ async def test_a_copy_whose_service_is_killed_goes_on_from_what_came(
     half, begun = 3 * MIB, asyncio.Event()
     false.listed = [("all", len(body), tag(body))]
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         loop = asyncio.get_running_loop()
 
         def cut(_key: str, headers: dict[str, str]) -> Any:
@@ -144,7 +144,7 @@ async def test_a_key_that_is_no_path_writes_nothing(tmp_path: Path, false: False
     false.listed = [("fine", 1, tag(b"x")), ("a/../../out", 1, tag(b"x"))]
     false.answer = lambda _key, _headers: (200, {}, b"x")
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         assert "can be no files: a/../../out" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
@@ -155,7 +155,7 @@ async def test_a_hundred_thousand_keys_that_the_quota_has_no_room_for_are_refuse
 ) -> None:
     false.listed = [(f"d{n // 1000}/k{n}", MIB, "0" * 32) for n in range(100_000)]
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await rig.platform.tenants.update("default", TenantUpdate(rom=MIB))
         await add(rig, "s3://photos/", false.url)
         assert "default" in await refused(rig)
@@ -181,7 +181,7 @@ async def test_what_is_not_as_it_was_listed_is_not_kept(tmp_path: Path, false: F
 
     false.answer = answer
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         assert "k is cut or changes each time" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
@@ -199,7 +199,7 @@ async def test_an_object_that_changes_while_it_is_copied_comes_as_it_is_then(
 
     false.answer = answer
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         assert (await ended(rig)).state == "ready"
         assert await asyncio.to_thread(files, rig) == {"k": b"after"}
@@ -214,7 +214,7 @@ async def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
         if endpoint == "redirect":
             false.elsewhere, allowed = f"{other.url}/photos/", (false.host,)
 
-        async with playing(tmp_path, policy=policy(*allowed)) as rig:
+        async with running_rig(tmp_path, policy=policy(*allowed)) as rig:
             await add(rig, "s3://photos/", false.url)
             said = await refused(rig)
             assert endpoint == "redirect" or "private address" in said
@@ -237,7 +237,7 @@ async def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(
     false.answer = answer
 
     try:
-        async with playing(tmp_path, policy=policy(false.host)) as rig:
+        async with running_rig(tmp_path, policy=policy(false.host)) as rig:
             now = 0.0
             worker = rig.platform.datasets._worker
             turns = worker._copies.turns = FetchTurns(1, 0, 1, clock=lambda: now)
@@ -275,7 +275,7 @@ async def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
 ) -> None:
     false.hangs = True
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
 
         async def asked() -> bool:
@@ -303,7 +303,7 @@ async def test_wrong_credentials_are_told_without_them_and_kept_sealed(
     false.listed = [("k", 1, tag(b"x"))]
     false.page = lambda _after: b"<Error><Code>InvalidAccessKeyId</Code></Error>"  # type: ignore[method-assign]
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/", false.url, "store")
         said = await refused(rig)
@@ -332,7 +332,7 @@ async def test_wrong_credentials_are_told_without_them_and_kept_sealed(
 async def test_what_names_no_bucket_is_refused_at_once(
     tmp_path: Path, url: str, endpoint: str | None
 ) -> None:
-    async with playing(tmp_path, policy=policy()) as rig:
+    async with running_rig(tmp_path, policy=policy()) as rig:
         with pytest.raises(Refused, match="right: ") as bad:
             await add(rig, url, endpoint or "")
         assert bad.value.reason is Reason.INVALID
@@ -340,7 +340,7 @@ async def test_what_names_no_bucket_is_refused_at_once(
 
 
 async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=policy()) as rig:
+    async with running_rig(tmp_path, policy=policy()) as rig:
         await rig.platform.secrets.put("store", KEYS, user="bob", actor="bob")
         with pytest.raises(Refused, match="there is no secret store"):
             await add(rig, "s3://photos/", "", "store")
@@ -359,7 +359,7 @@ async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Pa
 
 
 async def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=policy()) as rig:
+    async with running_rig(tmp_path, policy=policy()) as rig:
         p = rig.platform
         for tenant in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=tenant))

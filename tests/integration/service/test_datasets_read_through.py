@@ -17,7 +17,7 @@ from mlp_hub.domain.job import Cause
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import PATIENCE_S, until
 
 MIB = 2**20
@@ -71,7 +71,7 @@ async def why(rig: Rig, name: str) -> str:
 
 
 async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: RealStore) -> None:
-    async with playing(tmp_path, policy=policy(store.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(store.host)) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         made = await add(rig, "s3://photos/pets", store.url, "store")
         assert (made.state, made.size, made.source and made.source.mode) == ("ready", 0, THROUGH)
@@ -99,7 +99,7 @@ async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: R
 async def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reason(
     tmp_path: Path, store: RealStore
 ) -> None:
-    async with playing(tmp_path, policy=policy(store.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(store.host)) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/pets/", store.url, "store")
         await rig.submit("none", data=["ann/pets/birds"])
@@ -119,7 +119,7 @@ async def test_a_service_that_is_killed_while_it_fetches_goes_on_and_starts_the_
     begun = asyncio.Event()
     false.listed = [("all", len(body), "0" * 8)]
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         loop = asyncio.get_running_loop()
 
         def cut(_key: str, headers: dict[str, str]) -> Any:
@@ -151,7 +151,7 @@ async def test_a_job_that_is_cancelled_while_its_data_come_leaves_nothing(
         said = str((await rig.platform.jobs.get(SYSTEM, "ann", "one")).message)
         return said == "what it reads of dataset pets is being fetched from s3://photos/: 0 %"
 
-    async with playing(tmp_path, policy=policy(false.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
         false.hangs = True
         await rig.submit("one", data=["pets"])
@@ -171,7 +171,7 @@ async def refused(of: Any) -> tuple[Reason, str]:
 async def test_a_part_is_of_what_is_read_through_alone_and_nothing_is_written_to_it(
     tmp_path: Path, store: RealStore
 ) -> None:
-    async with playing(tmp_path, policy=policy(store.host)) as rig:
+    async with running_rig(tmp_path, policy=policy(store.host)) as rig:
         datasets = rig.platform.datasets
         await datasets.create("ann", DatasetCreate(name="own", size=0))
         await datasets.heartbeat(SYSTEM, "ann", "own", DatasetHeartbeat(state="ready", progress=100))
@@ -201,7 +201,7 @@ async def test_a_part_is_of_what_is_read_through_alone_and_nothing_is_written_to
 async def test_a_source_that_cannot_be_read_is_in_error_with_the_reason(
     tmp_path: Path, store: RealStore, wrong: str
 ) -> None:
-    async with playing(tmp_path, policy=policy(*() if wrong == "private" else (store.host,))) as rig:
+    async with running_rig(tmp_path, policy=policy(*() if wrong == "private" else (store.host,))) as rig:
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         url = {"bucket": "s3://nothere/", "prefix": "s3://photos/nothing"}.get(wrong, "s3://photos/pets")
         made = await add(rig, url, store.url, "store")

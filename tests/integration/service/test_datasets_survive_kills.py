@@ -17,7 +17,7 @@ from mlp_hub.domain.dataset import DatasetPhase as P
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 SIZE = 1000
@@ -129,7 +129,7 @@ async def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly
 ) -> None:
     """Its life has seven writes: create, take, give, ready, measured, delete, gone."""
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         db = CutDatabase(rig.db, cut, made=made)
         service = rig.platform.datasets
         service._db = service._worker._db = db  # type: ignore[assignment]
@@ -167,7 +167,7 @@ async def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly
 
 
 async def test_what_nobody_knows_to_be_taken_is_given_back_and_not_taken_later(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         uid = await make(rig)
         datasets = rig.platform.datasets
         await datasets.take(uid, SIZE, KEYS["take"])
@@ -182,7 +182,7 @@ async def test_what_nobody_knows_to_be_taken_is_given_back_and_not_taken_later(t
 
 
 async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_with(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=50 * SIZE)
         await rig.platform.datasets.take(uid, SIZE)
         await asyncio.to_thread(put, rig, "pets", "first", SIZE)
@@ -211,7 +211,7 @@ async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_w
 
 
 async def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=SIZE)
         await rig.platform.datasets.take(uid, SIZE)
         for hours in range(1, 5):
@@ -221,7 +221,7 @@ async def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_pa
 
 
 async def test_what_programs_change_in_a_dataset_is_charged_after_a_while(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await make(rig)
         await asyncio.to_thread(put, rig, "pets", "file", SIZE)
         await say(rig, "ready")
@@ -235,7 +235,7 @@ async def test_what_programs_change_in_a_dataset_is_charged_after_a_while(tmp_pa
 
 
 async def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_gone(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         platform = rig.platform
         await platform.tenants.create(TenantCreate(name="red"))
         await platform.users.ensure("ann")
@@ -267,7 +267,7 @@ async def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_go
 async def test_files_open_again_before_anything_is_measured(tmp_path: Path) -> None:
     """A dataset of millions of files that was being written to holds up nobody: it is charged with all that was taken meanwhile."""
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         uid = await make(rig)
         await rig.platform.datasets.take(uid, 2 * SIZE)
         await asyncio.to_thread(put, rig, "pets", "half", SIZE)

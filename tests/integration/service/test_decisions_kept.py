@@ -10,14 +10,14 @@ from mlp_api.whatif import Decision
 from mlp_hub.api import answers
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.reasons.decisions import KEPT_S
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from waiting import until
 
 
 async def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_places_there_were(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node("n1", 4), node("n2", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4), node("n2", 4)) as rig:
         await rig.submit("first", cpu=4.0, sim={"DURATION": 600})
         await rig.submit("also", cpu=3.0, sim={"DURATION": 600})
         job = await rig.until("first", "running")
@@ -40,7 +40,7 @@ async def test_an_admission_tells_what_was_waited_for_what_changed_and_which_oth
 
 
 async def test_where_there_is_one_node_nothing_is_said_of_other_places(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await rig.submit("first", workers=2, sim={"DURATION": 0.1})
         await rig.until("first", "finished")
         (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
@@ -48,7 +48,7 @@ async def test_where_there_is_one_node_nothing_is_said_of_other_places(tmp_path:
 
 
 async def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("dear", workers=2, priority="low", sim={"DURATION": 30})
         await rig.until("dear", "running")
         await rig.submit("cheap", workers=1, priority="low", sim={"DURATION": 30})
@@ -81,7 +81,7 @@ async def told_of(rig: Rig, user: str, name: str) -> list[Decision]:
 async def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_admission_that_follows(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("wide", "running")
         await rig.submit("other", workers=2, sim={"DURATION": 0.3, "STOP": 0.05})
@@ -114,7 +114,7 @@ async def has_ranks(rig: Rig, name: str, ranks: int) -> bool:
 
 
 async def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="crimson"))
         await rig.platform.tenants.set_member("crimson", "bob", "member")
         await rig.submit("secret", "bob", tenant="crimson", cpu=4.0, sim={"DURATION": 600}, time_limit=600)
@@ -133,7 +133,7 @@ async def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Pat
 
 
 async def test_explanations_go_after_two_weeks_and_with_their_job(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("old", sim={"DURATION": 0.05})
         await rig.submit("gone", sim={"DURATION": 0.05})
         for name in ("old", "gone"):

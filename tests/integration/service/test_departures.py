@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 FINISH, STOP = JobsChoice.FINISH, JobsChoice.STOP
@@ -75,7 +75,7 @@ async def unharmed(rig: Rig) -> None:
 
 
 async def test_jobs_that_run_go_on_and_those_that_wait_are_put_aside(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         shut: list[str] = []
 
@@ -98,7 +98,7 @@ async def test_jobs_that_run_go_on_and_those_that_wait_are_put_aside(tmp_path: P
 
 
 async def test_all_jobs_stop_where_that_is_chosen(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         await rig.platform.departures.begin("ann", STOP, KEEP, actor="ann")
         assert (await left(rig)).stopped == 2
@@ -109,7 +109,7 @@ async def test_all_jobs_stop_where_that_is_chosen(tmp_path: Path) -> None:
 
 
 async def test_files_go_only_once_nothing_runs_any_more(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         home = Path(rig.directories.home("ann"))
         departures = rig.platform.departures
@@ -166,7 +166,7 @@ async def test_who_is_killed_at_any_write_leaves_nothing_half_done(
 ) -> None:
     """With all that is to stop and to go there are at least five writes: begin, close, jobs, records, over."""
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
         board = CutBoard(departures._board, cut, made=made)
@@ -197,7 +197,7 @@ async def test_who_is_killed_at_any_write_leaves_nothing_half_done(
 
 
 async def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
 
         async def refuses(user: str) -> None:
@@ -212,7 +212,7 @@ async def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) ->
 
 
 async def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
         await departures.begin("ann", FINISH, REMOVE, actor="root")
@@ -227,7 +227,7 @@ async def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -
 
 
 async def test_who_comes_back_while_files_go_is_told_to_wait(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
 
@@ -255,7 +255,7 @@ async def test_who_comes_back_while_files_go_is_told_to_wait(tmp_path: Path) -> 
 
 
 async def test_leaving_twice_or_with_nothing_is_the_same_as_once(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for _ in range(2):
             await rig.platform.departures.begin("zoe", STOP, REMOVE, actor="root")
             found = await left(rig, "zoe")
@@ -263,7 +263,7 @@ async def test_leaving_twice_or_with_nothing_is_the_same_as_once(tmp_path: Path)
 
 
 async def test_what_is_stored_goes_with_its_user_also_what_is_being_uploaded(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await some_work(rig)
         home = Path(rig.directories.home("ann"))
         (home / "model.bin").write_bytes(b"weights")

@@ -27,7 +27,7 @@ from mlp_hub.isolation import (
     tenant_roots,
 )
 from mlp_hub.isolation.mounts import _started
-from platform_rig import playing
+from platform_rig import running_rig
 from relocating import CONTENT, TENANT, ask, dataset, furnish, left_in_shared, no_mounts_left, of_tenant, over
 from waiting import until
 
@@ -210,7 +210,7 @@ def test_a_rotation_that_was_killed_leaves_it_open_to_us_and_is_gone_on_with(
 
 
 async def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         with no_mounts_left(rig):
             await furnish(rig)
             before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
@@ -242,7 +242,7 @@ async def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path)
 
 
 async def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         with no_mounts_left(rig):
             await rig.platform.tenants.create(TenantCreate(name=TENANT, isolation="encrypted"))
             await rig.platform.tenants.set_member(TENANT, "ann")

@@ -22,7 +22,7 @@ from environment_rig import (
     detail,
     gone,
     left,
-    playing,
+    running_rig,
     unresolvable,
     with_maker,
 )
@@ -41,7 +41,7 @@ from waiting import until
 async def with_its_maker(root: Path) -> AsyncIterator[tuple[Rig, Maker]]:
     rig = Rig(root, policy=ONLINE)
     maker = with_maker(rig)
-    async with playing(rig):
+    async with running_rig(rig):
         yield rig, maker
 
 
@@ -250,7 +250,7 @@ async def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_a
     rig = Rig(tmp_path, policy=ONLINE)
     maker = with_maker(rig)
 
-    async with playing(rig):
+    async with running_rig(rig):
         for name in ("tools", "same"):
             await create(rig, name)
             await at_rest(rig, name)
@@ -357,7 +357,7 @@ async def test_what_would_fill_the_disk_ends_before_others_are_stopped_for_it(tm
     maker = with_maker(rig)
     maker.space = Space(1 << 40, (2 << 20) - 1)
 
-    async with playing(rig):
+    async with running_rig(rig):
         await create(rig)
         failed = await at_rest(rig)
         assert failed.state == "error"
@@ -368,7 +368,7 @@ async def test_what_would_fill_the_disk_ends_before_others_are_stopped_for_it(tm
 async def test_a_hub_whose_jobs_run_elsewhere_refuses_with_the_way_that_it_has(tmp_path: Path) -> None:
     rig = Rig(tmp_path, policy=replace(FAST, job_network="outbound"))
 
-    async with playing(rig):
+    async with running_rig(rig):
         for doing in (create(rig), rig.submit("digits", env_name="tools")):
             assert "bring their packages in an image" in str((await refusal(doing)).message)
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, playing
+from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, running_rig
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
@@ -46,7 +46,7 @@ async def ran(rig: SandboxRig, name: str, code: str, **more: object) -> list[str
 async def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) -> None:
     rig = SandboxRig(tmp_path)
 
-    async with playing(rig):
+    async with running_rig(rig):
         made = await create(rig, requirements="iniconfig>=2  # small\n")
         assert (made.state, made.packages, made.size) == ("creating", {}, 0)
         ready = await at_rest(rig)

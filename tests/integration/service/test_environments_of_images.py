@@ -21,7 +21,7 @@ from mlp_hub.domain.runtime import RuntimeState
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 
 Story = Callable[[Rig], Awaitable[None]]
 DIGEST = "ab" * 32
@@ -63,7 +63,7 @@ async def refusal(doing: Awaitable[object]) -> Refused:
 
 
 async def test_it_is_ready_at_once_listed_shown_and_gone_and_takes_no_storage(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         made = await create(rig)
         assert (made.state, made.image, made.lock, made.size) == ("ready", TRAIN, DIGEST, 0)
         found = await detail(rig, "vision")
@@ -88,7 +88,7 @@ async def test_it_is_ready_at_once_listed_shown_and_gone_and_takes_no_storage(tm
 async def test_jobs_of_each_runtime_run_in_it_and_keep_what_it_was(
     tmp_path: Path, launched: list[LaunchSpec]
 ) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         await create(rig)
         for runtime in ("plain", "mpi", "tf", "torch"):
             workers = 1 if runtime == "plain" else 2
@@ -108,7 +108,7 @@ async def test_jobs_of_each_runtime_run_in_it_and_keep_what_it_was(
 
 
 async def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         await create(rig, OTHER)
         job = await rig.submit("digits", env_name="vision", sim={"DURATION": 600})
         assert (job.env_name, job.env_lock) == ("vision", None)
@@ -128,7 +128,7 @@ async def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path:
 
 
 async def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         await create(rig)
         ((found,),) = (await rig.platform.environments.for_servers(["default"])).values()
         assert (found.name, found.image, found.kernel) == ("vision", TRAIN, None)
@@ -153,7 +153,7 @@ async def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: 
 
 
 async def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         outside = "evil.example/train:1"
         refused = await refusal(create(rig, outside, tenant="red"))
@@ -173,12 +173,12 @@ async def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Pat
 
 
 async def test_where_nobody_reviews_all_images_will_do(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=replace(FAST, runtime_review=False)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, runtime_review=False)) as rig:
         assert (await create(rig, "anything:1")).state == "ready"
 
 
 async def test_another_teams_is_not_there(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         await create(rig, tenant="red")
         assert (await refusal(rig.submit("digits", env_name="vision"))).reason is Reason.NOT_FOUND
@@ -191,7 +191,7 @@ async def test_another_teams_is_not_there(tmp_path: Path) -> None:
 async def test_it_is_one_of_the_two_and_the_one_that_this_hub_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path, policy=ALLOWING) as rig:
+    async with running_rig(tmp_path, policy=ALLOWING) as rig:
         service = rig.platform.environments
         for asked in (
             EnvironmentCreate(name="both", requirements="numpy", image=TRAIN),
@@ -214,7 +214,7 @@ async def test_one_of_packages_is_no_image_and_can_go(
 ) -> None:
     monkeypatch.setattr(SimulatedExecutor, "images", False)
 
-    async with playing(tmp_path, policy=replace(ALLOWING, job_network="outbound")) as rig:
+    async with running_rig(tmp_path, policy=replace(ALLOWING, job_network="outbound")) as rig:
         await rig.platform.stop()
         with_maker(rig)
         await rig.start()

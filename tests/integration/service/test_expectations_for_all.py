@@ -8,7 +8,7 @@ import pytest
 
 from mlp_api.types import TenantCreate
 from mlp_hub.service.forecast import service
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from waiting import until
 
 OF = {"red": "ann", "blue": "bob"}
@@ -38,7 +38,7 @@ async def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others
     monkeypatch.setattr(service, "LIST_FRESH_S", 3600.0)
     monkeypatch.setattr(service, "MOST_EXPECTED", most)
 
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await full(rig, 2)
 
         async def all_wait() -> bool:

@@ -12,7 +12,7 @@ from mlp_hub.domain.tenant import Tenant
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
-from platform_rig import playing
+from platform_rig import running_rig
 
 ONE = Resources(cpu=1000)
 
@@ -24,7 +24,7 @@ STEPS = ["submitted", "admitted", "starting", "running", "ended", "finished"]
 async def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
     tmp_path: Path, leaves: bool
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         rig.executor.makes_directories = leaves
         await rig.submit("a", sim={"DURATION": 0.05})
         job = await rig.until("a", "finished")
@@ -39,7 +39,7 @@ async def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
 async def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_the_next_process(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         rig.platform.queue.close()  # it dies before it looks at the job
         await rig.submit("a", sim={"DURATION": 0.05})
         await rig.until("a", "starting")
@@ -54,7 +54,7 @@ async def test_an_admission_that_was_stored_and_not_acted_on_is_started_once_by_
 async def test_traces_of_an_attempt_whose_end_was_stored_are_removed_by_the_next_process(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         rig.executor.makes_directories = False
         forget = rig.executor.forget
 

@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 
 RULES = ("/ml/{tenant} -> {tenant}", "/ml/{tenant}/admins -> {tenant}:admin")
 KEPT = policy_of(RULES, title="Keycloak")
@@ -36,7 +36,7 @@ async def told(p: Platform, action: str) -> Sequence[dict[str, object]]:
 async def test_two_groups_give_two_tenants_a_role_follows_its_group_and_what_is_lost_goes(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = await under(rig, KEPT)
         for name in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=name))
@@ -49,7 +49,7 @@ async def test_two_groups_give_two_tenants_a_role_follows_its_group_and_what_is_
 
 
 async def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left_out(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = await under(rig, KEPT)
         for _ in range(3):
             await p.tenants.sync_groups("ann", ["/ml/red", "/ml/Bad Name"])
@@ -67,7 +67,7 @@ async def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left
 
 
 async def test_a_group_whose_tenant_cannot_be_made_breaks_no_login(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="main", cohort="pool"))
         p = await under(rig, MADE)
         await p.tenants.sync_groups("ann", ["/ml/pool", "/ml/red"])  # `pool` is the name of a cohort
@@ -78,7 +78,7 @@ async def test_a_group_whose_tenant_cannot_be_made_breaks_no_login(tmp_path: Pat
 async def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_by_name(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = await under(rig, KEPT)
         for name in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=name))
@@ -103,7 +103,7 @@ async def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_
 async def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_is_put_aside(
     tmp_path: Path, policy: str, how: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = await under(rig, KEPT)
         await p.tenants.create(TenantCreate(name="red"))
         await p.tenants.update("red", TenantUpdate(leavers=policy))  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ async def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_
 async def test_who_is_disabled_has_nothing_waiting_anywhere_and_keeps_what_was_given_by_hand(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = await under(rig, KEPT)
         await p.tenants.create(TenantCreate(name="red"))
         await p.tenants.set_member("red", "ann")

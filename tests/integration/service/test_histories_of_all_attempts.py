@@ -13,7 +13,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
@@ -34,7 +34,7 @@ async def ran_for(rig: Rig, job: Job, seconds: float) -> bool:
 
 
 async def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         job = await requeued(rig)
         back = [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "low") if e.kind == "requeued"][-1]
         assert job.waiting_since is not None
@@ -52,7 +52,7 @@ async def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path:
 
 
 async def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")
@@ -69,7 +69,7 @@ async def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_pa
 async def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_history(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         ran = (await requeued(rig)).ran_s
         await rig.platform.jobs.cancel(SYSTEM, "ann", "low")
         done = await rig.until("low", "cancelled")
@@ -86,7 +86,7 @@ async def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_als
 
 
 async def test_a_resized_job_has_waited_only_in_the_queue_and_run_in_all_its_attempts(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         first = await rig.until("wide", "running")
         await until(lambda: ran_for(rig, first, 0.5))
@@ -142,7 +142,7 @@ async def seconds_of_attempts(rig: Rig, name: str) -> list[float]:
 
 
 async def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         job = await rig.until("low", "running")

@@ -17,7 +17,7 @@ from mlp_hub.domain.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 MIB = 2**20
@@ -54,7 +54,7 @@ async def exact(rig: Rig, *users: str, tenant: str = DEFAULT_TENANT) -> None:
 
 
 def charged(tmp_path: Path) -> AbstractAsyncContextManager[Rig]:
-    return playing(tmp_path, policy=CHARGED)
+    return running_rig(tmp_path, policy=CHARGED)
 
 
 async def red(rig: Rig, rom: int | None, *users: str) -> None:
@@ -131,7 +131,7 @@ async def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: 
 
 
 async def test_what_an_older_hub_left_is_charged_after_the_upgrade(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for name in ("one", "two"):
             await rig.submit(name, sim={"DURATION": 0})
             await rig.until(name, "finished")

@@ -18,7 +18,7 @@ from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.lifecycle import images_used
 from mlp_hub.service.lifecycle.images_used import SINCE_S
 from mlp_language.message import msg
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
@@ -56,7 +56,7 @@ async def test_the_most_used_come_first_and_old_ones_not_at_all(
     told = Told(monkeypatch)
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
 
         async def heard(*used: str) -> bool:
             return (list(used), rig.platform.lease.epoch) in told.of
@@ -76,7 +76,7 @@ async def test_those_of_environments_of_notebook_servers_count_as_those_of_jobs(
     told = Told(monkeypatch)
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
 
         async def heard(*used: str) -> bool:
             return told.of[-1:] == [(list(used), rig.platform.lease.epoch)]
@@ -123,7 +123,7 @@ async def test_a_cluster_that_is_away_is_told_once_it_is_back(
 ) -> None:
     told = Told(monkeypatch, Unavailable(msg("nobody answers")))
 
-    async with playing(tmp_path):
+    async with running_rig(tmp_path):
         await until(lambda: told.times(2), what="the images to be told again")
 
 
@@ -131,7 +131,7 @@ async def test_who_leads_no_more_is_silent(tmp_path: Path, monkeypatch: pytest.M
     told = Told(monkeypatch, Superseded())
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await until(lambda: told.times(1), what="the images to be told")
         await rig.submit("quick", sim={"DURATION": 0})
         await rig.until("quick", "finished")
@@ -143,7 +143,7 @@ async def test_an_executor_without_images_is_told_nothing(
 ) -> None:
     told = Told(monkeypatch, images=False)
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("quick", sim={"DURATION": 0})
         await rig.until("quick", "finished")
     assert told.of == []

@@ -13,7 +13,7 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import Phase
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 WHOLE: dict[str, Any] = {"workers": 4, "tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
@@ -38,7 +38,7 @@ async def refused(rig: Rig, actor: str, name: str, /, **changes: Any) -> Refused
 
 
 async def test_a_teams_admin_raises_a_priority_and_the_next_cycle_goes_by_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig)
         await rig.submit("runs", priority="high", **WHOLE)
         await rig.until("runs", "running")
@@ -62,7 +62,7 @@ async def test_a_teams_admin_raises_a_priority_and_the_next_cycle_goes_by_it(tmp
 
 @pytest.mark.parametrize("order", ["priority", "fifo"])
 async def test_what_is_put_first_starts_first_and_may_be_put_back(tmp_path: Path, order: str) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig)
         await rig.platform.tenants.update("red", TenantCreate(name="red", queue_order=order))
         await rig.submit("runs", **WHOLE)
@@ -89,7 +89,7 @@ async def test_what_is_put_first_starts_first_and_may_be_put_back(tmp_path: Path
 
 
 async def test_the_owner_asks_for_less_and_an_admin_of_another_team_for_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig)
         await rig.submit("runs", **WHOLE)
         await rig.until("runs", "running")
@@ -115,7 +115,7 @@ async def test_the_owner_asks_for_less_and_an_admin_of_another_team_for_nothing(
 
 
 async def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig)
         await rig.submit("long", time_limit=3000, **WHOLE)
         job = await rig.until("long", "running")
@@ -139,7 +139,7 @@ async def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_p
 async def test_where_all_tenants_wait_in_one_line_no_team_orders_it(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=replace(FAST.scheduling, name="fifo"))
 
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await red(rig)
         await rig.submit("runs", **WHOLE)
         await rig.submit("waits", **WHOLE)

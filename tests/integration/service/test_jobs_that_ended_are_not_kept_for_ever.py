@@ -17,7 +17,7 @@ from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention
 from mlp_hub.store.records import Kept
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 SHORT = {"DURATION": 0.01}
@@ -66,7 +66,7 @@ def told(rig: Rig) -> list[tuple[str, str, dict[str, object]]]:
 
 
 async def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(job_s=DAY_S)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, "old")
         workspace = rig.workspace("ann", "old", 1)
         assert workspace.is_dir()
@@ -88,7 +88,7 @@ async def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_pa
 
 
 async def test_what_runs_waits_or_is_suspended_is_kept_however_old_it_is(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(job_s=DAY_S, jobs=1, job_bytes=1)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=DAY_S, jobs=1, job_bytes=1)) as rig:
         await rig.submit("runs", cpu=3, sim=LONG)
         await rig.until("runs", "running")
         await rig.submit("rests", cpu=0.5, sim=LONG)
@@ -105,7 +105,7 @@ async def test_what_runs_waits_or_is_suspended_is_kept_however_old_it_is(tmp_pat
 async def test_of_a_user_who_has_too_many_those_go_that_ended_first_and_others_keep_theirs(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, policy=kept(jobs=2)) as rig:
+    async with running_rig(tmp_path, policy=kept(jobs=2)) as rig:
         await ended(rig, "v", user="vic")
         await ended(rig, *(f"a{i}" for i in range(9)))
         await settled(rig)
@@ -121,7 +121,7 @@ async def test_of_a_user_who_has_too_many_those_go_that_ended_first_and_others_k
 async def test_of_a_user_of_whom_too_much_is_stored_the_oldest_go_and_the_last_one_stays(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, policy=kept(job_bytes=50_000)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_bytes=50_000)) as rig:
         await ended(rig, "small")
         await settled(rig)
         for name in ("large", "larger"):
@@ -135,7 +135,7 @@ async def test_of_a_user_of_whom_too_much_is_stored_the_oldest_go_and_the_last_o
 
 
 async def test_metrics_count_until_their_user_deletes_them(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(job_bytes=10**6)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_bytes=10**6)) as rig:
         await rig.submit("digits", cpu=0.1, sim=LONG)
         await rig.until("digits", "running")
         points = [MetricPoint(n=n, t=1.0 * n, v={"loss": 1.0 / n}) for n in range(1, 2001)]
@@ -151,7 +151,7 @@ async def test_metrics_count_until_their_user_deletes_them(tmp_path: Path) -> No
 
 
 async def test_who_deletes_a_job_does_not_lose_another_one_for_it(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(jobs=3)) as rig:
+    async with running_rig(tmp_path, policy=kept(jobs=3)) as rig:
         await ended(rig, "a", "b", "c")
         await settled(rig)
         await rig.platform.jobs.delete(SYSTEM, "ann", "c")
@@ -162,7 +162,7 @@ async def test_who_deletes_a_job_does_not_lose_another_one_for_it(tmp_path: Path
 
 
 async def test_without_limits_nothing_is_deleted_or_even_measured(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await ended(rig, "a", "b")
         assert rig.platform.retention._task is None
         rig.ahead += 10_000 * DAY_S
@@ -171,7 +171,7 @@ async def test_without_limits_nothing_is_deleted_or_even_measured(tmp_path: Path
 
 
 async def test_what_ended_before_the_limits_were_set_is_found_after_a_start(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await ended(rig, "a", "b", "c")
         rig.policy = kept(jobs=1)  # type: ignore[assignment]
         await rig.restart()
@@ -180,7 +180,7 @@ async def test_what_ended_before_the_limits_were_set_is_found_after_a_start(tmp_
 
 
 async def test_a_job_that_is_marked_goes_also_when_the_service_dies_at_once(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(job_s=DAY_S)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, "a", "b")
         await until_measured(rig, 2)
         rig.ahead += 2 * DAY_S
@@ -215,7 +215,7 @@ async def test_directories_of_one_user_that_take_for_ever_hold_up_no_other_users
 
     monkeypatch.setattr(mounted, "remove_directory", slow)
 
-    async with playing(tmp_path, policy=kept(job_s=DAY_S)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, *(f"m{i}" for i in range(12)), user="mal")
         await ended(rig, "v0", "v1", "v2", user="vic")
         rig.ahead += 2 * DAY_S
@@ -233,7 +233,7 @@ async def test_directories_of_one_user_that_take_for_ever_hold_up_no_other_users
 
 
 async def test_a_turn_that_finds_nothing_comes_again_only_when_the_oldest_is_due(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(job_s=2 * DAY_S)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=2 * DAY_S)) as rig:
         keeper = rig.platform.retention
         assert await keeper.turn() == retention.LONGEST_S
         await ended(rig, "a")
@@ -255,7 +255,7 @@ async def test_one_that_cannot_be_removed_is_looked_for_less_and_less(
     def refuse(workspace: Path, goes_on: Callable[[], None]) -> None:
         raise PermissionError(13, "no", str(workspace))
 
-    async with playing(tmp_path, policy=kept(job_s=DAY_S)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, "a")
         await settled(rig)
         monkeypatch.setattr(mounted, "remove_directory", refuse)
@@ -276,7 +276,7 @@ async def test_a_job_that_ends_wakes_the_loop_by_itself(
     monkeypatch.setattr(retention, "SETTLE_S", 0.01)
     monkeypatch.setattr(retention, "LOOK_S", 0.01)
 
-    async with playing(tmp_path, policy=kept(jobs=1)) as rig:
+    async with running_rig(tmp_path, policy=kept(jobs=1)) as rig:
         await asyncio.sleep(0.1)  # the first turn is over
         await ended(rig, "a", "b", "c")
 
@@ -302,7 +302,7 @@ async def test_a_failing_turn_is_taken_again(
     monkeypatch.setattr(retention.Retention, "_mark", once)
     monkeypatch.setattr(retention, "SETTLE_S", 0.01)
 
-    async with playing(tmp_path, policy=kept(jobs=1)) as rig:
+    async with running_rig(tmp_path, policy=kept(jobs=1)) as rig:
         await ended(rig, "a", "b")
 
         async def gone() -> bool:
@@ -313,7 +313,7 @@ async def test_a_failing_turn_is_taken_again(
 
 
 async def test_a_job_that_goes_on_meanwhile_is_left_alone(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=kept(job_s=DAY_S)) as rig:
+    async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await rig.submit("runs", cpu=1, sim=LONG)
         job = await rig.until("runs", "running")
         due = retention._Due(Kept(job.uid, "ann", 0.0, 1), "a mistake")

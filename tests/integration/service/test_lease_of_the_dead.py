@@ -56,7 +56,7 @@ def url(server: PostgresServer, request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def playing(url: str) -> AsyncIterator[Two]:
+async def two_services(url: str) -> AsyncIterator[Two]:
     two = Two(url)
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -77,7 +77,7 @@ def cut_off(tx: Tx) -> None:
 
 
 async def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: str) -> None:
-    async with playing(url) as two:
+    async with two_services(url) as two:
         await two.first.take()
         assert await two.tries() == await two.tries() == two.first.holder
         await asyncio.to_thread(two.dbs[0].close)  # as the system does for a process that was killed
@@ -86,7 +86,7 @@ async def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: s
 
 
 async def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> None:
-    async with playing(url) as two:
+    async with two_services(url) as two:
         await two.first.take()
         with pytest.raises(Unavailable):
             await two.dbs[0].write(cut_off)
@@ -97,7 +97,7 @@ async def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> No
 
 
 async def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_one_ends(url: str) -> None:
-    async with playing(url) as two:
+    async with two_services(url) as two:
         await two.first.take()
         await two.dbs[1].write(
             lambda tx: tx.connection.execute(text("UPDATE lease SET expires_at = 0")), fenced=False
@@ -120,7 +120,7 @@ async def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_on
 
 
 async def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url: str) -> None:
-    async with playing(url) as two:
+    async with two_services(url) as two:
         await two.first.take()
         await two.dbs[0].write(write)
         await two.dbs[1].write(
@@ -167,7 +167,7 @@ asyncio.run(main())
 async def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_of_that_is_kept(
     url: str,
 ) -> None:
-    async with playing(url) as two:
+    async with two_services(url) as two:
         command = [sys.executable, "-c", HANGS, url, str(SHORT_S)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as old:  # noqa: ASYNC220 - it is stopped, not waited for
             try:
@@ -184,7 +184,7 @@ async def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_o
 
 
 async def test_whoever_else_hangs_with_all_writers_waiting_keeps_nobody_from_taking_over(url: str) -> None:
-    async with playing(url) as two:
+    async with two_services(url) as two:
         with psycopg.connect(url) as hangs:  # as a command that was stopped, which has no lease
             hangs.execute("SELECT pg_advisory_xact_lock(%s)", [WRITE_LOCK])
             await two.second.take()

@@ -25,7 +25,7 @@ from mlp_hub.service.metrics.carrier import Carrier
 from mlp_hub.service.metrics.kafka_log import KafkaLog
 from mlp_hub.service.metrics.storing import frame_of
 from mlp_hub.settings import Settings
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from ports import free_port
 from waiting import until
 
@@ -130,7 +130,7 @@ async def reasons(rig: Rig) -> list[str]:
 
 
 async def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         m = rig.platform.metrics
         await running(rig)
         assert await sent(rig, batch("0.0.a", 1, 10)) == 10
@@ -149,7 +149,7 @@ async def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPo
 async def test_what_was_answered_is_stored_though_the_service_is_killed_again_and_again(
     tmp_path: Path, policy: RunPolicy
 ) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         for round_ in range(5):
             await sent(rig, batch("0.0.a", round_ * 100 + 1, round_ * 100 + 100))
@@ -161,7 +161,7 @@ async def test_what_was_answered_is_stored_though_the_service_is_killed_again_an
 
 
 async def test_what_came_while_nobody_read_is_stored_afterwards(tmp_path: Path, policy: RunPolicy) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 10))
         await there(rig, 10)
@@ -175,7 +175,7 @@ async def test_what_came_while_nobody_read_is_stored_afterwards(tmp_path: Path, 
 async def test_a_transaction_that_fails_takes_its_points_and_its_offset_along(
     tmp_path: Path, policy: RunPolicy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         assert rig.platform.metrics.carrier is not None
         points = rig.platform.metrics.carrier._store
@@ -203,7 +203,7 @@ async def test_two_services_that_read_store_each_point_once(tmp_path: Path, poli
         replace(policy.broker, group="another"),  # with offsets of its own
     ]
 
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         carriers = [Carrier(rig.platform.board, rig.platform.metrics.points, other) for other in others]
         for carrier in carriers:
@@ -230,7 +230,7 @@ async def test_a_broker_that_is_down_is_told_and_what_was_sent_then_comes_when_i
     monkeypatch.setattr(kafka_log, "SEND_S", 1.0)
     monkeypatch.setattr(kafka_log, "CONNECT_S", 3.0)
 
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 10))
         await there(rig, 10)
@@ -270,7 +270,7 @@ POISON = (
 
 
 async def test_messages_that_are_none_hold_nothing_up(tmp_path: Path, policy: RunPolicy) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         carrier = rig.platform.metrics.carrier
         assert carrier is not None
@@ -298,7 +298,7 @@ async def test_a_broker_that_takes_small_messages_gets_small_ones(
     small = NewTopic(policy.broker.topic, 1, 1, topic_configs={"max.message.bytes": "4096"})
     await admin.create_topics([small])
     await admin.close()
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 1000))
         assert [p["time"] for p in await there(rig, 1000)] == [float(n) for n in range(1, 1001)]
@@ -328,7 +328,7 @@ def test_doctor_says_whether_the_broker_answers(
 async def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_come_back(
     tmp_path: Path, policy: RunPolicy
 ) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         m = rig.platform.metrics
         await running(rig)
         await m.begin(SYSTEM, "ann", "j")
@@ -358,7 +358,7 @@ async def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_c
 
 
 async def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, policy: RunPolicy) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         await rig.platform.metrics.stop_reading()
         await sent(rig, batch("0.0.a", 1, 10))
@@ -371,7 +371,7 @@ async def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, 
 async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
     tmp_path: Path, policy: RunPolicy
 ) -> None:
-    async with playing(tmp_path, policy=policy) as rig:
+    async with running_rig(tmp_path, policy=policy) as rig:
         carrier = rig.platform.metrics.carrier
         assert carrier is not None
         await running(rig)
@@ -392,7 +392,7 @@ async def test_a_broker_that_asks_for_a_password_gets_the_right_one_only(
     security = {"protocol": "SASL_PLAINTEXT", "user": "hub", "password": "right"}
     policy = BrokerPolicy((broker.guarded,), f"points-{next(_numbers)}", security=security)
 
-    async with playing(tmp_path, policy=replace(FAST, broker=policy)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, broker=policy)) as rig:
         await running(rig)
         wrong = KafkaLog(replace(policy, security={**security, "password": "wrong"}))
         with pytest.raises(kafka_log.BrokerError):

@@ -21,7 +21,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import copying, looking, workspace
 from mlp_hub.service.models.worker import KIND
 from model_files import FORMATS, NO_MODELS, WEIGHTS
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 FILES = FORMATS["safetensors"]
@@ -85,7 +85,7 @@ async def files(rig: Rig) -> dict[str, bytes]:
 
 
 async def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig, code="print(1)", args=["--lr", "3"])
         points = [
             MetricPoint(n=n, t=1.0, v={"loss": 1 / n, "first": 7} if n == 1 else {"loss": 1 / n})
@@ -109,7 +109,7 @@ async def test_a_checkpoint_becomes_a_model_with_where_it_comes_from(tmp_path: P
 
 
 async def test_each_registration_is_a_version_and_one_is_in_production(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         models = rig.platform.models
         top = await job(rig)
         for n in (1, 2, 3):
@@ -134,7 +134,7 @@ async def test_each_registration_is_a_version_and_one_is_in_production(tmp_path:
 
 
 async def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_tree(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig)
         home = Path(rig.directories.home("ann"))
 
@@ -189,7 +189,7 @@ async def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_
 async def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
     src: str, reason: Reason, tmp_path: Path
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         top = await job(rig)
 
         def write() -> None:
@@ -208,7 +208,7 @@ async def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
 
 
 async def test_a_model_is_of_its_jobs_tenant_and_of_no_other(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for name in ("red", "blue"):
             await rig.platform.tenants.create(api.TenantCreate(name=name))
         await rig.platform.tenants.set_member("red", "ann")
@@ -224,7 +224,7 @@ async def test_a_model_is_of_its_jobs_tenant_and_of_no_other(tmp_path: Path) -> 
 
 
 async def test_a_quota_that_has_no_room_refuses_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(api.TenantCreate(name="red", rom=2 * SIZE - 1))
         await rig.platform.tenants.set_member("red", "ann")
         await job(rig, tenant="red")
@@ -238,7 +238,7 @@ async def test_a_quota_that_has_no_room_refuses_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "a header that is no JSON"])
 async def test_what_is_no_model_is_told_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig, NO_MODELS[kind])
         await register(rig)
         found = await at_rest(rig)
@@ -273,7 +273,7 @@ class Held:
 async def test_a_file_that_changes_while_it_is_copied_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         top = await job(rig)
         held_back = Held(monkeypatch)
         await register(rig)
@@ -289,7 +289,7 @@ async def test_a_file_that_changes_while_it_is_copied_is_an_error(
 async def test_a_directory_swapped_for_a_link_while_it_is_copied_leads_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         top = await job(rig, {"a.txt": b"1", "b/model.safetensors": WEIGHTS})
         held_back = Held(monkeypatch)
         await register(rig)
@@ -309,7 +309,7 @@ async def test_a_directory_swapped_for_a_link_while_it_is_copied_leads_nowhere(
 async def test_one_that_is_deleted_while_it_is_copied_goes_with_all_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig)
         held_back = Held(monkeypatch)
         await register(rig)
@@ -323,7 +323,7 @@ async def test_one_that_is_deleted_while_it_is_copied_goes_with_all_its_files(
 
 
 async def test_a_job_that_is_deleted_takes_no_model_with_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig)
         await register(rig)
         await at_rest(rig)
@@ -344,7 +344,7 @@ async def test_a_full_disk_is_an_error_that_leaves_nothing(
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "no space left")
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig)
         monkeypatch.setattr(copying._Copier, "_content", full)
         await register(rig)
@@ -358,7 +358,7 @@ async def test_a_full_disk_is_an_error_that_leaves_nothing(
 async def test_a_service_that_dies_while_it_copies_begins_again(
     at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig, NO_MODELS["text"] if at == "erased" else FILES)
         died = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -401,7 +401,7 @@ async def test_a_service_that_dies_while_it_copies_begins_again(
 async def test_a_service_that_dies_while_it_deletes_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig)
         await register(rig)
         await at_rest(rig)
@@ -417,7 +417,7 @@ async def test_a_service_that_dies_while_it_deletes_goes_on(
 
 
 async def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig, {f"export/best/{name}": data for name, data in FILES.items()})
         await register(rig)
         found = await at_rest(rig)
@@ -441,13 +441,13 @@ async def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_p
 async def test_a_source_that_is_nearly_right_is_told_what_would_be(
     src: str, right: str, tmp_path: Path
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         with pytest.raises(Refused, match=right.replace("?", r"\?")):
             await register(rig, src)
 
 
 async def test_what_a_program_wrote_beside_itself_is_said_to_lie_in_the_home(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await job(rig)
         home = Path(rig.directories.home("ann"))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import make_models
-from app_rig import door, playing_apps
+from app_rig import door, running_apps
 from mlp_hub.domain.tenant_context import SYSTEM
 
 ROWS = make_models.ROWS
@@ -87,7 +87,7 @@ async def test_a_model_of_each_format_answers_as_its_own_library_does(tmp_path: 
 
     told = json.loads((made / "told.json").read_text())["told"]
 
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
 
         async def ask(name: str, *inputs: np.ndarray[Any, Any]) -> dict[str, Any]:
             found = await rig.endpoint(lambda e: bool(e.replicas), name)
@@ -147,7 +147,7 @@ def test_a_model_that_is_none_is_broken_or_brings_code_says_what_would_be_right(
 async def test_a_model_that_is_cut_off_or_fills_the_memory_leaves_its_app_in_error_with_the_cause(
     tmp_path: Path,
 ) -> None:
-    async with playing_apps(tmp_path) as rig:
+    async with running_apps(tmp_path) as rig:
 
         def cut(directory: Path) -> None:
             write_onnx(directory)

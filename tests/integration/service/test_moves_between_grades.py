@@ -15,7 +15,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.tenant_files import TreeRoom
 from mlp_hub.sandbox.homes import open_environments
-from platform_rig import playing
+from platform_rig import running_rig
 from relocating import TENANT, ask, content, dataset, furnish, left_in_shared, of_tenant, over, state
 from waiting import until
 
@@ -29,7 +29,7 @@ async def refusal(of: Any) -> tuple[Reason, str]:
 
 
 async def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
         root = rig.root.parent / "volume" / "red"
@@ -58,7 +58,7 @@ async def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path
 
 
 async def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         shelf, root = rig.root / "environments" / TENANT, rig.root.parent / "volume" / "red"
         kernel = ".kernels/kernels/mlp-env-tools/kernel.json"
@@ -75,7 +75,7 @@ async def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None
 
 
 async def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         await rig.submit("long", "ann", tenant=TENANT, sim=LONG)
         running = await rig.until("long", "running")
@@ -112,7 +112,7 @@ async def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Pat
 
 
 async def test_it_is_called_off_while_it_waits_and_nothing_is_left(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         before = await asyncio.to_thread(of_tenant, rig)
         await rig.submit("long", "ann", tenant=TENANT, sim=LONG)
@@ -162,7 +162,7 @@ class Gate:
 async def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
     tmp_path: Path, step: str, number: int, *, after: bool
 ) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
         gate = Gate(rig.executor.workspace.tenants, step, number, after=after)
@@ -185,7 +185,7 @@ async def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
 async def test_whoever_is_killed_while_it_is_undone_leaves_all_as_it_was(
     tmp_path: Path, step: str, number: int, *, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         before = await asyncio.to_thread(of_tenant, rig)
         files = rig.executor.workspace.tenants
@@ -215,7 +215,7 @@ def _new(tx: Any) -> Any:
 async def test_what_changes_while_it_is_copied_is_copied_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         files = rig.executor.workspace.tenants
         copy, times = files.copy, []
@@ -234,7 +234,7 @@ async def test_what_changes_while_it_is_copied_is_copied_once_more(
 
 
 async def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         files = rig.executor.workspace.tenants
         files._platform = (rig.root,)
         await furnish(rig)
@@ -272,7 +272,7 @@ async def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Pa
 
 
 async def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         root = tmp_path / "red"
         await ask(rig, "dedicated", str(root))
@@ -292,7 +292,7 @@ async def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Pa
 
 
 async def test_what_a_tenants_deletion_would_leave_nobody_to_find_is_refused(tmp_path: Path) -> None:
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await rig.platform.tenants.create(
             TenantCreate(name=TENANT, isolation="dedicated", data_root=str(tmp_path / "red"))
         )
@@ -307,7 +307,7 @@ async def test_what_a_tenants_deletion_would_leave_nobody_to_find_is_refused(tmp
 async def test_of_two_tenants_each_finds_its_own_under_one_users_name(tmp_path: Path) -> None:
     """A member of both reads across by no name: a dataset's tree is that of its own tenant, whatever job asks."""
 
-    async with playing(tmp_path / "hub") as rig:
+    async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         await rig.platform.tenants.create(TenantCreate(name="blue"))
         await rig.platform.tenants.set_member("blue", "ann")

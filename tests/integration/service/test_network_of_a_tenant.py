@@ -16,7 +16,7 @@ from mlp_hub.domain.tenant import Tenant
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 
 
 def networks(rig: Rig) -> list[str]:
@@ -38,7 +38,7 @@ async def test_a_tenants_own_setting_holds_and_the_hubs_for_those_that_say_nothi
 ) -> None:
     other = {"none": "outbound", "outbound": "none"}[hubs]
 
-    async with playing(tmp_path, policy=replace(FAST, job_network=hubs)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, job_network=hubs)) as rig:
         seen = networks(rig)
         tenants = rig.platform.tenants
         assert (await tenants.create(TenantCreate(name="red"))).job_network == hubs
@@ -57,7 +57,7 @@ async def test_a_tenants_own_setting_holds_and_the_hubs_for_those_that_say_nothi
 
 
 async def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         networks = rig.platform.reconciler._networks
         reads: list[str] = []
         read = rig.db.read
@@ -78,7 +78,7 @@ async def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path
 
 
 async def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         networks = Networks(rig.db, "none")
         asked = asyncio.ensure_future(networks.of("default"))
         await asyncio.sleep(0)  # it reads

@@ -18,7 +18,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.nodes import Condition, ConditionKind, Effect, Taint
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 
 BY_EVENTS = replace(FAST, cycle_every_s=600.0)
@@ -48,7 +48,7 @@ async def shown(rig: Rig, name: str) -> tuple[bool, bool, list[tuple[str, str]],
 
 
 async def test_a_gang_that_fits_nowhere_starts_when_a_node_joins(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2", cpu=2))
         await rig.submit("gang", workers=6, sim=LONG)
         await rig.submit("wide", workers=6, sim=LONG)
@@ -59,7 +59,7 @@ async def test_a_gang_that_fits_nowhere_starts_when_a_node_joins(tmp_path: Path)
 
 
 async def test_a_cordoned_node_keeps_what_runs_and_takes_nothing_new(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("runs", sim=LONG)
         await rig.until("runs", "running")
         rig.executor.cordon("n1", "drained for a new kernel")
@@ -76,7 +76,7 @@ async def test_a_cordoned_node_keeps_what_runs_and_takes_nothing_new(tmp_path: P
     "kind", [k for k in ConditionKind if k not in (ConditionKind.NOT_READY, ConditionKind.ABSENT)]
 )
 async def test_a_node_with_anything_wrong_takes_nothing_new(tmp_path: Path, kind: ConditionKind) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         wrong = (Condition(kind, "told by the node"),)
         rig.executor.set_node(replace(node("n1", cpu=8), conditions=wrong))
         rig.executor.set_node(node("n2", cpu=1))
@@ -94,7 +94,7 @@ async def test_a_node_with_anything_wrong_takes_nothing_new(tmp_path: Path, kind
 async def test_a_taint_keeps_gangs_off_until_it_is_taken_away(
     tmp_path: Path, effect: Effect, starts: bool
 ) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("first", workers=4, sim=LONG)
         await rig.until("first", "running")
         await rig.submit("gang", workers=2, sim=LONG)
@@ -111,7 +111,7 @@ async def test_a_taint_keeps_gangs_off_until_it_is_taken_away(
 
 
 async def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         for tenant in ("red", "blue"):
             await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=100))
             await rig.platform.tenants.set_member(tenant, "ann")
@@ -135,7 +135,7 @@ async def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone
 
 
 async def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behind_it(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2"))
         for name in ("a", "b"):
             await rig.submit(name, workers=4, sim=LONG)
@@ -156,7 +156,7 @@ async def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behin
 async def test_a_node_that_is_taken_away_for_good_takes_what_runs_there_along_and_another_takes_its_place(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("a", workers=2, sim=LONG)
         await rig.until("a", "running")
         await rig.submit("b", workers=4, sim=LONG)
@@ -169,7 +169,7 @@ async def test_a_node_that_is_taken_away_for_good_takes_what_runs_there_along_an
 
 
 async def test_a_node_that_goes_between_admission_and_start_costs_no_retry(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         start = rig.executor.start
 
         async def late(spec: LaunchSpec, epoch: int = 0) -> None:
@@ -193,7 +193,7 @@ async def _gone(rig: Rig, name: str) -> bool:
 async def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(
     tmp_path: Path, how: str
 ) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         match how:
             case "cordoned":
                 rig.executor.cordon("n1")
@@ -213,7 +213,7 @@ async def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(
 async def test_whatever_nodes_do_meanwhile_every_gang_runs_in_the_end(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
 
-    async with playing(tmp_path, node("n1"), node("n2")) as rig:
+    async with running_rig(tmp_path, node("n1"), node("n2")) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=100))
         await rig.platform.tenants.set_member("red", "ann")
         names: list[str] = []

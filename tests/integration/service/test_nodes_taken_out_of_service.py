@@ -13,7 +13,7 @@ from mlp_hub.domain.drain import NodeDrain
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 
 BY_EVENTS = replace(FAST, cycle_every_s=600.0)
@@ -44,7 +44,7 @@ def stops(found: NodeDrainPreview) -> list[tuple[str, str, str, int, int]]:
 
 
 async def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("runs", workers=2, sim=LONG)
         await rig.until("runs", "running")
         before = await rig.platform.drains.preview("n1")
@@ -75,7 +75,7 @@ async def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(t
 
 
 async def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("gang", workers=3, sim=LONG)
         await rig.until("gang", "running")
         rig.executor.set_node(node("n2"))
@@ -90,7 +90,7 @@ async def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(
 async def test_who_cannot_go_elsewhere_waits_with_its_age_and_is_the_first_when_the_node_is_back(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("first", workers=4, sim=LONG)
         await rig.until("first", "running")
         await rig.submit("second", workers=4, sim=LONG)
@@ -103,7 +103,7 @@ async def test_who_cannot_go_elsewhere_waits_with_its_age_and_is_the_first_when_
 
 @pytest.mark.parametrize("crash", [True, False])
 async def test_it_is_drained_still_after_a_restart_and_emptied_on(tmp_path: Path, crash: bool) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("runs", sim=LONG)
         await rig.until("runs", "running")
         with rig.db.begin() as tx:  # stored, and then everything was killed before it was acted on
@@ -122,7 +122,7 @@ def _stored() -> NodeDrain:
 
 
 async def test_a_job_that_was_just_admitted_there_goes_too(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         start, late = rig.executor.start, []
 
         async def slow(spec: LaunchSpec, epoch: int = 0) -> None:
@@ -142,7 +142,7 @@ async def test_a_job_that_was_just_admitted_there_goes_too(tmp_path: Path) -> No
 async def test_servers_are_told_of_and_ended_where_that_is_wanted_and_none_starts_there(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         ended: list[tuple[str, str]] = []
 
         async def end(user: str, server: str) -> None:
@@ -169,7 +169,7 @@ def replace_id(asked: ResourceRequestTry, name: str) -> ResourceRequestTry:
 
 
 async def test_unknown_nodes_and_those_of_a_cluster_are_refused(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         for act in (
             drained(rig, "n9"),
             rig.platform.drains.preview("n9"),
@@ -184,7 +184,7 @@ async def test_unknown_nodes_and_those_of_a_cluster_are_refused(tmp_path: Path) 
 
 
 async def test_a_drained_node_that_went_away_for_good_can_be_returned(tmp_path: Path) -> None:
-    async with playing(tmp_path, policy=BY_EVENTS) as rig:
+    async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2"))
         await drained(rig, "n2")
         rig.executor.remove_node("n2")

@@ -12,7 +12,7 @@ from mlp_api.types import TenantCreate
 from mlp_hub.api import answers
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import node, playing
+from platform_rig import node, running_rig
 from said import seen
 from waiting import until
 
@@ -21,7 +21,7 @@ SECRETS = ("zelda", "mallory", "hidden", "nightly")
 
 @pytest.mark.parametrize("limit", [None, 600])
 async def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, limit: int | None) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         for tenant, user in (("blue", "zelda"), ("green", "mallory"), ("red", "ann")):
             await rig.platform.tenants.create(TenantCreate(name=tenant))
             await rig.platform.users.ensure(user)
@@ -47,7 +47,7 @@ async def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, 
 
 
 async def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         for user in ("ann", "bob"):
             await rig.platform.users.ensure(user)
         await rig.submit("full", "bob", workers=4, sim={"DURATION": 60})
@@ -88,7 +88,7 @@ async def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path:
 
 
 async def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         for tenant, user in (("red", "ann"), ("blue", "zelda")):
             await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=2, cohort="main"))
             await rig.platform.users.ensure(user)
@@ -109,7 +109,7 @@ async def test_an_offer_says_who_would_be_stopped_for_it_and_names_ones_own_only
 
 
 async def test_an_offer_of_urgent_work_says_which_of_ones_own_would_be_stopped(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await rig.submit("mine", workers=3, sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("mine", "running")
         asked = JobCreate(name="x", code="x", cpu=1, ram=100, priority="high", workers=2)

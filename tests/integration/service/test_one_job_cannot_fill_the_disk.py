@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from disk_rig import STEADY, WRITES, playing
+from disk_rig import STEADY, WRITES, running_rig
 from executor_lab import ROOT
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
@@ -41,7 +41,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
 
 @pytest.mark.parametrize("where", FLOODS)
 async def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str) -> None:
-    async with playing(disk, DiskPolicy(floor=60 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         await rig.go("flood", WRITES.format(how=FLOODS[where], mib=1000, pause=0.02))
         stopped = await rig.until("flood", "failed")
@@ -87,7 +87,7 @@ async def test_a_job_over_its_bound_is_stopped_with_the_numbers(
     measure = mounted.measure
     monkeypatch.setattr(mounted, "measure", seen)
 
-    async with playing(disk, DiskPolicy(job=40 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(job=40 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         how = "[open(f'/workspace/ckpt/{n}', 'wb').write(bytes(1 << 20)) for n in range(60)]\nout = open('/dev/null', 'wb')"
         await rig.go("large", WRITES.format(how=how, mib=1, pause=0))
@@ -101,14 +101,14 @@ async def test_a_job_over_its_bound_is_stopped_with_the_numbers(
 
 
 async def test_one_file_cannot_be_larger_than_a_job(disk: SmallDisk) -> None:
-    async with playing(disk, DiskPolicy(job=100 * MIB, home=90 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(job=100 * MIB, home=90 * MIB)) as rig:
         await rig.submit("file", code="open('big', 'wb').truncate(200 << 20)", runtime="plain", cpu=0.1)
         failed = await rig.until("file", "failed")
         assert "File too large" in str(failed.failure)
 
 
 async def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(disk: SmallDisk) -> None:
-    async with playing(disk, DiskPolicy(home=40 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(home=40 * MIB)) as rig:
         await rig.go("quiet", STEADY)
         await rig.go("writer", WRITES.format(how=FLOODS["home"], mib=80, pause=0.02))
         stopped = await rig.until("writer", "failed")
@@ -132,7 +132,7 @@ async def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(di
 
 
 async def test_at_full_speed_to_the_last_byte_all_is_written_down(disk: SmallDisk) -> None:
-    async with playing(disk, DiskPolicy(floor=60 * MIB)) as rig:
+    async with running_rig(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         assert (disk.root / "reserve").stat().st_size
         how = "import contextlib\nout = open('/workspace/ckpt/big', 'wb')\nwith contextlib.suppress(OSError):\n    while True: out.write(bytes(1 << 20))"

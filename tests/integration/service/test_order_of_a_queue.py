@@ -10,7 +10,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
-from platform_rig import playing
+from platform_rig import running_rig
 from waiting import until
 
 
@@ -18,7 +18,7 @@ from waiting import until
 async def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
     tmp_path: Path, order: str, first: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         tenants = rig.platform.tenants
         other = "fifo" if order == "priority" else "priority"
         made = await tenants.create(TenantCreate(name="red", queue_order=other))
@@ -40,7 +40,7 @@ async def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
 
 @pytest.mark.parametrize("order", ["fair", "maxmin"])
 async def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         tenants = rig.platform.tenants
         await tenants.create(TenantCreate(name="red", queue_order=order))
         for user in ("ann", "bob"):
@@ -59,7 +59,7 @@ async def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: 
 
 
 async def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
 
         def put(tx: Tx) -> None:
             tx.usage.put_many({a: DecayedUsage(1.0, 5.0) for a in ("red", "red/ann", "blue_1", "redder/ann")})
@@ -74,7 +74,7 @@ async def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) ->
 async def test_of_a_long_queue_the_first_of_all_lines_are_shown_with_how_many_there_are(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name))
             await rig.platform.tenants.set_member(name, "ann")

@@ -17,14 +17,14 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.service.state.bus import QUEUE_TOPIC
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 
 
 async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try_expires(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         before = rig.platform.admission.cycles
         assert await started(rig) == "n1"
@@ -37,7 +37,7 @@ async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try
 
 
 async def test_a_notebook_takes_back_what_its_tenant_lent_and_waits_for_it(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig))
         await rig.until("lent", "preempting")
@@ -57,7 +57,7 @@ async def test_a_notebook_takes_back_what_its_tenant_lent_and_waits_for_it(tmp_p
 
 
 async def test_only_as_many_are_stopped_as_it_needs_and_the_cheapest(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         await rig.submit("inside", workers=4, sim=LONG)
         await rig.until("inside", "running")
@@ -71,7 +71,7 @@ async def test_only_as_many_are_stopped_as_it_needs_and_the_cheapest(tmp_path: P
 
 
 async def test_nodes_full_of_borrowed_work_give_way_to_a_notebook_inside_its_quota(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=5)) as rig:
+    async with running_rig(tmp_path, node(cpu=5)) as rig:
         await teams(rig)
         await rig.submit("lent", workers=5, sim=LONG)  # all there is, one core of it beyond red's own
         await rig.until("lent", "running")
@@ -80,7 +80,7 @@ async def test_nodes_full_of_borrowed_work_give_way_to_a_notebook_inside_its_quo
 
 
 async def test_a_notebook_beyond_its_own_quota_never_takes_anything_back(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         await rig.platform.tenants.update("blue", TenantUpdate(cpu=1, cohort="main"))
         refused = await refusal(rig, cpu=2)
@@ -90,7 +90,7 @@ async def test_a_notebook_beyond_its_own_quota_never_takes_anything_back(tmp_pat
 
 
 async def test_nobody_is_stopped_for_a_notebook_that_could_not_start_all_the_same(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16, ram=6900)) as rig:
+    async with running_rig(tmp_path, node(cpu=16, ram=6900)) as rig:
         await teams(rig, ram=7000)
         for i in range(
             2
@@ -109,7 +109,7 @@ async def test_nobody_is_stopped_for_a_notebook_that_could_not_start_all_the_sam
 async def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
-    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
+    async with running_rig(tmp_path, node(cpu=16), policy=policy) as rig:
         await lent_out(rig)
         refused = await refusal(rig)
         assert refused.reason is Reason.WAITING_FOR_QUOTA
@@ -122,7 +122,7 @@ async def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path
 
 
 async def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig, cpu=4))  # all of the quota of blue
         await rig.until("lent", "preempting")
@@ -143,7 +143,7 @@ async def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else
 
 
 async def test_room_that_nobody_takes_up_serves_others_again(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         assert await started(rig, cpu=4) == "n1"
         await rig.until("lent", "queued")
@@ -163,7 +163,7 @@ async def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody
         kept = rig.platform.admission.kept
         return kept is not None and not kept.pending
 
-    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
+    async with running_rig(tmp_path, node(cpu=16), policy=policy) as rig:
         await lent_out(rig)
         await refusal(rig)
         rig.ahead = 590  # its place is lost, and nobody was ripe before
@@ -177,7 +177,7 @@ async def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody
 
 
 async def test_a_server_that_is_cancelled_leaves_nothing_reserved(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig, STOP=0.5)
         asking = asyncio.ensure_future(refusal(rig, cpu=4))
         await rig.until("lent", "preempting")
@@ -190,7 +190,7 @@ async def test_a_server_that_is_cancelled_leaves_nothing_reserved(tmp_path: Path
 
 
 async def test_a_pending_server_is_not_confirmed_before_it_holds(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16), policy=SLOW) as rig:
+    async with running_rig(tmp_path, node(cpu=16), policy=SLOW) as rig:
         await lent_out(rig, STOP=30)
         assert await started(rig) is None
         with pytest.raises(Refused, match="is pending and cannot be confirmed; try it again"):
@@ -202,7 +202,7 @@ async def test_a_pending_server_is_not_confirmed_before_it_holds(tmp_path: Path)
 async def test_it_is_so_under_every_policy_and_before_the_tenants_own_waiting_jobs(
     tmp_path: Path, name: str
 ) -> None:
-    async with playing(
+    async with running_rig(
         tmp_path, node(cpu=16), policy=replace(FAST, scheduling=SchedulingPolicy(name=name))
     ) as rig:
         await lent_out(rig)
@@ -212,7 +212,7 @@ async def test_it_is_so_under_every_policy_and_before_the_tenants_own_waiting_jo
 
 
 async def test_an_elastic_job_gives_workers_before_any_job_is_stopped(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         await rig.submit("wide", workers="1:8", sim={"DURATION": 60, "STOP": 0.05})
         assert len((await rig.until("wide", "running")).ranks) == 8
@@ -233,7 +233,7 @@ async def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_o
 ) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
-    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
+    async with running_rig(tmp_path, node(cpu=16), policy=policy) as rig:
         await lent_out(rig)
         await refusal(rig)
         await rig.submit("own", user="bob", workers=4, sim=LONG)
@@ -256,7 +256,7 @@ async def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_o
 async def test_who_looks_at_the_queue_hears_of_a_server_that_waits_and_of_its_end(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
-    async with playing(tmp_path, node(cpu=16), policy=policy) as rig:
+    async with running_rig(tmp_path, node(cpu=16), policy=policy) as rig:
 
         async def in_queue() -> list[str | None]:
             return [e.reason for e in await rig.platform.cluster_queue.entries("blue")]
@@ -275,7 +275,7 @@ async def test_who_looks_at_the_queue_hears_of_a_server_that_waits_and_of_its_en
 async def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_comes_last(
     tmp_path: Path, holder: str
 ) -> None:
-    async with playing(tmp_path, node(cpu=3)) as rig:
+    async with running_rig(tmp_path, node(cpu=3)) as rig:
         for name, user in (("red", "ann"), ("blue", "bob"), ("green", "ann")):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=3))
             await rig.platform.users.ensure(user)
@@ -301,7 +301,7 @@ async def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_come
 
 
 async def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         rig.platform.admission.hold(Verdict(Reason.DISK_FULL, msg("until both have asked")))
         await rig.submit("own", user="bob", workers=4, priority="high", sim=LONG)
@@ -314,7 +314,7 @@ async def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) 
 
 
 async def test_the_refusal_of_a_pending_server_is_the_cores_verdict(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         for user in ("ann", "bob"):
             await rig.submit("busy", user=user, workers=4, sim=LONG)
@@ -340,7 +340,7 @@ async def test_the_refusal_of_a_pending_server_is_the_cores_verdict(tmp_path: Pa
 
 
 async def test_a_server_does_not_wait_for_room_that_is_kept_for_a_job_ahead(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=4)) as rig:
+    async with running_rig(tmp_path, node(cpu=4)) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=16))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")

@@ -19,7 +19,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 
 
@@ -27,7 +27,7 @@ from waiting import until
 async def test_a_hub_that_dies_while_room_is_made_goes_on_with_the_same_victims(
     tmp_path: Path, how: str
 ) -> None:
-    async with playing(tmp_path, node(cpu=16), policy=replace(FAST, grace_s=5.0)) as rig:
+    async with running_rig(tmp_path, node(cpu=16), policy=replace(FAST, grace_s=5.0)) as rig:
         await teams(rig)
         await rig.submit("inside", workers=4, sim=LONG)
         await rig.until("inside", "running")
@@ -52,7 +52,7 @@ async def test_a_hub_that_dies_while_room_is_made_goes_on_with_the_same_victims(
 
 
 async def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig, cpu=4))
         await until(lambda: _true(rig.held("blue").cpu), what="the server to hold")
@@ -71,7 +71,7 @@ async def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_pa
 
 
 async def test_a_server_is_not_admitted_on_what_others_held_before(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         admission = rig.platform.admission
         real, before = admission._store, admission._kept
@@ -95,7 +95,7 @@ async def test_a_server_is_not_admitted_on_what_others_held_before(tmp_path: Pat
 
 
 async def test_many_servers_and_jobs_at_once_never_overcommit(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         for i in range(8):
             await rig.submit(f"j{i}", workers=1, sim={"DURATION": 60, "STOP": 0.05})
@@ -121,7 +121,7 @@ async def test_many_servers_and_jobs_at_once_never_overcommit(tmp_path: Path) ->
 async def test_a_victim_that_changed_before_it_was_stored_that_it_ends_is_asked_to_end_all_the_same(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         admission, board = rig.platform.admission, rig.platform.board
         real, changes = admission._store, []
@@ -144,7 +144,7 @@ async def test_a_victim_that_changed_before_it_was_stored_that_it_ends_is_asked_
 
 
 async def test_who_counts_on_the_victim_of_another_that_gives_up_gets_its_room(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         admission = rig.platform.admission
         real, gone = admission._store, []
@@ -176,7 +176,7 @@ async def test_a_server_whose_node_is_lost_before_its_room_is_free_gets_room_on_
         kept = rig.platform.admission.kept
         return None if kept is None or not kept.promised else kept.promised["sp/bob/0"].placement[0]
 
-    async with playing(tmp_path, node("n1", cpu=4), node("n2", cpu=4), policy=SLOW) as rig:
+    async with running_rig(tmp_path, node("n1", cpu=4), node("n2", cpu=4), policy=SLOW) as rig:
         await teams(rig)
         await rig.platform.tenants.update("blue", TenantUpdate(cpu=7, cohort="main"))
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1, cohort="main"))
@@ -195,7 +195,7 @@ async def test_a_server_whose_node_is_lost_before_its_room_is_free_gets_room_on_
 async def test_only_one_more_is_stopped_for_one_more_while_others_are_still_stopping(
     tmp_path: Path, how: str
 ) -> None:
-    async with playing(tmp_path, node(cpu=9), policy=SLOW) as rig:
+    async with running_rig(tmp_path, node(cpu=9), policy=SLOW) as rig:
         await teams(rig)
         for i in range(8):
             await rig.submit(f"j{i}", workers=1, sim={**LONG, "STOP": 30})
@@ -234,7 +234,7 @@ async def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twi
         on_node = rig.db.read_now(lambda tx: tx.ledger.node_use(rig.clock())).get("n1", ZERO)
         assert on_node.cpu <= 9000
 
-    async with playing(tmp_path, node(cpu=9)) as rig:
+    async with running_rig(tmp_path, node(cpu=9)) as rig:
         await teams(rig)
         for i in range(8):
             await rig.submit(f"j{i}", workers=1, sim={"DURATION": 60, "STOP": 0.05})

@@ -12,7 +12,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 
 TENANT_OF = {"ann": "red", "bob": "blue"}
 
@@ -56,7 +56,7 @@ class Crowd:
 
 
 async def test_whatever_people_do_to_elastic_jobs_nothing_is_held_twice_or_for_ever(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 8)) as rig:
+    async with running_rig(tmp_path, node("n1", 8)) as rig:
         for user, tenant in TENANT_OF.items():
             await rig.platform.tenants.create(TenantCreate(name=tenant, cpu=4, cohort="main"))
             await rig.platform.users.ensure(user)

@@ -19,7 +19,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings import service
 from mlp_hub.service.support import limits
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0
@@ -70,7 +70,7 @@ async def kept(rig: Rig, user: str, name: str) -> tuple[str, str]:
 async def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_others(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=4)) as rig:
+    async with running_rig(tmp_path, node(cpu=4)) as rig:
         await teams(rig, reserved={"cpu": 3})
         await rig.submit("one", sim=LONG)
         await rig.until("one", "running")
@@ -97,7 +97,7 @@ async def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_server
 async def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_then_the_tenant_has_it(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=4)) as rig:
+    async with running_rig(tmp_path, node(cpu=4)) as rig:
         await teams(rig)
         made = await book(rig, HOUR, 2 * HOUR)
         assert (made.amount, made.open, made.made_by) == ({"cpu": 3.0}, False, "root")
@@ -131,7 +131,7 @@ async def test_before_a_window_opens_work_starts_only_if_it_ends_by_then_and_the
 
 
 async def test_an_offer_names_the_window_whose_end_it_waits_for(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=4)) as rig:
+    async with running_rig(tmp_path, node(cpu=4)) as rig:
         await teams(rig)
         made = await book(rig, HOUR, 2 * HOUR)
         rig.ahead += HOUR + 1
@@ -145,7 +145,7 @@ async def test_an_offer_names_the_window_whose_end_it_waits_for(tmp_path: Path) 
 
 
 async def test_a_window_that_closes_lets_the_others_start_and_is_forgotten(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=4)) as rig:
+    async with running_rig(tmp_path, node(cpu=4)) as rig:
         await teams(rig)
         rig.stands_at = time.time()  # or the window may be over before it was looked at
         await book(rig, -10, 1)
@@ -166,7 +166,7 @@ async def refusal(rig: Rig, start: float, end: float, **kw: object) -> str:
 
 
 async def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         await teams(rig, reserved={"cpu": 1})
         await rig.platform.tenants.update("red", TenantUpdate(reserved={"cpu": 2}))
         assert "a window ends after it starts" in await refusal(rig, HOUR, HOUR)
@@ -205,7 +205,7 @@ async def test_windows_of_all_tenants_together_are_bounded(
 ) -> None:
     monkeypatch.setattr(limits, "WINDOWS_IN_ALL", 2)
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await teams(rig)
         await book(rig, HOUR, 2 * HOUR, cpu=1.0)
         await book(rig, HOUR, 2 * HOUR, tenant="red", cpu=1.0)
@@ -228,7 +228,7 @@ async def test_windows_are_looked_at_again_only_when_something_can_have_changed(
 
     monkeypatch.setattr(service, "changed", note)
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await teams(rig)
         await book(rig, 60, 2 * HOUR, cpu=1.0)
 

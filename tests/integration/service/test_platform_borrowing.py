@@ -10,7 +10,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from said import seen as read
 
 LONG = {"DURATION": 60, "STOP": 0.1}
@@ -32,7 +32,7 @@ async def told(rig: Rig, user: str, name: str, kind: str) -> list[str]:
 async def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with_its_age(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await two_teams(rig)
         await rig.submit("older", workers=4, sim=LONG)
         await rig.until("older", "running")
@@ -78,7 +78,7 @@ async def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_return
 
 
 async def test_who_lends_nothing_is_not_borrowed_from(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await two_teams(rig, blue={"lending_limit": {"cpu": 0}})
         await rig.submit("inside", workers=4, sim=LONG)
         await rig.until("inside", "running")
@@ -92,7 +92,7 @@ async def test_who_lends_nothing_is_not_borrowed_from(tmp_path: Path) -> None:
 
 
 async def test_nothing_inside_its_own_quota_is_ever_taken_back(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await two_teams(rig)
         await rig.submit("mine", workers=4, sim=LONG)
         await rig.submit("theirs", user="bob", workers=4, sim=LONG)
@@ -109,7 +109,7 @@ async def test_nothing_inside_its_own_quota_is_ever_taken_back(tmp_path: Path) -
 async def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_stopped_and_until_when(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await two_teams(rig)
         for name, limit in (("one", 600), ("two", 1200)):  # one after the other: the later has less to lose
             await rig.submit(name, workers=2, sim=LONG, time_limit=limit)

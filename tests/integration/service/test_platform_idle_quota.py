@@ -14,7 +14,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0
@@ -56,7 +56,7 @@ def notes(rig: Rig, tenant: str = "blue") -> list[str]:
 async def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_its_jobs_waits(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=8), policy=IDLE) as rig:
+    async with running_rig(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
         await rig.submit("base", workers=4, sim=LONG)
         await rig.until("base", "running")
@@ -95,7 +95,7 @@ async def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_on
 async def test_a_notebook_server_of_the_idle_tenant_restores_it_even_when_it_is_refused(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=4), policy=IDLE) as rig:
+    async with running_rig(tmp_path, node(cpu=4), policy=IDLE) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
         await rig.platform.tenants.create(TenantCreate(name="blue", cpu=4, reserved={"cpu": 4}))
         await pass_time(rig, HOUR + 1)
@@ -112,7 +112,7 @@ async def test_a_notebook_server_of_the_idle_tenant_restores_it_even_when_it_is_
 async def test_lowering_again_lowers_once_and_a_hub_that_starts_anew_finds_it_as_it_was(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=8), policy=HALF) as rig:
+    async with running_rig(tmp_path, node(cpu=8), policy=HALF) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)
         for _ in range(3):
@@ -130,7 +130,7 @@ async def test_lowering_again_lowers_once_and_a_hub_that_starts_anew_finds_it_as
 async def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path, node(cpu=8), policy=IDLE) as rig:
+    async with running_rig(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
         await rig.platform.idle.sweep()
         rig.ahead += HOUR + 1
@@ -161,7 +161,7 @@ async def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_noth
 
 
 async def test_a_quota_that_is_changed_meanwhile_is_lowered_from_what_it_is_now(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8), policy=HALF) as rig:
+    async with running_rig(tmp_path, node(cpu=8), policy=HALF) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)
         since = (await blue(rig)).lowered
@@ -181,7 +181,7 @@ async def test_a_quota_that_is_changed_meanwhile_is_lowered_from_what_it_is_now(
 
 
 async def test_without_the_policy_nothing_is_lowered_and_what_was_comes_back(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8), policy=IDLE) as rig:
+    async with running_rig(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)
         assert (await blue(rig)).lowered is not None
@@ -195,7 +195,7 @@ async def test_without_the_policy_nothing_is_lowered_and_what_was_comes_back(tmp
 
 
 async def test_a_child_that_works_keeps_its_parent_from_being_idle(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=4), policy=IDLE) as rig:
+    async with running_rig(tmp_path, node(cpu=4), policy=IDLE) as rig:
         await rig.platform.tenants.create(TenantCreate(name="org", cpu=4, reserved={"cpu": 2}))
         await rig.platform.tenants.create(TenantCreate(name="lab", parent="org"))
         await rig.platform.tenants.create(TenantCreate(name="red"))

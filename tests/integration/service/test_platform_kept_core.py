@@ -22,7 +22,7 @@ from mlp_hub.service.admission import loop
 from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 
 
@@ -109,7 +109,7 @@ async def test_whatever_happens_and_whatever_is_killed_the_core_that_is_kept_is_
 
 
 async def test_the_core_is_made_once_and_then_told(tmp_path: Path, made: list[KeptCore]) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for i in range(20):
             await rig.submit(f"j{i}", sim={"DURATION": 0.02})
         for i in range(20):
@@ -120,7 +120,7 @@ async def test_the_core_is_made_once_and_then_told(tmp_path: Path, made: list[Ke
 async def test_a_quota_that_grows_and_a_node_that_comes_back_start_what_waits(
     tmp_path: Path, made: list[KeptCore]
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=1))
         await rig.platform.tenants.set_member("red", "ann")
         sim = {"DURATION": 0.2}
@@ -142,7 +142,7 @@ async def test_a_quota_that_grows_and_a_node_that_comes_back_start_what_waits(
 async def test_room_that_a_notebook_takes_and_gives_back_is_heard_of(
     tmp_path: Path, made: list[KeptCore]
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         ask = ResourceRequestTry(
             applier="sp", id="nb", tenant="default", request_type="request", cpu=4, ram=100
         )
@@ -203,7 +203,7 @@ async def test_decisions_that_fail_to_be_stored_make_the_core_anew(
 async def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_overcommitted(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         changed = rig.platform.ledger.changed
         rig.platform.ledger.changed = lambda: None  # the core is not told in time
         ask = ResourceRequestTry(
@@ -220,7 +220,7 @@ async def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing
 
 
 async def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         sim = {"DURATION": 0.05}
         taken = asyncio.gather(
             *(rig.submit(f"j{i % 60}", sim=sim) for i in range(80)), return_exceptions=True

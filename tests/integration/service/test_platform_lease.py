@@ -63,7 +63,7 @@ def kill(p: Platform) -> None:
 
 
 @asynccontextmanager
-async def playing(url: str, root: Path) -> AsyncIterator[Two]:
+async def two_services(url: str, root: Path) -> AsyncIterator[Two]:
     dbs = [Database(url), Database(url)]
     dbs[0].create_schema()
     executor = SimulatedExecutor(
@@ -100,7 +100,7 @@ def ask(name: str, **sim: float) -> JobCreate:
 
 
 async def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_path: Path) -> None:
-    async with playing(url, tmp_path) as two:
+    async with two_services(url, tmp_path) as two:
         rng = random.Random(4)
         first, second = two.platform(0), two.platform(1)
         await first.start()
@@ -135,7 +135,7 @@ async def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str,
 async def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(
     url: str, tmp_path: Path
 ) -> None:
-    async with playing(url, tmp_path) as two:
+    async with two_services(url, tmp_path) as two:
         first, second = two.platform(0), two.platform(1)
         await first.start()
         await first.jobs.submit("ann", ask("early", DURATION=0.1))
@@ -171,7 +171,7 @@ async def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_b
 async def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users(
     url: str, tmp_path: Path
 ) -> None:
-    async with playing(url, tmp_path) as two:
+    async with two_services(url, tmp_path) as two:
         first, second = two.platform(0), two.platform(1)
         await first.start()
         await first.tenants.create(TenantCreate(name="red", network="outbound"))
@@ -204,7 +204,7 @@ async def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users
 async def test_who_leads_again_takes_jobs_of_a_tenant_that_the_other_one_made(
     url: str, tmp_path: Path
 ) -> None:
-    async with playing(url, tmp_path) as two:
+    async with two_services(url, tmp_path) as two:
         first, second = two.platform(0), two.platform(1)
         await first.start()
         await first.jobs.submit("ann", ask("before", DURATION=0.1))

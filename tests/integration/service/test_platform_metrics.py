@@ -19,7 +19,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import spool as spool_files
 from mlp_hub.executors.mounted.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 
@@ -44,7 +44,7 @@ def spool(root: Path, job: str, source: str, numbers: range, tail: str = "", **v
 
 
 async def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -59,7 +59,7 @@ async def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> N
 
 
 async def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -71,7 +71,7 @@ async def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) 
 
 
 async def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -84,7 +84,7 @@ async def test_points_of_a_job_that_does_not_run_are_ignored(tmp_path: Path) -> 
 
 
 async def test_progress_comes_from_points(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
         for n, progress in enumerate((10, 20, 130), 1):
@@ -97,7 +97,7 @@ async def test_progress_comes_from_points(tmp_path: Path) -> None:
 
 
 async def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", workers=2, retries=1, sim={"DURATION": 600, "EXIT": 1})
         first = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 101))
@@ -120,7 +120,7 @@ async def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_en
 
 
 async def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         spool(tmp_path, "j", "0.0.a", range(1, 30_001))
@@ -136,7 +136,7 @@ async def test_a_sweep_survives_a_crash_in_its_middle(tmp_path: Path) -> None:
 async def test_no_number_that_was_spooled_holds_up_the_end_of_its_job(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         directory = tmp_path / "jobs/ann/j/metrics"
@@ -153,7 +153,7 @@ async def test_no_number_that_was_spooled_holds_up_the_end_of_its_job(
 async def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
     import os
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         directory = tmp_path / "jobs/ann/j/metrics"
@@ -171,7 +171,7 @@ async def test_spool_files_that_are_traps_are_passed_by(tmp_path: Path) -> None:
 
 
 async def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
@@ -190,7 +190,7 @@ async def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> N
 async def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> None:
     """A million rows of one job would be everybody's disk; what is over is dropped, and said once."""
 
-    async with playing(tmp_path, policy=replace(FAST, metric_points_max=10)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, metric_points_max=10)) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -220,7 +220,7 @@ async def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Pa
         values = {f"m{100 * n + k}": 0.5 for k in range(100)}
         return MetricBatch(source="0.0.a", points=[MetricPoint(n=n, t=float(n), v=values)])
 
-    async with playing(tmp_path, policy=replace(FAST, metric_bytes_max=2**20)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, metric_bytes_max=2**20)) as rig:
         await rig.submit("j", sim={"DURATION": 300})
         await rig.until("j", "running")
         m = rig.platform.metrics
@@ -243,7 +243,7 @@ async def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
     """A job's processes may leave any number of bytes; the timeline says that not all of them were taken in."""
     monkeypatch.setattr(spool_files, "ByteAllowance", lambda: ByteAllowance(2000))
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for name, count in (("long", 1000), ("short", 5)):
             await rig.submit(name, sim={"DURATION": 30})
             await rig.until(name, "running")

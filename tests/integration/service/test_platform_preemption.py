@@ -11,12 +11,12 @@ from mlp_hub.api import answers
 from mlp_hub.domain.job import Target
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
 async def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         low = await rig.submit("low", workers=4, priority="low", sim={"DURATION": 600, "STOP": 0.1})
         await rig.until("low", "running")
         await rig.submit("urgent", workers=3, priority="high", sim={"DURATION": 600})
@@ -44,7 +44,7 @@ async def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tm
 
 
 async def test_who_was_stopped_and_waits_is_told_for_whom_and_what_is_kept(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("low", "running")
         assert (await rig.platform.jobs.why(SYSTEM, "ann", "low")).stopped is None
@@ -73,7 +73,7 @@ async def test_who_was_stopped_and_waits_is_told_for_whom_and_what_is_kept(tmp_p
 
 
 async def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for name in ("red", "blue"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=2, cohort="main"))
         await rig.platform.tenants.set_member("red", "ann", "member")
@@ -98,7 +98,7 @@ async def _until_synced(rig: Rig, name: str) -> AsyncIterator[dict[str, Any]]:
 
 
 async def test_equal_work_is_never_stopped(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("first", workers=4, sim={"DURATION": 600})
         running = await rig.until("first", "running")
         await rig.submit("second", workers=4, sim={"DURATION": 0.1})
@@ -110,7 +110,7 @@ async def test_equal_work_is_never_stopped(tmp_path: Path) -> None:
 
 
 async def test_nobody_escapes_by_stopping_and_resuming_before_being_asked_to_leave(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         low = await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("low", "running")
         look_at = rig.platform.reconciler.look_at

@@ -16,7 +16,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.scheduler.model.types import SchedulingPolicy
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 
@@ -29,7 +29,7 @@ async def resizing(rig: Rig, *, wide: dict[str, float], other: float) -> Job:
 
 
 async def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         assert len((await rig.until("wide", "running")).ranks) == 4
         await rig.submit("other", user="bob", workers=2, sim={"DURATION": 600})
@@ -67,7 +67,7 @@ async def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path
 
 
 async def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.05})
         await rig.until("wide", "running")
@@ -96,7 +96,7 @@ async def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tm
 
 
 async def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
         other = await rig.until("other", "running", user="bob")
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
@@ -112,7 +112,7 @@ async def test_a_watcher_hears_of_ranks_that_the_job_got_later(tmp_path: Path) -
 
 
 async def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         given: dict[str, float | None] = {}
         start = rig.executor.start
 
@@ -149,7 +149,7 @@ async def test_a_resize_renews_no_time_limit(tmp_path: Path) -> None:
 
 
 async def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("fixed", workers=4, sim={"DURATION": 600})
         fixed = await rig.until("fixed", "running")
         await rig.submit("other", user="bob", sim={"DURATION": 0.1})
@@ -160,7 +160,7 @@ async def test_a_job_of_a_fixed_number_of_workers_is_never_resized(tmp_path: Pat
 
 
 async def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.1}, other=0.2)
         rig.crash()
         await rig.start()
@@ -171,7 +171,7 @@ async def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: 
 
 
 async def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
         await rig.platform.jobs.cancel(SYSTEM, "ann", "wide")
         await rig.until("wide", "cancelled")
@@ -198,7 +198,7 @@ async def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> Non
 async def test_a_growth_that_its_user_stops_and_resumes_before_it_began_is_carried_out_and_holds_nothing_else(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 600, "STOP": 0.05})
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 600})
         other = await rig.until("other", "running", user="bob")
@@ -235,7 +235,7 @@ async def _decided(rig: Rig, uid: str) -> bool:
 async def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_back(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         uid = (await resizing(rig, wide={"DURATION": 1.0, "STOP": 0.3}, other=0.2)).uid
         look_at = rig.platform.reconciler.look_at
         rig.platform.reconciler.look_at = lambda u, delay=0.0: None if u == uid else look_at(u, delay)
@@ -249,7 +249,7 @@ async def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_give
 
 
 async def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await resizing(rig, wide={"DURATION": 30, "STOP": 0.15}, other=0.1)
         await rig.platform.jobs.suspend(SYSTEM, "ann", "wide")
         await rig.until("wide", "suspended")
@@ -265,7 +265,7 @@ async def test_a_job_that_is_being_resized_can_be_suspended_and_gives_all_back(t
 async def test_a_quota_that_is_lowered_while_a_job_is_resized_stops_nothing_and_leaks_nothing(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
         await rig.platform.users.ensure("ann")
         await rig.platform.tenants.set_member("red", "ann")

@@ -15,7 +15,7 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_language.message import msg
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from waiting import until
 
 
@@ -26,7 +26,7 @@ async def refused(what: Awaitable[object]) -> Refused:
 
 
 async def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         made = await rig.submit("digits", workers=2, sim={"DURATION": 600})
         assert (made.phase, made.state, made.runtime, made.tenant) == ("queued", "creating", "mpi", "default")
         running = await rig.until("digits", "running")
@@ -45,7 +45,7 @@ async def test_a_job_runs_finishes_and_gives_back_what_it_held(tmp_path: Path) -
 
 
 async def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("bad", workers=2, sim={"DURATION": 0.05, "EXIT": 3, "RANK": 1})
         job = await rig.until("bad", "failed")
         assert job.failure is not None
@@ -60,7 +60,7 @@ async def test_a_failing_rank_fails_the_job_with_its_cause(tmp_path: Path) -> No
 
 
 async def test_retries_are_used_up_and_age_is_kept(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         made = await rig.submit("bad", retries=2, sim={"DURATION": 0.02, "EXIT": 1})
         job = await rig.until("bad", "failed")
         assert (job.restarts, job.queued_at) == (2, made.queued_at)
@@ -72,7 +72,7 @@ async def has_restarted(rig: Rig) -> bool:
 
 
 async def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1"), node("n2")) as rig:
+    async with running_rig(tmp_path, node("n1"), node("n2")) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         first = await rig.until("j", "running")
         rig.executor.lose_node(first.ranks[0].node)
@@ -84,7 +84,7 @@ async def test_a_lost_node_uses_up_no_retry(tmp_path: Path) -> None:
 
 
 async def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_raised(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=2))
         await p.tenants.set_member("red", "ann", "member")
@@ -109,7 +109,7 @@ async def test_a_job_waits_for_quota_with_the_numbers_and_starts_when_it_is_rais
 
 
 async def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 600, "STOP": 0.05})
         await rig.until("j", "running")
@@ -125,7 +125,7 @@ async def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path:
 
 
 async def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
@@ -140,7 +140,7 @@ async def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_pat
 
 
 async def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
@@ -155,7 +155,7 @@ async def test_deleting_removes_the_directory_and_frees_the_name(tmp_path: Path)
 
 
 async def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         rig.executor.failing_starts = 3
         await rig.submit("lucky", sim={"DURATION": 0.01})
         await rig.until("lucky", "finished")
@@ -172,7 +172,7 @@ async def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
 ) -> None:
     tries: list[str] = []
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         begin = rig.executor.start
 
         async def start(spec: LaunchSpec, epoch: int) -> None:
@@ -194,7 +194,7 @@ async def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: p
         tries.append(spec.attempt)
         raise CannotStart("there is no file train.py in the home directory")
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         monkeypatch.setattr(rig.executor, "start", start)
         made = await rig.submit("digits", retries=3)
         job = await rig.until("digits", "failed")
@@ -205,14 +205,14 @@ async def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: p
 
 
 async def test_a_time_limit_ends_it_without_a_retry(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("slow", time_limit=1, retries=3, sim={"DURATION": 60})
         job = await rig.until("slow", "failed")
         assert (job.reason, job.restarts) == ("time-limit", 0)
 
 
 async def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         asked = JobCreate(name="once", code="x", cpu=1.0, ram=100)
         made = await asyncio.gather(*(p.jobs.submit("ann", asked, idempotency_key="k1") for _ in range(5)))
@@ -222,7 +222,7 @@ async def test_an_idempotency_key_submits_once(tmp_path: Path) -> None:
 
 
 async def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("j")
         error = await refused(jobs.resubmit(SYSTEM, "ann", "j"))
@@ -245,7 +245,7 @@ async def test_resubmit_is_the_next_run_in_another_size_where_one_is_given(tmp_p
 
 
 async def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("j")
         await rig.until("j", "finished")
@@ -265,7 +265,7 @@ async def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: 
 
 
 async def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=2))
         await p.tenants.set_member("red", "ann", "member")
@@ -283,7 +283,7 @@ async def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
 
 
 async def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("wide", workers="2:10", sim={"DURATION": 600})
         job = await rig.until("wide", "running")
         assert (len(job.ranks), job.workers) == (4, "2:10")
@@ -293,7 +293,7 @@ async def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
 async def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None:
     import hashlib
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         specs = []
         start = rig.executor.start
 
@@ -316,7 +316,7 @@ async def test_a_job_token_lives_as_long_as_its_job_runs(tmp_path: Path) -> None
 
 
 async def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         now = await p.jobs.offer("ann", JobCreate(name="x", code="x", workers=3, cpu=1.0, ram=100))
         assert (now.fits_now, now.placement, now.cpu) == (True, {"n1": 3}, 3.0)
@@ -332,7 +332,7 @@ async def test_an_offer_says_what_a_job_would_get_and_stores_nothing(tmp_path: P
 
 
 async def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 30})
         await rig.until("j", "running")
@@ -349,7 +349,7 @@ async def test_a_heartbeat_moves_progress_and_a_job_that_does_not_run_has_none(t
 
 
 async def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for i in range(5):
             await rig.submit(f"j{i}", sim={"DURATION": 0.01})
         for i in range(5):
@@ -364,7 +364,7 @@ async def test_lists_come_in_pages_and_by_state(tmp_path: Path) -> None:
 
 
 async def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=3))
         await p.tenants.set_member("red", "ann", "member")

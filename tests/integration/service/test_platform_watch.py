@@ -17,7 +17,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.state import bus
 from mlp_language.message import ALL, from_data, verbatim
 from mlp_language.render import ENGLISH
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 Frame = dict[str, Any]
@@ -74,7 +74,7 @@ async def report(rig: Rig, name: str, first: int, last: int) -> None:
 
 
 async def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         w = Watching(rig, "j")
         job = await rig.until("j", "running")
@@ -91,7 +91,7 @@ async def test_a_watcher_from_the_start_sees_all_and_the_end(tmp_path: Path) -> 
 
 
 async def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
         await report(rig, "j", 1, 5000)
@@ -106,7 +106,7 @@ async def test_a_watcher_who_comes_late_or_again_gets_what_is_missing(tmp_path: 
 
 
 async def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
         await rig.until("blocker", "running")
         await rig.submit("first", workers=4, sim={"DURATION": 30})
@@ -131,7 +131,7 @@ async def test_a_slow_watcher_misses_nothing_that_is_stored(
 ) -> None:
     monkeypatch.setattr(bus.Broker.subscribe, "__defaults__", (4,))
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         # it runs until all is reported, however long that takes here: points of a job that has ended are not taken
         await rig.submit("j", sim={"DURATION": 60, "STOP": 0.01})
         await rig.until("j", "running")
@@ -149,7 +149,7 @@ async def test_a_slow_watcher_misses_nothing_that_is_stored(
 
 
 async def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
         await rig.platform.jobs.delete(SYSTEM, "ann", "j")
@@ -163,7 +163,7 @@ async def test_watching_a_job_that_is_deleted_ends(tmp_path: Path) -> None:
 
 
 async def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         job = await rig.submit("j", sim={"DURATION": 600})
         watching = [Watching(rig, "j") for _ in range(20)]
 
@@ -181,7 +181,7 @@ async def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 async def test_a_stream_just_stops_when_the_service_does(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 30})
         w = Watching(rig, "j")
         await w.synced()

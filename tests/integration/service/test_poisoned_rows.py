@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 
 POISON = "CREATE TRIGGER poison BEFORE {act} ON job WHEN NEW.name = 'bad' AND {when} BEGIN SELECT RAISE(ABORT, 'poisoned row'); END"
@@ -37,7 +37,7 @@ async def test_others_are_admitted_beside_a_job_that_cannot_be(
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async with playing(tmp_path, policy=LONG) as rig:
+    async with running_rig(tmp_path, policy=LONG) as rig:
         await poison(rig, "OLD.phase = 'queued'")
         names = [*(f"j{i}" for i in range(9)), "bad", *(f"k{i}" for i in range(9))]
         await asyncio.gather(*(rig.submit(name, cpu=0.1, sim={"DURATION": 0.05}) for name in names))
@@ -65,7 +65,7 @@ async def test_a_job_that_cannot_be_stopped_for_another_goes_on_and_the_next_one
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async with playing(tmp_path, node(cpu=2), policy=LONG) as rig:
+    async with running_rig(tmp_path, node(cpu=2), policy=LONG) as rig:
         await rig.submit("good", priority="low", sim={"DURATION": 600})
         await rig.until("good", "running")
         await asyncio.sleep(0.3)  # it has more to lose
@@ -84,7 +84,7 @@ async def test_others_end_beside_a_job_whose_end_cannot_be_stored(
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async with playing(tmp_path, policy=LONG) as rig:
+    async with running_rig(tmp_path, policy=LONG) as rig:
         await poison(rig, "NEW.phase IN ('finishing', 'finished')")
         names = [*(f"j{i}" for i in range(9)), "bad"]
         await asyncio.gather(*(rig.submit(name, cpu=0.1, sim={"DURATION": 0.3}) for name in names))
@@ -107,7 +107,7 @@ async def test_others_are_taken_in_beside_a_job_that_cannot_be(
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    async with playing(tmp_path, policy=LONG) as rig:
+    async with running_rig(tmp_path, policy=LONG) as rig:
         await poison(rig, "1", act="INSERT")
         names = [*(f"j{i}" for i in range(20)), "bad", *(f"k{i}" for i in range(20))]
         answers = await asyncio.gather(

@@ -12,7 +12,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 LONG = {"DURATION": 600}
@@ -37,7 +37,7 @@ async def summed(rig: Rig, name: str, last: float | None, *, ended: bool = False
 
 
 async def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         job = await rig.submit("digits", sim=LONG, params={"lr": 0.1})
         await rig.until("digits", "running")
         await report(rig, "digits", 3.0, 1.0, 2.0)
@@ -56,7 +56,7 @@ async def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_pa
 
 
 async def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_out(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         job = await rig.submit("digits", sim=LONG)
         await rig.until("digits", "running")
         await report(rig, "digits", 3.0)
@@ -74,7 +74,7 @@ async def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_ou
 async def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_commit(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         home = rig.directories.homes / "ann"
         home.mkdir(parents=True)
         (home / "train.py").write_text("print(1)\n")
@@ -95,7 +95,7 @@ async def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_
 
 
 async def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         home = rig.directories.homes / "ann"
         home.mkdir(parents=True)
@@ -128,7 +128,7 @@ async def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: P
 
 
 async def test_another_value_of_a_notebooks_variable_becomes_that_variable(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         env = {"NOTEBOOK_VARIABLES": '{"lr":0.5,"sizes":[1,2]}', "SIM_DURATION": "0.05"}
         await rig.submit("cell", env=env, params={"deep": True})
         await rig.until("cell", "finished")
@@ -142,7 +142,7 @@ async def test_another_value_of_a_notebooks_variable_becomes_that_variable(tmp_p
 
 
 async def test_many_runs_are_tagged_cancelled_and_deleted_each_with_its_answer(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         runs = rig.platform.runs
         for name in ("a", "b"):
             await rig.submit(name, sim=LONG)

@@ -16,7 +16,7 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.job import FINAL
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
@@ -33,7 +33,7 @@ def active(rig: Rig, name: str, user: str = "ann") -> list[int]:
 
 
 async def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_stay(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         for run in (1, 2, 3):
             made = await rig.submit("lr-0.001", sim={"DURATION": 0.1})
@@ -51,7 +51,7 @@ async def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_sta
 
 
 async def test_names_that_differ_in_capitals_are_different_jobs(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         made = [await rig.submit(name) for name in ("Big_run", "big_run", "big-run")]
         assert [j.run for j in made] == [1, 1, 1]
         directories = {rig.workspace("ann", j.name, j.run).name.casefold() for j in made}
@@ -63,7 +63,7 @@ async def test_names_that_differ_in_capitals_are_different_jobs(tmp_path: Path) 
 async def test_twenty_who_submit_one_name_at_once_make_one_run(
     tmp_path: Path, earlier: int, *, keys: bool
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for _ in range(earlier):
             await rig.submit("j", sim={"DURATION": 0.01})
             await rig.until("j", "finished")
@@ -85,7 +85,7 @@ async def test_twenty_who_submit_one_name_at_once_make_one_run(
 
 
 async def test_one_key_means_one_run_also_when_that_has_ended_and_another_came(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         asked = JobCreate(name="j", code="x", cpu=1.0, ram=100, env={"SIM_DURATION": "0.01"})
         first = await jobs.submit("ann", asked, idempotency_key="k")
@@ -103,7 +103,7 @@ async def test_one_key_means_one_run_also_when_that_has_ended_and_another_came(t
 
 
 async def test_replace_deletes_the_ended_runs_with_their_files_and_counts_on(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for _ in range(2):
             await rig.submit("j", sim={"DURATION": 0.01})
             await rig.until("j", "finished")
@@ -123,7 +123,7 @@ async def test_replace_deletes_the_ended_runs_with_their_files_and_counts_on(tmp
 
 
 async def test_a_run_that_is_told_to_end_for_good_leaves_its_name_to_the_next(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         first = await rig.submit("j", sim={"DURATION": 60, "STOP": 0.5})
         await rig.until("j", "running")
@@ -140,7 +140,7 @@ async def test_a_run_that_is_told_to_end_for_good_leaves_its_name_to_the_next(tm
 
 
 async def test_a_suspended_run_keeps_its_name(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 60})
         await rig.until("j", "running")
         await rig.platform.jobs.suspend(SYSTEM, "ann", "j")
@@ -149,7 +149,7 @@ async def test_a_suspended_run_keeps_its_name(tmp_path: Path) -> None:
 
 
 async def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("j", sim={"DURATION": 600})
         job = await rig.until("j", "running")
@@ -173,7 +173,7 @@ async def test_logs_points_and_files_are_those_of_the_run_that_is_meant(tmp_path
 
 
 async def test_a_watcher_of_a_run_is_not_shown_the_next_one(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 0.2})
         frames = [f async for f in rig.platform.watch(SYSTEM, "ann", "j")]
         await rig.submit("j", sim={"DURATION": 60})
@@ -184,7 +184,7 @@ async def test_a_watcher_of_a_run_is_not_shown_the_next_one(tmp_path: Path) -> N
 
 
 async def test_a_token_is_of_its_run_alone(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         given = []
         start = rig.executor.start
 
@@ -207,7 +207,7 @@ async def test_a_token_is_of_its_run_alone(tmp_path: Path) -> None:
 
 
 async def test_runs_are_counted_on_after_a_crash(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("j", sim={"DURATION": 0.01})
         await rig.until("j", "finished")
         await rig.submit("j", sim={"DURATION": 60})
@@ -222,7 +222,7 @@ async def test_a_what_if_of_the_past_runs_every_run_of_a_name(tmp_path: Path) ->
 
     from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for _ in range(3):
             await rig.submit("j", sim={"DURATION": 0.01})
             await rig.until("j", "finished")

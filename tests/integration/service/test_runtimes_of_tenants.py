@@ -16,7 +16,7 @@ from mlp_hub.domain.runtime import BUILT_IN, RuntimeState
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 
 PS = {"roles": [{"name": "chief", "count": 1}, {"name": "worker"}, {"name": "ps"}]}
 
@@ -48,7 +48,7 @@ def started(rig: Rig) -> list[LaunchSpec]:
 
 
 async def test_what_an_admin_of_a_tenant_registers_is_used_once_it_was_approved(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await team(rig)
         runtimes = rig.platform.runtimes
         made = await runtimes.put("red", "mine", described(**PS), actor="rita")
@@ -82,7 +82,7 @@ async def test_what_an_admin_of_a_tenant_registers_is_used_once_it_was_approved(
 
 
 async def test_another_tenants_runtime_is_neither_seen_nor_used(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await team(rig)
         await team(rig, "blue", "bob")
         await registered(rig)
@@ -102,7 +102,7 @@ async def test_another_tenants_runtime_is_neither_seen_nor_used(tmp_path: Path) 
 
 
 async def test_all_ranks_of_all_roles_count_against_the_quota_and_start_together(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await team(rig, cpu=4)
         await registered(rig, **PS)
         await rig.submit("fits", tenant="red", runtime="mine", workers=3, ps=1)
@@ -119,7 +119,7 @@ async def test_all_ranks_of_all_roles_count_against_the_quota_and_start_together
 
 
 async def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await team(rig, cpu=1)
         await registered(rig, title="First")
         seen = started(rig)
@@ -147,7 +147,7 @@ async def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: P
 async def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_bring_back(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await team(rig)
         await registered(rig)
         await rig.submit("old", tenant="red", runtime="mine", sim={"DURATION": 0.05})
@@ -167,7 +167,7 @@ async def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_b
 
 
 async def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
         for number in range(MOST_OF_TENANT):
             await registered(rig, f"r{number}")
@@ -180,7 +180,7 @@ async def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Pat
 
 
 async def test_a_refused_description_changes_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await team(rig)
         await registered(rig)
         before = await rig.platform.runtimes.list("red")

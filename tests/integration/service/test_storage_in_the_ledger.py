@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.ledger import APPLIERS, OF_STORAGE
 from mlp_hub.domain.storage import StoredItem, StoredKind
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 
 GIB = 2**30
 
@@ -31,7 +31,7 @@ def rom(rig: Rig) -> int:
 
 
 async def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig)
         storage = rig.platform.storage
 
@@ -58,7 +58,7 @@ async def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
 
 
 async def test_what_is_more_than_the_quota_is_refused_and_changes_nothing(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig)
         storage = rig.platform.storage
         await rig.db.write(lambda tx: storage.reserve(tx, item("d", 6 * GIB, name="digits")))

@@ -15,13 +15,13 @@ from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenant_context import SYSTEM
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from sweep_rig import LONG, finish, job, once, over, report, sweep
 from waiting import until
 
 
 async def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await sweep(rig, array="5-9%2", priority="normal")
         await once(rig, lambda s: s.counts.running == 2, "two to run")
         member = await rig.platform.jobs.get(SYSTEM, "ann", "s.5")
@@ -37,7 +37,7 @@ async def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Pa
 
 
 async def test_each_trial_keeps_where_its_sweep_was_submitted_from_also_over_a_crash(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         said = Provenance(commit="a" * 40, dirty=True, environment="numpy==2.0\n")
         await sweep(rig, grid={"lr": [1, 2]}, parallel=1, provenance=said)
         await once(rig, lambda s: s.counts.running == 1, "one to run")
@@ -52,7 +52,7 @@ async def test_each_trial_keeps_where_its_sweep_was_submitted_from_also_over_a_c
 
 
 async def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 3)) as rig:
+    async with running_rig(tmp_path, node("n1", 3)) as rig:
         await sweep(rig, grid={"lr": list(range(30))})
         await once(
             rig, lambda s: s.counts.running == 3 and s.counts.waiting == 2, "three to run and two to wait"
@@ -75,7 +75,7 @@ async def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) ->
 
 
 async def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 2)) as rig:
+    async with running_rig(tmp_path, node("n1", 2)) as rig:
         await sweep(
             rig,
             search={"lr": "loguniform(1e-5, 1)"},
@@ -114,7 +114,7 @@ async def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_
 
 
 async def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 2)) as rig:
+    async with running_rig(tmp_path, node("n1", 2)) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max", stop="asha")
         await report(rig, "s.0", 1, 0.9)
         await report(rig, "s.1", 1, 0.1, progress=100)
@@ -126,7 +126,7 @@ async def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Pa
 
 
 async def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 2)) as rig:
+    async with running_rig(tmp_path, node("n1", 2)) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max")
         await report(rig, "s.0", 1, 0.5)
         await job(rig, "s.1", "running")
@@ -145,7 +145,7 @@ async def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> 
 
 
 async def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": list(range(40))}, env={"SIM_DURATION": "0", "SIM_EXIT": "3"})
         ended = await over(rig)
         assert ended.state == "failed"
@@ -156,7 +156,7 @@ async def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Pat
 
 
 async def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1]}, metric="accuracy", goal="max")
         await report(rig, "s.0", 1, 0.5, metric="acc")
         await finish(rig, "s.0")
@@ -171,7 +171,7 @@ async def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_
 async def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others_go_on(
     tmp_path: Path, stop: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="loss", goal="min", stop=stop, parallel=1)
         await report(rig, "s.0", 1, math.nan, metric="loss")
         if stop == "none":  # without a rule that ends it early it runs to its end, and that counts
@@ -188,7 +188,7 @@ async def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others
 
 
 async def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         asked = {"search": {"x": "uniform(0, 1)"}, "metric": "acc", "goal": "min", "trials": 1}
         await sweep(rig, **asked)
         await report(rig, "s.0", 1, 0.5)
@@ -213,7 +213,7 @@ async def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) 
 
 
 async def test_its_budget_ends_it(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, core_hours=1.0, deadline=7200)
         await once(rig, lambda s: s.counts.running == 2, "both to run")
         rig.ahead += 1900
@@ -225,7 +225,7 @@ async def test_its_budget_ends_it(tmp_path: Path) -> None:
 
 
 async def test_a_deleted_one_takes_the_jobs_of_its_trials_along(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, array="0-1", env={"SIM_DURATION": "0"})
         await over(rig)
         await rig.platform.sweeps.delete(SYSTEM, "ann", "s")
@@ -243,7 +243,7 @@ async def test_a_deleted_one_takes_the_jobs_of_its_trials_along(tmp_path: Path) 
 
 
 async def test_a_name_that_its_user_has_a_job_of_is_in_nobodys_way(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("s.0", sim={"DURATION": 600})
         await sweep(rig, array="0-1", env={"SIM_DURATION": "0"})
         ended = await over(rig)
@@ -253,7 +253,7 @@ async def test_a_name_that_its_user_has_a_job_of_is_in_nobodys_way(tmp_path: Pat
 
 
 async def test_whoever_leaves_takes_sweeps_along(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2, 3]})
         await once(rig, lambda s: s.counts.running > 0, "some to run")
 
@@ -312,7 +312,7 @@ async def test_whatever_write_it_dies_at_no_trial_is_lost_or_there_twice(
 
 
 async def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 2)) as rig:
+    async with running_rig(tmp_path, node("n1", 2)) as rig:
         asked = {
             "search": {"x": "uniform(0, 1)"},
             "trials": 4,
@@ -371,7 +371,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for (asked, said), call in itertools.product(
             WRONG, (rig.platform.sweeps.create, rig.platform.sweeps.preview)
         ):
@@ -384,7 +384,7 @@ async def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: P
 
 
 async def test_before_it_starts_it_says_what_it_would_take(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         ask = lambda **more: SweepCreate(name="s", code="x", ram=100, **more)  # noqa: E731
         blind = await rig.platform.sweeps.preview(SYSTEM, "ann", ask(grid={"x": list(range(10))}))
         assert (blind.trials, blind.at_a_time, blind.core_hours, blind.expected_end) == (10, 4, None, None)
@@ -401,7 +401,7 @@ async def test_before_it_starts_it_says_what_it_would_take(tmp_path: Path) -> No
 
 
 async def test_a_job_run_again_by_hand_is_no_trial(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await sweep(rig, array="0-0", env={"SIM_DURATION": "0"})
         await over(rig)
         again = await rig.platform.jobs.resubmit(SYSTEM, "ann", "s.0")

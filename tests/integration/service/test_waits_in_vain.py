@@ -13,7 +13,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
-from platform_rig import FAST, Rig, node, playing
+from platform_rig import FAST, Rig, node, running_rig
 from said import seen
 from waiting import until
 
@@ -32,7 +32,7 @@ async def notebook(rig: Rig, user: str, tenant: str, cpu: float) -> None:
 
 
 async def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vain(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await team(rig, "red", "ann", 3)
         await rig.submit("busy", tenant="red", workers=1, sim=LONG)
@@ -75,7 +75,7 @@ async def test_a_job_above_a_quota_that_was_lowered_is_told_that_it_waits_in_vai
 
 
 async def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await rig.submit("busy", workers=2, sim=LONG)
         await rig.until("busy", "running")
         await rig.submit("wide", cpu=4, sim={"DURATION": 0.05})
@@ -97,7 +97,7 @@ async def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_pa
 async def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_too_much(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await team(rig, "red", "ann", 3)
         await notebook(rig, "ann", "red", 0.2)
@@ -122,7 +122,7 @@ async def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks
 async def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_comes_back(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node("n1", 4), policy=PATIENT) as rig:
+    async with running_rig(tmp_path, node("n1", 4), policy=PATIENT) as rig:
         p = rig.platform
         await team(rig, "red", "ann", 2, "main")
         await team(rig, "blue", "bob", 2, "main")

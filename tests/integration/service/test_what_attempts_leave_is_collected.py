@@ -14,7 +14,7 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
 
@@ -60,7 +60,7 @@ async def values(rig: Rig, name: str) -> list[Mapping[str, Any]]:
 async def test_it_is_collected_once_and_before_the_attempt_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         far = Far(rig, monkeypatch)
         ends = how in ("succeeds", "fails")
         sim = {"DURATION": 0.05 if ends else 60, "EXIT": 3 if how == "fails" else 0}
@@ -81,7 +81,7 @@ async def test_it_is_collected_once_and_before_the_attempt_is_forgotten(
 async def test_a_node_that_does_not_answer_is_asked_again_before_anything_is_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         far = Far(rig, monkeypatch, failing=3)
         await rig.submit("j", sim={"DURATION": 0.05})
         await rig.until("j", "finished")
@@ -92,7 +92,7 @@ async def test_a_node_that_does_not_answer_is_asked_again_before_anything_is_for
 async def test_what_does_not_end_when_asked_is_collected_before_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path, policy=replace(FAST, grace_s=0.05, lease_s=3600)) as rig:
+    async with running_rig(tmp_path, policy=replace(FAST, grace_s=0.05, lease_s=3600)) as rig:
         far = Far(rig, monkeypatch)
         monkeypatch.setattr(SimulatedExecutor, "_stop", lambda *_: None)  # it hears of no stop
         await rig.submit("j", sim={"DURATION": 600})

@@ -7,12 +7,12 @@ from pathlib import Path
 from asking import asked
 from mlp_api.types import TenantCreate
 from mlp_hub.service.support import limits
-from platform_rig import node, playing
+from platform_rig import node, running_rig
 from waiting import until
 
 
 async def test_a_try_that_nobody_confirmed_is_in_no_refusal_once_it_is_over(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         platform = rig.platform
         await platform.tenants.create(TenantCreate(name="blue", cpu=4))
         await platform.users.ensure("bob")

@@ -10,7 +10,7 @@ from mlp_api.datasets import DatasetCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.datasets.worker import ANNOUNCED_S
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 
 MIB = 2**20
 
@@ -29,7 +29,7 @@ async def kept(rig: Rig) -> tuple[str, int]:
 async def test_nobody_announces_more_than_the_disk_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         monkeypatch.setattr(rig.platform.storage, "_free", lambda: MIB)
         with pytest.raises(Refused, match=r"the disk has .* for all, and .* are asked for") as refused:
             await make(rig, MIB + 1)
@@ -41,7 +41,7 @@ async def test_nobody_announces_more_than_the_disk_has(
 
 
 async def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         uid = await make(rig, 10 * MIB)
         rig.ahead += ANNOUNCED_S - 60
         assert await kept(rig) == ("creating", 10 * MIB)

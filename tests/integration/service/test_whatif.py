@@ -18,7 +18,7 @@ from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.whatif import worker
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 from waiting import until
 
 
@@ -40,7 +40,7 @@ async def busy(rig: Rig) -> None:
 async def test_more_quota_and_nodes_start_waiting_jobs_earlier_and_nothing_changes_in_the_hub(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await busy(rig)
         queue = await rig.platform.cluster_queue.entries()
         changes = {"tenants": {"red": {"cpu": 8}}, "new_nodes": [{"name": "new", "count": 2, "cpu": 4}]}
@@ -68,7 +68,7 @@ async def test_more_quota_and_nodes_start_waiting_jobs_earlier_and_nothing_chang
 
 
 async def test_a_node_that_goes_down_lets_its_jobs_wait_again(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await busy(rig)
         changes = {"nodes_down": ["n1"]}
         found = await rig.platform.whatif.simulate("admin", asked(**{"from": "now", "changes": changes}))
@@ -83,7 +83,7 @@ async def test_a_node_that_goes_down_lets_its_jobs_wait_again(tmp_path: Path) ->
 
 
 async def test_history_is_run_again_beside_what_really_happened(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         for n in range(4):
             await rig.submit(f"was-{n}", cpu=4.0, sim={"DURATION": 0.2})
         for n in range(4):
@@ -104,7 +104,7 @@ async def test_history_is_run_again_beside_what_really_happened(tmp_path: Path) 
 async def test_an_elastic_job_of_the_past_ran_as_long_as_its_worker_seconds_take_with_all_its_workers(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await rig.submit("wide", workers="1:4", sim={"DURATION": 30.0, "STOP": 0.05})
         await rig.until("wide", "running")
         await rig.submit("other", user="bob", workers=3, sim={"DURATION": 1.0})
@@ -137,7 +137,7 @@ async def test_an_elastic_job_of_the_past_ran_as_long_as_its_worker_seconds_take
 
 
 async def test_the_same_question_has_the_same_answer(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         for n in range(12):
             await rig.submit(f"j-{n}", cpu=float(n % 3 + 1), sim={"DURATION": 0.05})
         for n in range(12):
@@ -159,7 +159,7 @@ SCENARIO = {
 
 
 async def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         found: Simulated = await rig.platform.whatif.simulate("admin", asked(**SCENARIO), lines=True)
         assert found.before is None
         assert found.after.makespan_s == 20
@@ -214,13 +214,13 @@ async def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
 async def test_what_cannot_be_run_is_refused_with_what_would_be_right(
     tmp_path: Path, body: dict[str, Any], says: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         with pytest.raises(Refused, match=says):
             await rig.platform.whatif.simulate("admin", asked(**body))
 
 
 async def test_an_admin_has_one_run_at_a_time_and_the_service_answers_meanwhile(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         whatif = rig.platform.whatif
         run = asyncio.ensure_future(whatif.simulate("admin", asked(**SCENARIO)))
         await asyncio.sleep(0)
@@ -234,7 +234,7 @@ async def test_an_admin_has_one_run_at_a_time_and_the_service_answers_meanwhile(
 async def test_who_exports_again_and_again_at_once_is_refused_and_so_is_one_too_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         whatif = rig.platform.whatif
         gate, begun = asyncio.Event(), 0
         read = whatif.recording
@@ -267,7 +267,7 @@ async def test_who_exports_again_and_again_at_once_is_refused_and_so_is_one_too_
 
 
 async def test_a_run_that_takes_too_long_is_ended_and_refused(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         whatif = WhatIf(p.board, p.admission, lambda: 0.0, time_s=0.01)
         with pytest.raises(Refused, match=r"takes longer than 0\.01 s"):
@@ -275,7 +275,7 @@ async def test_a_run_that_takes_too_long_is_ended_and_refused(tmp_path: Path) ->
 
 
 async def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await busy(rig)
         document = await rig.platform.whatif.export("root", None)
         remarks = document.pop("remarks")
@@ -293,7 +293,7 @@ async def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
 
 
 async def test_very_many_new_nodes_are_refused_before_they_are_made(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         many = [{"name": f"n-{i}-", "count": 10_000} for i in range(100)]
         question = asked(**{"from": "now", "changes": {"new_nodes": many}})
         with pytest.raises(Refused, match="these are 1000000 nodes; at most 10000"):
@@ -303,7 +303,7 @@ async def test_very_many_new_nodes_are_refused_before_they_are_made(tmp_path: Pa
 async def test_names_that_cannot_be_printed_and_times_that_cannot_be_written_are_refused(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         for new in (
             {"name": "a\x00"},
             {"name": "a", "labels": {"\x1b[2J": "x"}},
@@ -340,7 +340,7 @@ def test_an_answer_that_would_fill_the_service_is_refused(monkeypatch: pytest.Mo
 
 
 async def test_a_notebook_server_that_waits_takes_part(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", 4)) as rig:
+    async with running_rig(tmp_path, node("n1", 4)) as rig:
         await busy(rig)
         refused = await refusal(rig, user="bob", tenant="red", cpu=2)
         assert refused.reason is Reason.WAITING_FOR_QUOTA

@@ -17,7 +17,7 @@ from mlp_hub.service.admission.commit import Decided, store
 from mlp_hub.service.jobs import intake
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
@@ -42,7 +42,7 @@ def text_of(why: Why) -> str:
 async def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
     tmp_path: Path, how: str
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann")
         await (
@@ -84,7 +84,7 @@ async def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_
 
 
 async def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann", "bob")
         await full(rig)
@@ -102,7 +102,7 @@ async def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path
 
 
 async def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann", "bob")
         sim = {"DURATION": 60, "STOP": 0}
@@ -130,7 +130,7 @@ async def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tm
 
 
 async def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "bob")
         await rig.submit("fails", user="bob", tenant="red", retries=2, sim={"DURATION": 1, "EXIT": 1})
@@ -150,7 +150,7 @@ async def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is
 async def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "bob")
         await rig.submit("before", user="bob", tenant="red")
@@ -173,7 +173,7 @@ async def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_re
 async def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_service_starts(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await red(rig, "ann", "bob")
         await full(rig)
         await rig.submit("w", user="bob", tenant="red")
@@ -185,7 +185,7 @@ async def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_servic
 
 
 async def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("big", cpu=4.0, sim={"DURATION": 60, "STOP": 0})
         await rig.until("big", "running")

@@ -14,7 +14,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import explain_planned
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.forecast import service
-from platform_rig import FAST, Rig, playing
+from platform_rig import FAST, Rig, running_rig
 from said import seen
 from waiting import until
 
@@ -45,7 +45,7 @@ async def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_lo
 
     monkeypatch.setattr(service, "explain_planned", noting)
 
-    async with playing(tmp_path, policy=MANY) as rig:
+    async with running_rig(tmp_path, policy=MANY) as rig:
         await crowd(rig)
         why = await rig.platform.jobs.why(SYSTEM, "ann", "w0")
         assert (why.would_start_now, str(why.cut_short)) == (["--workers 1", "--cpu 0.5"], "")
@@ -59,7 +59,7 @@ async def test_where_the_bound_is_reached_that_is_said(
 ) -> None:
     monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_TRYING", 0)
 
-    async with playing(tmp_path, policy=MANY) as rig:
+    async with running_rig(tmp_path, policy=MANY) as rig:
         await crowd(rig)
         why = await rig.platform.jobs.why(SYSTEM, "ann", "w0")
         assert why.would_start_now == []
@@ -70,7 +70,7 @@ async def test_where_the_bound_is_reached_that_is_said(
 
 
 async def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.submit("limited", workers=2, time_limit=100, sim={"DURATION": 60})
         await rig.submit("endless", workers=2, sim={"DURATION": 60})
         await rig.until("limited", "running")
@@ -93,7 +93,7 @@ async def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_pat
 
 
 async def test_a_list_names_no_job_of_another_tenant(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
         await rig.platform.tenants.set_member("red", "bob", "member")
         await rig.submit("secret", "bob", tenant="red", workers=4, time_limit=100, sim={"DURATION": 60})

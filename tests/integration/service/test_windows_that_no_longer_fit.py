@@ -11,7 +11,7 @@ from mlp_api.bookings import Booking, BookingCreate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_language.message import Period, msg
-from platform_rig import Rig, node, playing
+from platform_rig import Rig, node, running_rig
 
 DAY = 86_400.0
 
@@ -42,7 +42,7 @@ def audited(rig: Rig) -> list[str]:
 async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_again_with_the_quota(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=16)) as rig:
+    async with running_rig(tmp_path, node(cpu=16)) as rig:
         await rig.platform.tenants.create(TenantCreate(name="blue", cpu=8))
         made = await book(rig, "demo", 8)
         assert made.short is None
@@ -78,7 +78,7 @@ async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_agai
 
 
 async def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_path: Path) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
         await book(rig, "demo", 6)
@@ -99,7 +99,7 @@ async def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_pa
 
 
 async def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", cpu=8), node("n2", cpu=8)) as rig:
+    async with running_rig(tmp_path, node("n1", cpu=8), node("n2", cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name))
         await book(rig, "later", 5, tenant="red")
@@ -126,7 +126,7 @@ async def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp
 
 
 async def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_path: Path) -> None:
-    async with playing(tmp_path, node("n1", cpu=8), node("n2", cpu=8)) as rig:
+    async with running_rig(tmp_path, node("n1", cpu=8), node("n2", cpu=8)) as rig:
         await rig.platform.tenants.create(TenantCreate(name="blue"))
         await book(rig, "demo", 12, start=600)
         rig.executor.lose_node("n2")
@@ -142,7 +142,7 @@ async def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_p
 async def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_booking_says_so(
     tmp_path: Path,
 ) -> None:
-    async with playing(tmp_path, node(cpu=8)) as rig:
+    async with running_rig(tmp_path, node(cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
         plain = await book(rig, "demo", 6, start=60)

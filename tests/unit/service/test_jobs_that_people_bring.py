@@ -18,7 +18,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.executors.brought import BroughtJob
 from mlp_language.message import Message, msg
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
@@ -84,7 +84,7 @@ class Door:
 
 @asynccontextmanager
 async def at_door(root: Path) -> AsyncIterator[tuple[Rig, Door]]:
-    async with playing(root) as rig:
+    async with running_rig(root) as rig:
         door = Door()
         rig.executor.brought = door  # type: ignore[assignment]
         await rig.restart()

@@ -13,7 +13,7 @@ from mlp_hub.executors.base import TenantPlace
 from mlp_hub.service.lifecycle.tenant_places import most_of
 from mlp_hub.service.quota.accounting import tree_of
 from mlp_language.message import msg
-from platform_rig import Rig, playing
+from platform_rig import Rig, running_rig
 from waiting import until
 
 
@@ -42,7 +42,7 @@ class Told:
 
 
 async def test_they_are_told_at_start_and_when_they_change(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         told = Told(rig)
         await rig.restart()
         await told.until("default", TenantPlace("default"))
@@ -61,7 +61,7 @@ async def test_they_are_told_at_start_and_when_they_change(tmp_path: Path) -> No
 
 
 async def test_who_cannot_be_told_is_told_again(tmp_path: Path) -> None:
-    async with playing(tmp_path) as rig:
+    async with running_rig(tmp_path) as rig:
         told = Told(rig, fails=3)
         await rig.restart()
         await told.until("default", TenantPlace("default"))

@@ -113,7 +113,7 @@ def at_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def playing(
+async def watched_machine(
     policy: DiskPolicy = HOME,
 ) -> AsyncIterator[Machine]:
     machine = Machine(policy)
@@ -129,7 +129,7 @@ async def playing(
 async def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         m.job("idle")
         m.servers = {"ann": [""]}
         await m.look(2)
@@ -141,7 +141,7 @@ async def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
 
 
 async def test_nobody_is_stopped_for_what_a_job_wrote_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         m.job("idle")
         flood = m.job("flood")
         m.servers = {"ann": [""]}
@@ -156,7 +156,7 @@ async def test_nobody_is_stopped_for_what_a_job_wrote_that_has_ended(monkeypatch
 async def test_a_job_whose_writes_no_kernel_counts_is_stopped_whatever_else_comes_and_goes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         job = m.job("allocates")
         for n in range(3):
             short = m.job(f"short-{n}")
@@ -170,7 +170,7 @@ async def test_a_job_whose_writes_no_kernel_counts_is_stopped_whatever_else_come
 async def test_after_one_was_stopped_for_a_home_no_other_is_until_it_has_settled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         first, second = m.job("first"), m.job("second")
         await m.look(2)
         m.wrote[first.attempt] = m.size["ann"] = 2000
@@ -188,7 +188,7 @@ async def test_after_one_was_stopped_for_a_home_no_other_is_until_it_has_settled
 async def test_a_home_that_cannot_be_measured_ends_nothing_that_does_not_write(
     monkeypatch: pytest.MonkeyPatch, bound: int
 ) -> None:
-    async with playing(DiskPolicy(home=bound, floor=1)) as m:
+    async with watched_machine(DiskPolicy(home=bound, floor=1)) as m:
         job = m.job("idle")
         m.servers = {"ann": [""]}
         m.size["ann"], m.unseen["ann"] = 10, DEEP
@@ -209,7 +209,7 @@ async def test_a_home_that_cannot_be_measured_ends_nothing_that_does_not_write(
 async def test_that_a_notebook_is_stopped_is_written_down_whether_or_not_the_hub_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         m.servers = {"ann": [""]}
         m.disk.end_server = lambda *_: asyncio.Event().wait()  # type: ignore[assignment,return-value]
         await m.look(2)
@@ -220,7 +220,7 @@ async def test_that_a_notebook_is_stopped_is_written_down_whether_or_not_the_hub
 
 
 async def test_who_waits_for_a_home_to_be_measured_asks_for_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         m.endless = True
         look, looks = m.disk.look, []
 
@@ -240,7 +240,7 @@ async def test_who_waits_for_a_home_to_be_measured_asks_for_one_look(monkeypatch
 async def test_the_watch_ends_when_it_is_told_to_in_the_moment_that_somebody_wants_a_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with playing() as m:
+    async with watched_machine() as m:
         for _ in range(3):
             await asyncio.sleep(0.01)
             m.disk._wanted.set()
@@ -281,7 +281,7 @@ def test_a_home_of_names_alone_is_said_to_be_one() -> None:
 
 
 async def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_with_texts() -> None:
-    async with playing(DiskPolicy(job=GIB)) as m:
+    async with watched_machine(DiskPolicy(job=GIB)) as m:
         job = m.job("wide")
         m.size["wide"] = 2048
         assert await m.look() == [job.attempt]
@@ -293,7 +293,7 @@ async def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_w
 async def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_disk_is_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with playing(DiskPolicy(floor=1024 * MIB)) as m:
+    async with watched_machine(DiskPolicy(floor=1024 * MIB)) as m:
         m.job("reports")
         m.job("writes")
         m.free = 500 * MIB
@@ -305,7 +305,7 @@ async def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_d
 
 
 async def test_points_count_in_what_a_job_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with playing(DiskPolicy(job=100 * MIB)) as m:
+    async with watched_machine(DiskPolicy(job=100 * MIB)) as m:
         m.job("reports")
         m.size["reports"] = 60
         m.points["reports"] = 50 * MIB

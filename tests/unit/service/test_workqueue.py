@@ -55,14 +55,14 @@ class Bench:
 
 
 @asynccontextmanager
-async def playing(**more: float) -> AsyncIterator[Bench]:
+async def running_bench(**more: float) -> AsyncIterator[Bench]:
     bench = Bench(**more)
     yield bench
     await bench.queue.stop()
 
 
 async def test_what_is_added_twice_before_its_turn_is_worked_on_once() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         b.add("a", "b", "a", "b")
         await b.until(lambda: b.seen == ["a", "b"])
         await asyncio.sleep(0)
@@ -70,7 +70,7 @@ async def test_what_is_added_twice_before_its_turn_is_worked_on_once() -> None:
 
 
 async def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         b.gate.clear()
         b.add("a")
         await asyncio.sleep(0)
@@ -83,7 +83,7 @@ async def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two()
 
 
 async def test_a_worker_goes_on_at_once_and_then_knows_all_that_was_added_meanwhile() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         b.gate.clear()
         b.again["a"] = 2
         b.add("a")
@@ -99,7 +99,7 @@ async def test_only_so_many_are_worked_on_at_a_time_in_the_order_in_which_they_c
 ) -> None:
     monkeypatch.setattr(workqueue, "WORKERS", 3)
 
-    async with playing() as b:
+    async with running_bench() as b:
         uids = [f"u{n}" for n in range(20)]
         b.gate.clear()
         b.add(*uids)
@@ -112,7 +112,7 @@ async def test_only_so_many_are_worked_on_at_a_time_in_the_order_in_which_they_c
 
 
 async def test_of_two_delays_the_shorter_one_counts() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         for delay in (600.0, 0.001, 600.0):
             b.queue.add_after(("thing", "a"), delay)
         await b.until(lambda: b.seen == ["a"])
@@ -121,7 +121,7 @@ async def test_of_two_delays_the_shorter_one_counts() -> None:
 async def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well() -> None:
     waits: list[float] = []
 
-    async with playing() as b:
+    async with running_bench() as b:
         real = b.queue.add_after
 
         def add_after(key: tuple[str, str], delay_s: float) -> None:
@@ -141,14 +141,14 @@ async def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well
 
 
 async def test_a_key_whose_worker_is_cancelled_by_what_it_waits_for_is_not_lost() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         b.fails["a"] = [asyncio.CancelledError()]
         b.add("a")
         await b.until(lambda: b.seen == ["a", "a"])
 
 
 async def test_once_it_has_stopped_nobody_works_and_nothing_is_taken_until_it_is_started_again() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         b.gate.clear()
         b.add("a", "b")
         b.queue.add_after(("thing", "c"), 0.001)
@@ -164,7 +164,7 @@ async def test_once_it_has_stopped_nobody_works_and_nothing_is_taken_until_it_is
 
 
 async def test_each_kind_has_its_own_worker_and_uids_of_two_kinds_are_two_keys() -> None:
-    async with playing() as b:
+    async with running_bench() as b:
         others: list[str] = []
 
         async def work(uid: str) -> bool:
