@@ -55,9 +55,9 @@ def run(context: Context) -> list[Figure]:
         for to_nodes, to_pods in STEPS:
             made_in = asyncio.run(fill(config, range(nodes, to_nodes), range(pods, to_pods), taints=taints))
             nodes, pods = to_nodes, to_pods
-            running_rig = asyncio.run(_played(config, pods))
+            playing = asyncio.run(_played(config, pods))
             print(
-                f"  {nodes} nodes, {pods} pods: made in {made_in:.0f} s, played in {running_rig:.0f} s more",
+                f"  {nodes} nodes, {pods} pods: made in {made_in:.0f} s, played in {playing:.0f} s more",
                 flush=True,
             )
             for way in WAYS:
