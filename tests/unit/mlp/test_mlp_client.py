@@ -13,6 +13,7 @@ from mlp import settings
 from mlp.cli import main
 from mlp.client import Client
 from mlp.completion import Remembering, complete
+from mlp.dryrun import dry_run
 from mlp.errors import JobFailed, JobTimeout, Refused, Unauthorized, Unreachable, UsageError
 from mlp.handle import Job, free_name
 from mlp.transport import Address
@@ -389,11 +390,10 @@ def test_a_dry_run_is_refused_as_submit_is(world, tmp_path, capsys):
     assert world.jobs == {}
 
 
-def test_a_dry_run_of_a_name_that_goes_on_says_so_and_of_a_made_up_name_takes_the_next(world, tmp_path):
+def test_a_dry_run_of_a_name_that_goes_on_says_so_and_of_a_made_up_name_takes_the_next(world):
     world.jobs["digits"] = job_record("digits", **RUNNING)
     assert "digits run 1 still runs" in repr(mlp.submit(code="1", name="digits", dry_run=True))
-    (tmp_path / "digits.py").write_text("print(1)")
-    shown = repr(mlp.submit(str(tmp_path / "digits.py"), dry_run=True))
+    shown = repr(dry_run(client(world), {"name": "digits", "code": "1"}, named=False))
     assert "Would be digits-2: 1 rank" in shown
     assert set(world.jobs) == {"digits"}
 
