@@ -98,7 +98,7 @@ def test_a_preview_says_what_a_job_would_be_and_stores_nothing(rig: ApiRig) -> N
         {"workdir": "none-such"},
         {"nonsense": 1},
     ],
-    ids=lambda wrong: " ".join(wrong),
+    ids=" ".join,
 )
 def test_what_creating_a_job_refuses_its_preview_refuses_alike(rig: ApiRig, wrong: dict[str, Any]) -> None:
     body = {"name": "wrong", "code": "x", "cpu": 1, "ram": 100, **wrong}
