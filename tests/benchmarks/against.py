@@ -1,4 +1,4 @@
-"""Measure another commit and this tree in turn, and print both medians of each figure with their ratio.
+"""Measure another commit and this tree in turn, and print both medians of each figure with their ratio and ranges.
 
 `python tests/benchmarks/against.py COMMIT [ONLY=name,...] [ROUNDS=3]` (or `make bench AGAINST=COMMIT ONLY=name ROUNDS=3`). The commit is
 checked out below `build/against` and installed there by its own `make test-tools`; it stays there for the next time. Each round runs the
@@ -24,6 +24,9 @@ ROOT = Path(__file__).parents[2]
 OF_MAKE = ("MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL", "MFLAGS", "ONLY", "AGAINST", "ROUNDS")
 """What `make` hands on of the call that began this, and what is not meant for the commit's own."""
 
+LEFT = 2
+"""Columns of words, before those of numbers."""
+
 Figures = dict[tuple[str, str], float]
 """Values of one run by the figure's name and unit."""
 
@@ -34,16 +37,26 @@ class BenchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Medians of one figure; None where that side has no such figure."""
+    """Values of one figure, one for each round; none where that side has no such figure."""
 
     name: str
     unit: str
-    old: float | None
-    new: float | None
+    olds: tuple[float, ...]
+    news: tuple[float, ...]
+
+    @property
+    def old(self) -> float | None:
+        """Median of the commit."""
+        return statistics.median(self.olds) if self.olds else None
+
+    @property
+    def new(self) -> float | None:
+        """Median of this tree."""
+        return statistics.median(self.news) if self.news else None
 
     @property
     def ratio(self) -> float | None:
-        """New divided by old."""
+        """New median divided by the old one."""
         return None if self.old is None or self.new is None or not self.old else self.new / self.old
 
 
@@ -61,31 +74,38 @@ def in_turn(
 
 
 def compared(old: Sequence[Figures], new: Sequence[Figures]) -> list[Comparison]:
-    """Return the medians of each figure, in the order of this tree's, with those that only the other has at the end."""
+    """Return what was measured of each figure, in the order of this tree's, with those that only the other has at the end."""
     keys = dict.fromkeys(key for runs in (new, old) for run in runs for key in run)
-    return [Comparison(*key, _median(old, key), _median(new, key)) for key in keys]
+    return [Comparison(*key, _values(old, key), _values(new, key)) for key in keys]
 
 
-def _median(runs: Iterable[Figures], key: tuple[str, str]) -> float | None:
-    values = [run[key] for run in runs if key in run]
-    return statistics.median(values) if values else None
+def _values(runs: Iterable[Figures], key: tuple[str, str]) -> tuple[float, ...]:
+    return tuple(run[key] for run in runs if key in run)
 
 
 def table(rows: Iterable[Comparison]) -> list[str]:
-    """Write the comparison, one line for each figure."""
-    cells = [("figure", "old", "new", "unit", "new/old")]
+    """Write the comparison, one line for each figure: medians, their ratio, and from where to where the rounds went."""
+    cells = [("figure", "unit", "old", "new", "new/old", "old from-to", "new from-to")]
     for row in rows:
         ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
-        cells.append((row.name, _number(row.old), _number(row.new), row.unit, ratio))
+        medians = _number(row.old), _number(row.new)
+        cells.append((row.name, row.unit, *medians, ratio, _range(row.olds), _range(row.news)))
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
     return [
-        f"{name:{wide[0]}}  {old:>{wide[1]}}  {new:>{wide[2]}}  {unit:{wide[3]}}  {ratio:>{wide[4]}}"
-        for name, old, new, unit, ratio in cells
+        "  ".join(
+            cell.ljust(width) if n < LEFT else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(line, wide, strict=True))
+        )
+        for line in cells
     ]
 
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):.4g} - {max(values):.4g}" if values else "-"
 
 
 def checked_out(root: Path, commit: str) -> Path:

@@ -78,8 +78,8 @@ def test_the_commit_and_this_tree_are_measured_in_turn(
     runs = (tree.parent / "runs").read_text().splitlines()
     assert runs == ["4 ['ONLY=step']", "2 ['ONLY=step']"] * 2
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "figure  old  new  unit  new/old",
-        "a step    4    2  ms       0.50",
+        "figure  unit  old  new  new/old  old from-to  new from-to",
+        "a step  ms      4    2     0.50        4 - 4        2 - 2",
     ]
 
 
@@ -119,10 +119,10 @@ def test_medians_stand_side_by_side_and_what_one_side_lacks_has_a_dash(against: 
     old = [{step: 1.0, gone: 7.0}, {step: 9.0, gone: 7.0}, {step: 2.0, gone: 7.0}]
     new = [{step: 3.0, start: 0.5}, {step: 5.0, start: 0.25}, {step: 4.0, start: 0.5}]
     assert against.table(against.compared(old, new)) == [
-        "figure  old  new  unit  new/old",
-        "a step    2    4  ms       2.00",
-        "start     -  0.5  s           -",
-        "gone      7    -  1/s         -",
+        "figure  unit  old  new  new/old  old from-to  new from-to",
+        "a step  ms      2    4     2.00        1 - 9        3 - 5",
+        "start   s       -  0.5        -            -   0.25 - 0.5",
+        "gone    1/s     7    -        -        7 - 7            -",
     ]
 
 
