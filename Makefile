@@ -161,8 +161,8 @@ docs: install  ## write from the code: reference pages of docs/, names for other
 	$(BIN)/python -m mlp_hub.cli.reference docs/reference
 	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
 
-bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one)
-	$(BIN)/python tests/benchmarks/run.py $(if $(ONLY),ONLY=$(ONLY))
+bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)
+	$(BIN)/python tests/benchmarks/$(if $(AGAINST),against.py $(AGAINST) ROUNDS=$(or $(ROUNDS),3),run.py) $(if $(ONLY),ONLY=$(ONLY))
 
 dev:  ## make an editable environment in .venv-dev
 	$(BOOTSTRAP) dev

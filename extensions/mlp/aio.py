@@ -57,6 +57,7 @@ class AsyncClient:
     request = _asked(Client.request)
     get = _asked(Client.get)
     submit = _asked(Client.submit)
+    preview = _asked(Client.preview)
     job = _asked(Client.job)
     jobs = _asked(Client.jobs)
     act = _asked(Client.act)

@@ -24,6 +24,10 @@ class Client(ServiceConnection):
         """Submit; a repeated delivery of this one call makes one job."""
         return object_of(self.request("POST", f"/users/{quote(self.user)}/jobs", create, delivery_key()))
 
+    def preview(self, create: Json) -> Json:
+        """Return what a job would be and get, without submitting it."""
+        return object_of(self.request("POST", f"/users/{quote(self.user)}/jobs:preview", create))
+
     def job(self, name: str, user: str | None = None) -> Json:
         """Return a job as on the wire."""
         return object_of(self.request("GET", self.job_path(name, user)))

@@ -15,9 +15,9 @@ from mlp import follow, program, provenance, reasons, tables, terminal, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.fetching import fetch
-from mlp.format import memory, span
+from mlp.format import span
 from mlp.history import FINAL, History
-from mlp.language import say, says
+from mlp.language import say
 from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
 from mlp.verboptions import STATE
 from mlp.waiting import OutlastingWait
@@ -294,21 +294,32 @@ def send(client: Client, body: Json, *, named: bool) -> Job:
 
     A name of ours that is in use gets a number instead. What was told of where it comes from goes along.
     """
-    if told := provenance.told():
-        body = {**body, "provenance": told}
+    _, found = ask_for_job(client, body, client.submit, named=named)
+    return found if isinstance(found, Job) else Job(client, found)
+
+
+def ask_for_job(
+    client: Client, body: Json, ask: Callable[[Json], Json], *, named: bool
+) -> tuple[Json, Json | Job]:
+    """Ask of a new job, by another name where ours is in use; return what was asked with the answer, or the run that goes on."""
+    told = provenance.told()
+
+    def answer(body: Json) -> tuple[Json, Json]:
+        return body, ask({**body, "provenance": told} if told else body)
+
     try:
-        return Job(client, client.submit(body))
+        return answer(body)
     except Refused as refused:
         there = _latest(client, str(body["name"])) if refused.reason == "Conflict" else None
         if there is None:
             raise
     if there.final:  # it ended just now
-        return Job(client, client.submit(body))
+        return answer(body)
     if named:
         there.note = words.still_there(there.data)
-        return there
+        return body, there
     taken = {str(j["name"]) for j in client.jobs()}
-    return Job(client, client.submit({**body, "name": free_name(body["name"], taken)}))
+    return answer({**body, "name": free_name(body["name"], taken)})
 
 
 def _latest(client: Client, name: str) -> Job | None:
@@ -358,7 +369,9 @@ def submit(
 
         return sweeping.begin(client, sweeping.as_array(body, given), given)
     if given.get("dry_run"):
-        return dry_run(client, body)
+        from mlp.dryrun import dry_run  # noqa: PLC0415 - it knows jobs too
+
+        return dry_run(client, body, named="name" in given)
     job = send(client, body, named="name" in given)
     for note in filter(None, (words.seconds_meant(given), job.note)):
         sys.stderr.write(f"{note}\n")
@@ -366,23 +379,6 @@ def submit(
         job.wait()
         job.check()
     return job
-
-
-def dry_run(client: Client, body: Json) -> tables.Sentences:
-    """Say what would be sent and what it would get, without sending it."""
-    offered = reasons.offer(client.offer({o.name: body[o.name] for o in SHAPE if o.name in body}))
-    lines = len(body.get("code", "").splitlines())
-    what = body.get("entry") or says("a program of 1 line", "a program of {n} lines", lines)
-    written = {"time_limit": span, "checkpoint_every": span, "ram": memory}
-    shape = say(", ").join(
-        BY_NAME[k].flag if v is True else f"{BY_NAME[k].flag} {written.get(k, str)(v)}"
-        for k, v in body.items()
-        if k in BY_NAME and k != "env"
-    )
-    return tables.Sentences(
-        [say("Would submit {what}: {shape}", what=what, shape=shape), *offered.lines],
-        {"request": body, "offer": offered.data},
-    )
 
 
 def runs(search: str = "", sort: str = "-submitted") -> Any:

@@ -10,8 +10,9 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 
 from mlp import actions, display, program, sweepdisplay, sweeping, words
 from mlp.client import Client
+from mlp.dryrun import dry_run
 from mlp.errors import JobFailed, UsageError
-from mlp.handle import Job, dry_run, send
+from mlp.handle import Job, send
 from mlp.language import say
 from mlp.outcomes import Outcomes
 from mlp.sweepoptions import starts
@@ -92,7 +93,7 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         if given.get("array") is not None:
             return self.begin(client, sweeping.as_array(body, given), call)
         if given.get("dry_run"):
-            return dry_run(client, body)
+            return dry_run(client, body, named="name" in given)
         job = send(client, body, named="name" in given)
         self.remember(job)
         for note in filter(None, (words.seconds_meant(given), job.note)):

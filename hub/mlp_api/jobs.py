@@ -443,3 +443,17 @@ class Offer(Response):
     expected_because: Text
     tenant: str
     network: str
+
+
+class Preview(Response):
+    """What a job would be if it were created now: run `run` of its name, with `ranks_min` to `ranks_max` ranks, parameter servers included.
+
+    `offer` says what it would take in all, and whether it would start now. What could never start is refused, as its creation is.
+    """
+
+    name: str
+    run: int
+    runtime: str
+    ranks_min: int
+    ranks_max: int
+    offer: Offer

@@ -25,6 +25,10 @@ from mlp_api.metrics import MetricBatch
 API = "/services/mlp/api/v1"
 TOKEN = "token-of-ann"
 NOW = "2026-11-21T10:00:00.000Z"
+OFFER = {
+    "fits_now": True, "expected_start": None, "placement": {"n1": 2}, "cpu": 2.0, "gpu": 0, "ram": 2048,
+    "reasons": [], "would_start_now": [], "gives_way": [], "grace": 0.0,
+}  # fmt: skip
 TENANT = {
     "name": "red",
     "cpu": 4.0,
@@ -101,6 +105,7 @@ class StandIn:
         self.step_every = 0.15
         self.fail_next: list[tuple[int, dict[str, Any]]] = []
         self.accept_streams = True
+        self.knows_previews = True  # False: as a hub that is older than they are
         self.drop_after: int | None = None
         self.close_code: int | None = None
         self.streams_are_at = ""
@@ -130,7 +135,7 @@ class StandIn:
     async def _open(self) -> None:
         one = rf"{API}/users/([^/]+)/jobs/([^/:]+)"
         routes = [
-            (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/preferences", Preferences), (rf"{API}/users/([^/]+)/jobs", Jobs), (one, OneJob), (rf"{one}:stream", Stream),
+            (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/preferences", Preferences), (rf"{API}/users/([^/]+)/jobs", Jobs), (rf"{API}/users/([^/]+)/jobs:preview", Previewed), (one, OneJob), (rf"{one}:stream", Stream),
             (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|attempts|decisions|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
             (rf"{API}/users/([^/]+)/job_metrics/([^/]+)", Metrics), (rf"{API}/(offer|tenants|runtimes)", Lists), (rf"{API}/users/([^/]+)/sweeps/([^/:]+)(?::[a-z]+)?", NoSweep),
         ]  # fmt: skip
@@ -276,6 +281,33 @@ class Jobs(Base):
         self.reply([self.world.advance(n) for n in names[start : start + 2]])
 
 
+class Previewed(Base):
+    def post(self, user: str) -> None:
+        world = self.world
+        if not world.knows_previews:
+            self.refuse("NotFound", f"there is no POST {self.request.path} here")
+            return
+        body = msgspec.json.decode(self.request.body, type=JobCreate)
+        world.requests.append(json.loads(self.request.body))
+        before = world.jobs.get(body.name)
+        if body.workdir is not None:
+            self.refuse("Invalid", f"there is no directory {body.workdir} in your home directory")
+        elif before is not None and before["phase"] not in ENDS:
+            self.refuse("Conflict", f"{body.name} run {before['run']} has not ended")
+        else:
+            least, _, most = str(body.workers).partition(":")
+            self.reply(
+                {
+                    "name": body.name,
+                    "run": 1 if before is None else before["run"] + 1,
+                    "runtime": body.runtime or "plain",
+                    "ranks_min": int(least),
+                    "ranks_max": int(most or least),
+                    "offer": OFFER,
+                }
+            )
+
+
 class OneJob(Base):
     def get(self, user: str, name: str) -> None:
         if job := self.found(name):
@@ -374,13 +406,9 @@ class Quota(Base):
 
 class Lists(Base):
     def get(self, what: str) -> None:
-        offer = {
-            "fits_now": True, "expected_start": None, "placement": {"n1": 2}, "cpu": 2.0, "gpu": 0, "ram": 2048,
-            "reasons": [], "would_start_now": [], "gives_way": [], "grace": 0.0,
-        }  # fmt: skip
         if what == "offer":
             self.world.requests.append({k: self.get_query_argument(k) for k in self.request.query_arguments})
-        self.reply({"offer": offer, "tenants": [TENANT], "runtimes": [{"name": "mpi"}, {"name": "tf"}]}[what])
+        self.reply({"offer": OFFER, "tenants": [TENANT], "runtimes": [{"name": "mpi"}, {"name": "tf"}]}[what])
 
 
 class Metrics(Base):

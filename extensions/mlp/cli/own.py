@@ -9,8 +9,9 @@ from typing import Any
 from mlp import cli, display, program, sweepdisplay, sweeping, words
 from mlp.client import Client
 from mlp.completion import SCRIPTS
+from mlp.dryrun import dry_run
 from mlp.errors import UsageError
-from mlp.handle import Job, dry_run, send
+from mlp.handle import Job, send
 from mlp.language import say
 from mlp.logtail import follow_lines
 from mlp.sweepoptions import starts
@@ -85,7 +86,7 @@ def submit(call: ParsedLine) -> int:
         return _begin(sweeping.as_array(body, given), call)
     client = Client.from_env()
     if given.get("dry_run"):
-        cli.show(dry_run(client, body), as_json=as_json)
+        cli.show(dry_run(client, body, named="name" in given), as_json=as_json)
         return cli.DONE
     job = send(client, body, named="name" in given)
     for note in filter(None, (words.seconds_meant(given), job.note)):

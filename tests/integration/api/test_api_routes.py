@@ -64,6 +64,50 @@ def test_a_job_is_submitted_looked_at_and_cancelled(rig: ApiRig) -> None:
     assert rig.ask("DELETE", "/users/ann/jobs/one@1", token=rig.ann).status == 200
 
 
+def test_a_preview_says_what_a_job_would_be_and_stores_nothing(rig: ApiRig) -> None:
+    body = {"name": "tried", "code": "x", "workers": "1:2", "cpu": 1, "ram": 100}
+    told = rig.ask("POST", "/users/ann/jobs:preview", body, token=rig.ann)
+    assert told.status == 200, told.body
+    size = {"runtime": "mpi", "ranks_min": 1, "ranks_max": 2}
+    assert told.json | size | {"name": "tried", "run": 1} == told.json
+    offer = told.json["offer"]
+    assert (offer["tenant"], offer["ram"]) == ("red", 100 * (sum(offer["placement"].values()) or 1))
+    assert rig.ask("GET", "/users/ann/jobs?name=tried", token=rig.ann).json == []
+    rig.job("ann", "tried", rig.ann)
+    rig.ask("PUT", "/users/ann/jobs/tried:cancel", token=rig.ann)
+    again = rig.ask("POST", "/users/ann/jobs:preview", {**body, "replace": True}, token=rig.ann).json
+    assert (again["name"], again["run"]) == ("tried", 2)
+    rig.until("ann", "tried", "cancelled")
+    assert rig.ask("GET", "/users/ann/jobs/tried@1", token=rig.ann).status == 200, (
+        "a preview replaces nothing"
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "digits"},  # goes on
+        {"cpu": 1000.0},  # can never start
+        {"workers": "3:2"},
+        {"runtime": "none-such"},
+        {"tenant": "blue"},
+        {"data": ["none-such"]},
+        {"env_name": "none-such"},
+        {"env": {"MLP_RANK": "1"}},
+        {"code": None, "entry": "none-such.py"},
+        {"workdir": "none-such"},
+        {"nonsense": 1},
+    ],
+    ids=" ".join,
+)
+def test_what_creating_a_job_refuses_its_preview_refuses_alike(rig: ApiRig, wrong: dict[str, Any]) -> None:
+    body = {"name": "wrong", "code": "x", "cpu": 1, "ram": 100, **wrong}
+    created = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
+    previewed = rig.ask("POST", "/users/ann/jobs:preview", body, token=rig.ann)
+    assert created.status == 403
+    assert (previewed.status, previewed.json) == (created.status, created.json)
+
+
 def test_a_list_of_jobs_refuses_a_tenant_that_is_not_there_as_one_that_is_foreign(rig: ApiRig) -> None:
     for tenant in ("nope", "blue"):
         answer = rig.ask("GET", f"/users/ann/jobs?tenant={tenant}", token=rig.ann)

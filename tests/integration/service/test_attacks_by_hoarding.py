@@ -47,6 +47,8 @@ async def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_a
         assert await submit(rig, "ann", "mine", code=big) == "taken"
         await rig.restart()
         assert await submit(rig, "bob", "one-more", code=big) == Reason.CONFLICT
+        with pytest.raises(Refused, match="MiB are the most"):
+            await rig.platform.jobs.preview("bob", JobCreate(name="one-more", code=big, cpu=4.0, ram=100))
         mine, _ = await rig.platform.jobs.list(SYSTEM, "bob")
         await rig.platform.jobs.cancel(SYSTEM, "bob", mine[0].name)
         await rig.until(mine[0].name, "cancelled", user="bob")
@@ -61,6 +63,8 @@ async def test_jobs_that_all_differ_are_few_and_equal_ones_as_many_as_one_likes(
         known = (await rig.platform.jobs.list(SYSTEM, "bob"))[0][0].ram
         equal = (submit(rig, "bob", f"same-{n}", ram=known) for n in range(40))
         assert set(await asyncio.gather(*equal)) == {"taken"}
+        with pytest.raises(Refused, match="5 different things"):
+            await rig.platform.jobs.preview("bob", JobCreate(name="odd", code="pass", cpu=4.0, ram=4000))
         assert await submit(rig, "ann", "mine", ram=999) == "taken"
         # who only stops them still has them, and would have all back at once
         mine, _ = await rig.platform.jobs.list(SYSTEM, "bob", limit=1000)

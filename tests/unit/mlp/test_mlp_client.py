@@ -13,6 +13,7 @@ from mlp import settings
 from mlp.cli import main
 from mlp.client import Client
 from mlp.completion import Remembering, complete
+from mlp.dryrun import dry_run
 from mlp.errors import JobFailed, JobTimeout, Refused, Unauthorized, Unreachable, UsageError
 from mlp.handle import Job, free_name
 from mlp.transport import Address
@@ -372,8 +373,38 @@ def test_a_dry_run_submits_nothing(world):
     shown = repr(mlp.submit(code="1", name="a", ram="2G", time_limit="5 minutes", dry_run=True))
     assert "--ram 2 GiB" in shown
     assert "--time-limit 5 min" in shown
+    assert "Would be a: 1 rank with runtime plain" in shown
     assert "Would start now: 2 ranks on n1" in shown
+    shown = repr(mlp.submit(code="1", name="a", workers="2:4", dry_run=True))
+    assert "Would be a: 2 to 4 ranks with runtime plain" in shown
     assert world.jobs == {}
+
+
+def test_a_dry_run_is_refused_as_submit_is(world, tmp_path, capsys):
+    (tmp_path / "a.py").write_text("print(1)")
+    asked = ["submit", str(tmp_path / "a.py"), "--workdir", "nowhere"]
+    assert main([*asked, "--dry-run"]) == 3
+    assert "there is no directory nowhere" in capsys.readouterr().err
+    with pytest.raises(Refused, match="there is no directory nowhere"):
+        mlp.submit(code="1", workdir="nowhere", dry_run=True)
+    assert world.jobs == {}
+
+
+def test_a_dry_run_of_a_name_that_goes_on_says_so_and_of_a_made_up_name_takes_the_next(world):
+    world.jobs["digits"] = job_record("digits", **RUNNING)
+    assert "digits run 1 still runs" in repr(mlp.submit(code="1", name="digits", dry_run=True))
+    shown = repr(dry_run(client(world), {"name": "digits", "code": "1"}, named=False))
+    assert "Would be digits-2: 1 rank" in shown
+    assert set(world.jobs) == {"digits"}
+
+
+def test_a_dry_run_at_a_hub_that_knows_no_previews_says_what_the_shape_would_get(world, capsys):
+    world.knows_previews = False
+    shown = repr(mlp.submit(code="1", name="a", dry_run=True))
+    assert "Would submit a program of 1 line: --name a" in shown
+    assert "Would be" not in shown
+    assert "Would start now: 2 ranks on n1" in shown
+    assert ("GET", "/offer") in world.seen
 
 
 # ----------------------------------------------------------------------- command

@@ -1243,6 +1243,63 @@ export interface Failure {
   remedy: string;
 }
 /**
+ * What a job would be if it were created now: run `run` of its name, with `ranks_min` to `ranks_max` ranks, parameter servers included.
+ *
+ * `offer` says what it would take in all, and whether it would start now. What could never start is refused, as its creation is.
+ */
+export interface Preview {
+  name: string;
+  run: number;
+  runtime: string;
+  ranks_min: number;
+  ranks_max: number;
+  offer: Offer;
+}
+/**
+ * What a job of this shape would get.
+ *
+ * `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
+ * of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
+ * `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
+ * from, or why no time can be told. `network` is what jobs of `tenant` have: `none` or `outbound`.
+ */
+export interface Offer {
+  fits_now: boolean;
+  expected_start: string | null;
+  placement: {
+    [k: string]: number;
+  };
+  cpu: number;
+  gpu: number;
+  ram: number;
+  reasons: Verdict[];
+  would_start_now: string[];
+  gives_way: string[];
+  grace: number;
+  expected_because: string;
+  tenant: string;
+  network: string;
+}
+/**
+ * A typed reason: `message` is its headline in the reader's language, `detail` the same as data, `facts` what is behind it.
+ *
+ * `numbers` are those of the facts, by DIMENSION_KEY or KEY.
+ */
+export interface Verdict {
+  reason: string;
+  message: string;
+  /**
+   * The sentence as data: `id`, its English template, and its `args`.
+   */
+  detail: {
+    [k: string]: unknown;
+  };
+  facts: Fact[];
+  numbers: {
+    [k: string]: number;
+  };
+}
+/**
  * What is to be other than it was; what is left out stays.
  *
  * `params` are put over those that it had, `args` take the place of all. With `exactly` nothing may be other: it is refused where
@@ -1326,25 +1383,6 @@ export interface Why {
   would_start_now: string[];
   cut_short: string;
   stopped: Stopped | null;
-}
-/**
- * A typed reason: `message` is its headline in the reader's language, `detail` the same as data, `facts` what is behind it.
- *
- * `numbers` are those of the facts, by DIMENSION_KEY or KEY.
- */
-export interface Verdict {
-  reason: string;
-  message: string;
-  /**
-   * The sentence as data: `id`, its English template, and its `args`.
-   */
-  detail: {
-    [k: string]: unknown;
-  };
-  facts: Fact[];
-  numbers: {
-    [k: string]: number;
-  };
 }
 /**
  * That a job which waits ran before: how and when its last attempt was stopped, and what of its work is kept.
@@ -2949,31 +2987,6 @@ export interface Scheduling {
   min_run_s: number;
   restart_cost_s: number;
   aging_s: number;
-}
-/**
- * What a job of this shape would get.
- *
- * `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
- * of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
- * `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
- * from, or why no time can be told. `network` is what jobs of `tenant` have: `none` or `outbound`.
- */
-export interface Offer {
-  fits_now: boolean;
-  expected_start: string | null;
-  placement: {
-    [k: string]: number;
-  };
-  cpu: number;
-  gpu: number;
-  ram: number;
-  reasons: Verdict[];
-  would_start_now: string[];
-  gives_way: string[];
-  grace: number;
-  expected_because: string;
-  tenant: string;
-  network: string;
 }
 /**
  * Try to hold (request) or to give back (release) an amount.

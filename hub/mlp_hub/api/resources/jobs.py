@@ -20,6 +20,7 @@ from mlp_api.jobs import (
     JobState,
     JobUpdate,
     LogLine,
+    Preview,
     Resubmit,
     Why,
 )
@@ -86,6 +87,14 @@ async def submit(call: Call) -> Job:
     return await call.platform.jobs.submit(
         call.user, call.body, idempotency_key=call.idempotency_key, language=call.reader.language
     )
+
+
+async def preview(call: Call) -> Preview:
+    """Say what a job would be and get if it were submitted now, and refuse it as `POST /users/{user}/jobs` would; nothing is stored or queued.
+
+    An Idempotency-Key has no effect here.
+    """
+    return await call.platform.jobs.preview(call.user, call.body)
 
 
 async def list_(call: Call) -> Reply:
@@ -333,6 +342,16 @@ ROUTES = (
         body=JobCreate,
         reply=Job,
         status=201,
+    ),
+    Route(
+        "POST",
+        f"{_JOBS}:preview",
+        preview,
+        "Say what a job would be and get",
+        Relation.SELF,
+        JOBS_WRITE,
+        body=JobCreate,
+        reply=Preview,
     ),
     Route(
         "GET", _JOBS, list_, "List a user's jobs", Relation.SELF, JOBS_READ, query=JobQuery, reply=list[Job]

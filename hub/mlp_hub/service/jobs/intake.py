@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, Job, Target
+from mlp_hub.domain.job import FINAL, Job, JobSpec, Target
 from mlp_hub.domain.tenant_context import SYSTEM
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.jobs.kept import NOTHING_KEPT, KeptRun, keep
@@ -80,9 +81,21 @@ class Intake:
                 log.exception("job %s of %s could not be stored", job.spec.name, job.spec.user)
             raise
 
+    async def looked_at(self, job: Job) -> Job:
+        """Return a job as the run that `take` would store now, without storing it; raises `Refused` as that does."""
+        if (refused := self._scales().refusal(job.spec)) is not None:
+            raise refused
+        found = await self._board.db.read(lambda tx: _looked_at(tx, job))
+        if isinstance(found, Refused):
+            raise found
+        return found
+
+    def _scales(self) -> Scales:
+        return Scales(self._board.weights, self._policy.open_bytes_max, self._policy.open_kinds_max)
+
     async def _store_all(self, lot: Sequence[_New]) -> Sequence[Job | Exception]:
         # here and not before: lots come one after another, so that requests side by side cannot all find room
-        scales = Scales(self._board.weights, self._policy.open_bytes_max, self._policy.open_kinds_max)
+        scales = self._scales()
         refused = [scales.refusal(one.job.spec) for one in lot]
         fitting = [one for one, refusal in zip(lot, refused, strict=True) if refusal is None]
         if not fitting:
@@ -117,11 +130,7 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
     # looked at before, but somebody may have left meanwhile
     gone = gone_from(tx, {(spec.user, spec.tenant) for spec in (one.job.spec for one in lot)})
     for one in lot:
-        if (one.job.spec.user, one.job.spec.tenant) in gone:
-            answers[one.job.uid] = refusal(one.job.spec)
-        elif (one.job.spec.data and (wrong := data.refusal(tx, one.job.spec)) is not None) or (
-            one.job.spec.environment and (wrong := environments.refusal(tx, one.job.spec)) is not None
-        ):
+        if (wrong := _refusal(tx, one.job.spec, gone)) is not None:
             answers[one.job.uid] = wrong
         elif one.once is not None:  # a key may come twice in one lot
             answers[one.job.uid] = _insert_once(tx, changes, one, one.once)
@@ -140,6 +149,20 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
     if new:
         changes.add_events(tx, [(job.uid, _submission(job)) for job in new], new[0].submitted_at)
     return [answers[one.job.uid] for one in lot]
+
+
+def _looked_at(tx: Tx, job: Job) -> Job | Refused:
+    """Return a job as the next run of its name, or why it would not be stored."""
+    spec = job.spec
+    gone = gone_from(tx, [(spec.user, spec.tenant)])
+    return _refusal(tx, spec, gone) or _as_next(job, tx.jobs.find(SYSTEM, spec.user, spec.name))
+
+
+def _refusal(tx: Tx, spec: JobSpec, gone: AbstractSet[tuple[str, str]]) -> Refused | None:
+    """Return why its user may not run a job any more; `gone` are the (user, tenant) of those who left."""
+    if (spec.user, spec.tenant) in gone:
+        return refusal(spec)
+    return data.refusal(tx, spec) or environments.refusal(tx, spec)
 
 
 def _raced() -> Refused:
@@ -172,21 +195,25 @@ def _numbered(
 
 
 def _next_run(tx: Tx, changes: Changes, one: _New, latest: Job | None) -> Job | Refused:
-    """Return the job as the run after the latest of its name, the refusal while that has not ended.
-
-    Nothing is raised: what is raised holds the frames that it came through, and so the refused program.
-    """
-    if latest is None:
-        return one.job
-    if not latest.leaves_its_name:
-        return still_there(latest)
-    if one.replaces:
+    """Return the job as the run after the latest of its name, the refusal while that has not ended; what it replaces is to be deleted."""
+    job = _as_next(one.job, latest)
+    if latest is not None and one.replaces and not isinstance(job, Refused):
         for uid in tx.jobs.ended_runs(SYSTEM, latest.spec.user, latest.spec.name):
             ended = tx.jobs.get(SYSTEM, uid)
             if ended is not None and ended.phase in FINAL:
                 aimed = replace(ended, target=Target.DELETE)
                 store_aimed(tx, changes, ended, aimed, now=one.job.submitted_at, message=msg("replaced"))
-    return replace(one.job, run=latest.run + 1)
+    return job
+
+
+def _as_next(job: Job, latest: Job | None) -> Job | Refused:
+    """Return the job as the run after the latest of its name, the refusal while that has not ended.
+
+    Nothing is raised: what is raised holds the frames that it came through, and so the refused program.
+    """
+    if latest is None:
+        return job
+    return replace(job, run=latest.run + 1) if latest.leaves_its_name else still_there(latest)
 
 
 def _insert_once(tx: Tx, changes: Changes, one: _New, once: Once) -> Job | Exception:

@@ -64,6 +64,7 @@ class JobService:
         self.submit = submissions.submit
         self.resubmit = submissions.resubmit
         self.offer = submissions.offer
+        self.preview = submissions.preview
         self._to_wire = submissions.to_wire
         self._board = board
         self._forecasts = forecasts

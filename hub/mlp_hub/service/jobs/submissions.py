@@ -236,9 +236,17 @@ class Submissions:
     async def offer(self, user: str, asked: jobs_api.JobCreate) -> jobs_api.Offer:
         """Say what such a job would get, and when, without submitting it."""
         spec = await self._checked(user, asked)
-        why, placement = await self._forecasts.offer(spec, self._uids.make(self._clock()))
-        network = await self._networks.of(spec.tenant)
-        return wire.offer_to(spec, placement, why, self._grace_s, network)
+        return await self._offer_to(spec)
+
+    async def preview(self, user: str, asked: jobs_api.JobCreate) -> jobs_api.Preview:
+        """Say what such a job would be and get, without taking it in; raises `Refused` where `submit` does."""
+        spec = await self._ready(user, asked, DEFAULT)
+        job = await self._intake.looked_at(self._new(spec))
+        return wire.preview_to(job, await self._offer_to(spec))
+
+    async def _offer_to(self, spec: JobSpec) -> jobs_api.Offer:
+        why, placement = await self.offer_of(spec)
+        return wire.offer_to(spec, placement, why, self._grace_s, await self._networks.of(spec.tenant))
 
     def to_wire(self, job: Job) -> jobs_api.Job:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""

@@ -254,6 +254,18 @@ def offer_to(
     )
 
 
+def preview_to(job: Job, offer: jobs_api.Offer) -> jobs_api.Preview:
+    """Return what a job that is not stored would be, with what it would get."""
+    return jobs_api.Preview(
+        name=job.spec.name,
+        run=job.run,
+        runtime=job.spec.runtime,
+        ranks_min=job.spec.ranks_min,
+        ranks_max=job.spec.ranks_max,
+        offer=offer,
+    )
+
+
 def stopped_to(stop: RecordedStop, checkpoint: float | None) -> jobs_api.Stopped:
     """Return how the last attempt was stopped, and what of its work is kept."""
     return jobs_api.Stopped(
