@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from live_hub import LiveHub
 from mlp_hub.cli.http import request
 from persistent_write import TRY_S
+from two_services import API
 
-API = "/services/mlp/api/v1"
 REPORTS = """
 import mlp, time
 for step in range(10**6):

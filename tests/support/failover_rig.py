@@ -10,16 +10,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from failover_evidence import FailoverEvidence
-from failover_load import API, failover_load
+from failover_load import failover_load
 from freezing_line import FreezingLine
 from live_hub import LiveHub, live_hub
 from mlp_hub.cli.http import request
 from persistent_write import PersistentWrite
 from postgres import PostgresServer, postgres_server
-from waiting import PATIENCE_S, wait_for
+from two_services import API, TwoServices
+from waiting import PATIENCE_S
 
 NOTHING = "pass"
 ANSWER_S = 60.0
@@ -31,38 +31,18 @@ class FailoverRig:
 
     def __init__(self, hub: LiveHub, line: FreezingLine, seed: int, database: str) -> None:
         self.hub, self.line, self.random = hub, line, random.Random(seed)
+        self.services = TwoServices(hub)
         self.evidence = FailoverEvidence(
             f"{time.strftime('%m%d-%H%M%S')}-{hub.port}",
             database=database,
             logs=hub.home / "log",
             processes=hub.pids,
-            ready=self._ready,
+            ready=self.services.ready,
         )
         self.acknowledged: list[str] = []
         self._writes: list[PersistentWrite] = []
         self._number = 0
         self._lock = threading.Lock()
-
-    def pid(self, number: int) -> int:
-        return self.hub.pid("service" if number == 1 else f"service-{number}")
-
-    def _ready(self, number: int) -> dict[str, Any]:
-        own = self.hub.home / "run" / "private" / f"mlp-{number}.sock"
-        answer = request(own, "GET", f"{API}/ready", timeout=5)
-        found: dict[str, Any] = answer.json() if answer.status in (200, 503) else {}
-        return found
-
-    def settled(self) -> int:
-        """Wait until one leads and the other stands by, and knows for whom; return who leads."""
-
-        def leader() -> int | None:
-            told = [self._ready(number) for number in (1, 2)]
-            leading = [number for number, each in enumerate(told, 1) if each.get("ready")]
-            if len(leading) != 1 or len({each.get("leader") for each in told}) != 1:
-                return None
-            return leading[0] if self.pid(3 - leading[0]) else None
-
-        return wait_for(leader)  # type: ignore[no-any-return]
 
     def write(self) -> bool:
         """Have one job taken; whether it was acknowledged."""
@@ -88,12 +68,12 @@ class FailoverRig:
         """Change things all the time, so that a leader is often in the middle of a write."""
         with failover_load(self.hub, self.random):
             yield
-            self.settled()
+            self.services.settled()
 
     def stopped(self) -> float:
         """Stop the leader at a random moment; return seconds until a write was answered. The supervisor does not help."""
-        leader = self.settled()
-        old, supervisor = self.pid(leader), self.hub.pid("supervisor")
+        leader = self.services.settled()
+        old, supervisor = self.services.pid(leader), self.hub.pid("supervisor")
         time.sleep(self.random.uniform(0.0, 4.0))  # where in its lease, and in a write, it is
         os.kill(supervisor, signal.SIGSTOP)
         try:
@@ -106,13 +86,13 @@ class FailoverRig:
 
     def cut_off(self) -> float:
         """Let nothing pass between the leader and its database; return seconds until a write was answered."""
-        leader = self.settled()
+        leader = self.services.settled()
         time.sleep(self.random.uniform(0.0, 4.0))
 
         def by_the_other() -> bool:  # who is cut off answers what was written right before
-            return self.write() and bool(self._ready(3 - leader).get("ready"))
+            return self.write() and bool(self.services.ready(3 - leader).get("ready"))
 
-        self.line.frozen = self.pid(leader)
+        self.line.frozen = self.services.pid(leader)
         try:
             return self._until_written(by_the_other, "cut off", leader)
         finally:
@@ -135,7 +115,7 @@ class FailoverRig:
         """Return the jobs that were acknowledged and are not there."""
         for tries in self._writes:
             tries.join()
-        self.settled()
+        self.services.settled()
         return [
             name
             for name in self.acknowledged

@@ -71,8 +71,9 @@ class PersistentWrite:
             self._start(partial(self._try, attempt))
             with self._changed:
                 self._changed.wait_for(partial(self._has_answer, attempt), self.try_s)
-            if attempt.error is not None:
-                raise attempt.error
+            for each in self.attempts:
+                if each.error is not None:
+                    raise each.error
             if attempt.ended is not None and not attempt.taken:
                 time.sleep(AGAIN_S)
         return self._taken()
