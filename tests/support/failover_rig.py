@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from failover_evidence import FailoverEvidence
@@ -19,9 +20,10 @@ from mlp_hub.cli.http import request
 from persistent_write import PersistentWrite
 from postgres import PostgresServer, postgres_server
 from two_services import API, TwoServices
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, wait_for
 
 NOTHING = "pass"
+OK, MISSING = 200, 404
 ANSWER_S = 60.0
 """How long one request is waited for: a slow machine that answers has answered."""
 
@@ -116,11 +118,12 @@ class FailoverRig:
         for tries in self._writes:
             tries.join()
         self.services.settled()
-        return [
-            name
-            for name in self.acknowledged
-            if self.hub.call("GET", f"/users/ann/jobs/{name}", "admin").status_code != 200
-        ]
+        return [name for name in self.acknowledged if wait_for(partial(self._status, name)) != OK]
+
+    def _status(self, name: str) -> int | None:
+        """Return whether a job is there, as a status; None where who stands by was asked, by a connection of before."""
+        status = self.hub.call("GET", f"/users/ann/jobs/{name}", "admin").status_code
+        return status if status in (OK, MISSING) else None
 
 
 @contextlib.contextmanager
