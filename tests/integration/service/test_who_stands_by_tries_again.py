@@ -21,6 +21,7 @@ from mlp_hub.store import StoreUnavailable
 from mlp_hub.store.database import Database
 from mlp_language.message import msg
 from platform_rig import FAST, node
+from postgres import postgres_server
 from waiting import PATIENCE_S, until
 
 POLICY = replace(FAST, lease_s=1.0)
@@ -30,8 +31,8 @@ ERRORS = [StoreUnavailable(msg("the database is away")), RuntimeError("who knows
 class LeaderAndStandby:
     """One that leads, and one that waits for it."""
 
-    def __init__(self, root: Path) -> None:
-        self.dbs = [Database(str(root / "mlp.sqlite")), Database(str(root / "mlp.sqlite"))]
+    def __init__(self, root: Path, url: str) -> None:
+        self.dbs = [Database(url), Database(url)]
         self.dbs[0].create_schema()
         self.executor = SimulatedExecutor(
             [node("n1", 8)], time.time, Directories(root / "homes", root / "jobs")
@@ -50,9 +51,9 @@ class LeaderAndStandby:
         return starting
 
 
-def play(root: Path, story: Callable[[LeaderAndStandby], Awaitable[None]]) -> None:
+def play(root: Path, story: Callable[[LeaderAndStandby], Awaitable[None]], url: str = "") -> None:
     async def go() -> None:
-        both = LeaderAndStandby(root)
+        both = LeaderAndStandby(root, url or str(root / "mlp.sqlite"))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await story(both)
@@ -123,6 +124,31 @@ def test_one_that_has_lost_the_lease_tries_again(tmp_path: Path, error: Exceptio
         await both.first.stop()
 
     play(tmp_path, story)
+
+
+def test_a_database_that_was_away_for_a_while_is_followed_by_one_that_leads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with postgres_server() as server:
+        server.run("CREATE DATABASE {}", "away")
+
+        async def story(both: LeaderAndStandby) -> None:
+            starting = await both.begin()
+            await both.first.lease.forget()  # it is stopped in its tracks
+            await asyncio.to_thread(server.take_away)
+
+            async def tried() -> bool:
+                return caplog.text.count("this service cannot take over yet") > 2
+
+            await until(tried)
+            await asyncio.to_thread(server.launch)
+            await starting
+            assert both.second.leads
+            await both.second.stop()
+            await both.first.stop()
+
+        caplog.set_level(logging.WARNING)
+        play(tmp_path, story, server.url("away"))
 
 
 def test_one_that_never_stood_by_says_at_once_what_is_missing(tmp_path: Path) -> None:
