@@ -386,7 +386,8 @@ class Platform:
     async def _follow(self, *, first: bool) -> None:
         """Return once this platform decides and has taken up all there is to do.
 
-        Who loses the lease meanwhile stands by, and tries again; so does who comes second when something is not there.
+        Who loses the lease meanwhile stands by, and tries again. So does who has stood by, whatever fails: nobody else may be
+        there to take over.
         """
         while True:
             try:
@@ -395,13 +396,13 @@ class Platform:
                 await self.executor.fence(self.lease.epoch, self.policy.lease_s)
                 await self._lead()
             except Unavailable as error:
-                if first and isinstance(error, StoreUnavailable) and self.lease.waits_for is None:
+                if first and isinstance(error, StoreUnavailable) and not self.lease.stood_by:
                     if not await self._read_only(error):
                         raise
                 else:
                     log.warning("this service cannot take over yet: %s", error)
             except Exception:
-                if first:
+                if first and not self.lease.stood_by:
                     raise
                 log.exception("this service could not take over; it tries again")
             if self._leads:

@@ -19,7 +19,7 @@ from mlp_hub.store import engine as engines
 from mlp_hub.store.errors import StoreUnavailable, ValueRefused, WrongSchema
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
-from mlp_hub.store.writer import NO_PLACE, Writer
+from mlp_hub.store.writer import NO_PLACE, Fence, Writer
 from mlp_language.message import msg
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Database:
         self._guard = guard
         self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
         self._writer: Writer | None = None
-        self._fence: Callable[[Tx], object] | None = None
+        self._fence: Fence | None = None
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="mlp-store-reader")
 
     def open(self) -> None:
@@ -82,8 +82,11 @@ class Database:
         """Whether it is a file of this machine."""
         return self._sqlite
 
-    def let_pass(self, fence: Callable[[Tx], object] | None) -> None:
-        """Have each transaction of `write` begin with `fence(tx)`, from the next one on; what it raises keeps all of it away."""
+    def let_pass(self, fence: Fence | None) -> None:
+        """Have each transaction of `write` begin with `fence(tx)`, from the next one on; what it raises keeps all of it away.
+
+        What it returns is called after the commit, and only then, by the thread that writes.
+        """
         self._fence = fence
         if self._writer is not None:
             self._writer.fence = fence

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 NO_PLACE = msg(
     "a value that was sent cannot be stored: a number that is too large, or a text with a NUL in it; send another one"
 )
+Fence = Callable[[Tx], Callable[[], None]]
+"""Raises where this process must write no more; what it returns is called once what it saw, and changed, is committed."""
 MAX_BATCH = 512
 MAX_BATCH_S = 0.05  # work that waits for the common commit waits no longer than about this
 
@@ -54,8 +56,8 @@ class Writer:
         self._on_connect = on_connect
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
-        self.fence: Callable[[Tx], object] | None = None  # raises where this process must write no more
-        self._passed = False  # the fence let this transaction pass
+        self.fence: Fence | None = None
+        self._passed: Callable[[], None] | None = None  # of the fence that let this transaction pass
         self._relaxed = False  # commits of the connection are not waited for until they are on the disk
         self._held: _Work | None = None  # taken from the queue, for the next batch
         self._thread = threading.Thread(target=self._run, name="mlp-store-writer", daemon=True)
@@ -109,6 +111,8 @@ class Writer:
         self.busy_since = time.monotonic()
         try:
             self._commit(batch)
+            if self._passed is not None:
+                self._passed()
             refused = next((w.error for w in batch if _is_outage(w.error)), None)
             self.trouble = None if refused is None else str(refused)
         except BaseException as e:  # reported to everybody who waits; the thread lives on
@@ -125,7 +129,7 @@ class Writer:
 
     def _commit(self, batch: list[_Work]) -> None:
         """Run the batch and what is queued by now, and commit once."""
-        self._passed = False
+        self._passed = None
         started = time.monotonic()
         relaxed = self._engine.dialect.name == "sqlite" and not batch[0].durable
         connection, transaction = self._begin(relaxed)
@@ -172,17 +176,19 @@ class Writer:
     def _apply(self, connection: Connection, work: _Work) -> None:
         # not SQLAlchemy's begin_nested: it gives each savepoint a name of its own and compiles it anew
         connection.exec_driver_sql("SAVEPOINT work")
+        fence = self.fence if work.fenced and self._passed is None else None
         try:
             tx = Tx(connection)
-            if work.fenced and self.fence is not None and not self._passed:
-                self.fence(tx)  # once: what it saw holds until the transaction ends
-                self._passed = True
+            if fence is not None:
+                self._passed = fence(tx)  # once: what it saw holds until the transaction ends
             work.result = work.fn(tx)
         except Exception as e:  # belongs to the one who asked
             if lost(connection, e):
                 raise
             connection.exec_driver_sql("ROLLBACK TO SAVEPOINT work")
             connection.exec_driver_sql("RELEASE SAVEPOINT work")
+            if fence is not None:
+                self._passed = None  # what it changed is undone too: the next one asks it again
             work.error = _failed(e) if isinstance(e, DBAPIError) else e
         else:
             connection.exec_driver_sql("RELEASE SAVEPOINT work")

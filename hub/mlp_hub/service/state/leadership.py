@@ -2,7 +2,8 @@
 
 A row names who decides and until when. Every writing transaction of a platform checks the row first, and fails whole where
 it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
-transactions, and by a timer where there are none. Who comes second reads the row, without waiting for anybody, until it was
+transactions, and by a timer where there are none. Each such transaction, once it is committed, makes its platform sure of the
+lease for its length from before it was renewed. Who comes second reads the row, without waiting for anybody, until it was
 given back, or stayed as it is for the length of a lease, or the database says that whoever has it is connected no more.
 Lengths of time are measured by each with its own steady clock: no wall clock ends a lease.
 
@@ -101,7 +102,11 @@ class Leadership:
             0.0,
         )  # the lease of another, and since when it is that
         self._held = False
-        self._held_until = 0.0  # of the steady clock: no other can have taken it before
+        self.stood_by = False
+        """Whether another has had it while this one waited."""
+        # as this platform last stored it, and until when of the steady clock no other can have taken that; one value, since
+        # the thread that writes changes it
+        self._stored: tuple[Lease | None, float] = (None, 0.0)
         self._renewing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -115,6 +120,10 @@ class Leadership:
         """Whether this platform decides, and no other can have begun to since the database said so."""
         return self._held and self._steady() < self._held_until
 
+    @property
+    def _held_until(self) -> float:
+        return self._stored[1]
+
     async def take(self) -> None:
         """Return once this platform has the lease, under a new epoch."""
         await self.forget()
@@ -126,7 +135,7 @@ class Leadership:
             if found is not None and found.holder == self.holder:
                 break
             if found is not None and self.waits_for != found.holder:
-                self.waits_for = found.holder
+                self.waits_for, self.stood_by = found.holder, True
                 log.warning(
                     "another service decides about this database: %s; waiting until it ends or has been silent for %g s",
                     found.holder,
@@ -135,10 +144,10 @@ class Leadership:
             await asyncio.sleep(self._poll_s)
         self.waits_for = None
         self.epoch = found.epoch
-        self._held_until = asked + self._length_s
+        self._stored = found, asked + self._length_s
         self._held = True
         self._alone = False  # who takes it from this one is alive
-        self._db.let_pass(self.check)
+        self._db.let_pass(self._fence)
         log.info("this service decides: %s, epoch %d", self.holder, self.epoch)
         self._renewing = asyncio.ensure_future(self._renew())
 
@@ -175,12 +184,37 @@ class Leadership:
 
     async def confirm(self) -> None:
         """Raise `LeaseLost` unless the database says that this platform decides."""
-        asked = self._steady()
-        left = await self._db.write(self._left, fenced=False)
-        self._held_until = asked + left
+        await self._db.write(self._own)  # which the fence lets pass: that renews it
 
     def check(self, tx: Tx) -> Lease:
         """Raise `LeaseLost` unless this platform has the lease; renew it when much of its time is over."""
+        found = self._own(tx)
+        now, little = self._clock(), self._length_s * RENEW_AT
+        # one that is not as it was stored was renewed by a commit whose answer never came: nobody knows when. One that runs
+        # longer than a lease may was written before the clock was put back: who waits would wait as long
+        if (
+            found != self._stored[0]
+            or self._held_until - self._steady() <= little
+            or not little < found.expires_at - now <= self._length_s
+        ):
+            found = replace(found, expires_at=now + self._length_s)
+            tx.leases.put(NAME, found)
+        tx.leases.show_life(found)
+        return found
+
+    def _fence(self, tx: Tx) -> Callable[[], None]:
+        """Do what `check` does; return what to call once that is committed."""
+        asked = self._steady()
+        lease = self.check(tx)
+        return lambda: self._note_stored(lease, asked + self._length_s)
+
+    def _note_stored(self, lease: Lease, until: float) -> None:
+        """Be sure of a lease that was renewed: whoever waits has seen it since its commit at the earliest."""
+        if lease != self._stored[0]:
+            self._stored = lease, until
+
+    def _own(self, tx: Tx) -> Lease:
+        """Return the lease; raise `LeaseLost` where it is not this platform's."""
         found = tx.leases.get(NAME)
         if (
             found is None or found.holder != self.holder or not found.expires_at
@@ -189,12 +223,6 @@ class Leadership:
             if self._loop is not None and not self._loop.is_closed():
                 self._loop.call_soon_threadsafe(self._note_lost, self.epoch, who)
             raise LeaseLost
-        now = self._clock()
-        # one that runs longer than a lease may was written before the clock was put back: who waits would wait as long
-        if not self._length_s * RENEW_AT < found.expires_at - now <= self._length_s:
-            found = replace(found, expires_at=now + self._length_s)
-            tx.leases.put(NAME, found)
-        tx.leases.show_life(found)
         return found
 
     async def _attempt(self) -> Lease | None:
@@ -245,10 +273,6 @@ class Leadership:
         """Whether its holder was gone at the last try too: one that only lost its connection has another by now."""
         before, self._orphan = self._orphan, lease if tx.leases.is_orphan(lease) else None
         return self._orphan is not None and before == lease
-
-    def _left(self, tx: Tx) -> float:
-        """Return for how many seconds more it is this platform's; raise `LeaseLost` where it is not."""
-        return self.check(tx).expires_at - self._clock()
 
     def _release(self, tx: Tx) -> None:
         found = tx.leases.get(NAME)
