@@ -17,7 +17,7 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyEr
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.engine import BUSY_MS
-from mlp_hub.store.errors import StatementFailed, StoreUnavailable, ValueRefused
+from mlp_hub.store.errors import DatabaseFileGone, StatementFailed, StoreUnavailable, ValueRefused
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -49,9 +49,15 @@ class Writer:
     may have been a neighbour's change that is now undone.
     """
 
-    def __init__(self, engine: Engine, on_connect: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        on_connect: Callable[[Connection], None],
+        before_batch: Callable[[], None] = lambda: None,
+    ) -> None:
         self._engine = engine
         self._on_connect = on_connect
+        self._before_batch = before_batch
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self.fence: Callable[[Tx], object] | None = None  # raises where this process must write no more
@@ -118,7 +124,8 @@ class Writer:
             for work in batch:
                 work.result, work.error = None, failure
             self.trouble = str(failure)
-            self._recover(e)
+            if not isinstance(e, DatabaseFileGone):  # the connection is all that still leads to the file
+                self._recover(e)
         finally:
             self.busy_since = None
         _settle(batch)
@@ -126,6 +133,7 @@ class Writer:
     def _commit(self, batch: list[_Work]) -> None:
         """Run the batch and what is queued by now, and commit once."""
         self._passed = False
+        self._before_batch()
         started = time.monotonic()
         relaxed = self._engine.dialect.name == "sqlite" and not batch[0].durable
         connection, transaction = self._begin(relaxed)
