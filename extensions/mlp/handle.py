@@ -222,7 +222,7 @@ class Job:
             if of_all and (wrote := self._first_line_at()):
                 return say(
                     "{job} is {state}. It wrote its first line at {time}, but its log holds nothing that can be read, "
-                    "as after a power cut.",
+                    "as after a power cut or on a full disk.",
                     time=clock_time(wrote),
                     **how,
                 )

@@ -260,6 +260,10 @@ def _said(error: SQLAlchemyError) -> Message:
             "another process has kept the database for {n} s; end that command if it hangs",
             n=BUSY_MS // 1000,
         )
+    if cause == "database or disk is full":
+        return msg(
+            "the disk of the database is full; nothing new is accepted until there is room, jobs go on"
+        )
     return msg("the database does not answer as it should: {cause}", cause=cause)
 
 

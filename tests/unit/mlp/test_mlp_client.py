@@ -180,7 +180,7 @@ def test_a_log_that_was_lost_is_not_taken_for_one_of_a_job_that_wrote_nothing(wo
     ]
     assert repr(Job(client(world), job_record()).logs()) == (
         "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log holds nothing that can be read, "
-        "as after a power cut."
+        "as after a power cut or on a full disk."
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
     assert repr(Job(client(world), job_record()).logs(1)) == "digits is finished; it has written nothing."
