@@ -12,11 +12,13 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import socket
 import sys
 import tempfile
+import time
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NoReturn
 
 NEEDED = ("jupyterhub", "jupyterlab")
 """Given: packages without which an image starts no server; `pod_states` has the same."""
@@ -31,6 +33,8 @@ WITHOUT = "MLP_WITHOUT_SETTINGS"
 """Contract: why a server runs without what its user has set for Jupyter: `chosen`, or else the words of what failed. The page shows it."""
 _LONGEST = 500
 """Safety: characters of these words."""
+_SETTINGS_S = 20.0
+"""Tuning: seconds that a program of settings may take: a slow one is left out, or a start waits longer for one that hangs."""
 
 
 class ServerStart:
@@ -89,6 +93,9 @@ def main() -> None:
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
     # modules make no garbage; looking for it among them is a third of the start
     gc.disable()
+    if WITHOUT not in os.environ and (why := _what_ends_us(_programs_of_settings(), _SETTINGS_S)):
+        os.environ[WITHOUT] = why[:_LONGEST]
+        print(f"It starts without its user's settings of Jupyter: {why}", file=sys.stderr, flush=True)  # noqa: T201 - the server's log
     if WITHOUT in os.environ:
         _leave_settings(chosen=os.environ[WITHOUT] == "chosen")
     again: int | None = None
@@ -106,6 +113,51 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     start.run(again)
+
+
+def _programs_of_settings() -> list[str]:
+    """Return the programs that Jupyter Server would run to learn its user's settings."""
+    own = os.environ.get("JUPYTER_CONFIG_DIR") or os.path.expanduser("~/.jupyter")  # noqa: PTH111 - as a text
+    try:
+        names = sorted(os.listdir(own))  # noqa: PTH208 - as a text
+    except OSError:
+        return []
+    return [f"{own}/{name}" for name in names if name.startswith("jupyter") and name.endswith("config.py")]
+
+
+def _what_ends_us(programs: list[str], patience_s: float) -> str:
+    """Run each in a process of its own; say which one ends that process, or does not come to its end in so many seconds.
+
+    What it raises is not our matter: the server itself meets that, and knows better words for it.
+    """
+    for program in programs:
+        child = os.fork()
+        if child == 0:
+            _read_settings(program)
+        until = time.monotonic() + patience_s
+        ended, status = os.waitpid(child, os.WNOHANG)
+        while not ended and time.monotonic() < until:
+            time.sleep(0.02)
+            ended, status = os.waitpid(child, os.WNOHANG)
+        if not ended:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return f"{program} did not come to its end within {patience_s:g} s"
+        if status:
+            return f"{program} ended the process that read it"
+    return ""
+
+
+def _read_settings(program: str) -> NoReturn:
+    """Read settings as Jupyter Server does, and end."""
+    try:
+        from traitlets.config.loader import PyFileConfigLoader  # noqa: PLC0415
+
+        PyFileConfigLoader(program).load_config()
+    except BaseException:  # noqa: BLE001, S110 - see `_what_ends_us`
+        pass
+    finally:
+        os._exit(0)
 
 
 def _leave_settings(*, chosen: bool) -> None:

@@ -100,6 +100,15 @@ def test_it_starts_whatever_lies_in_the_home_and_tells_what_it_left_out(stack: H
     assert "/nowhere" in said
     stop_server(stack, "eve", token)
 
+    put(stack, "eve", ".jupyter/jupyter_server_config.py", "import os; os._exit(1)\n")
+    token = start_server(stack, "eve")
+    said = left_out(stack, "eve", token)
+    assert (
+        "runs without them: /home/eve/.jupyter/jupyter_server_config.py ended the process that read it"
+        in said
+    )
+    stop_server(stack, "eve", token)
+
     person = Browser(stack)
     person.login("eve")
     form = text_of(person.get("/hub/spawn/eve"))
