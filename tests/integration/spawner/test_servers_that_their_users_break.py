@@ -109,6 +109,14 @@ def test_it_starts_whatever_lies_in_the_home_and_tells_what_it_left_out(stack: H
     )
     stop_server(stack, "eve", token)
 
+    shutil.rmtree(home_of(stack, "eve") / ".jupyter")
+    put(stack, "eve", ".local/share/jupyter/labextensions/bad/package.json", "{")
+    token = start_server(stack, "eve")
+    assert "an extension in /home/eve/.local/share/jupyter/labextensions cannot be read" in left_out(
+        stack, "eve", token
+    )
+    stop_server(stack, "eve", token)
+
     person = Browser(stack)
     person.login("eve")
     form = text_of(person.get("/hub/spawn/eve"))

@@ -46,3 +46,18 @@ def test_only_programs_that_the_server_would_run_are_tried(
     assert launcher._programs_of_settings() == []
     found = program(tmp_path, "")
     assert launcher._programs_of_settings() == [found]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    assert launcher._which_extensions_fail(PATIENT_S) == ""
+    good, bad = (tmp_path / "labextensions" / name for name in ("good", "bad"))
+    good.mkdir(parents=True)
+    (good / "package.json").write_text('{"name": "good", "version": "1"}')
+    assert launcher._which_extensions_fail(PATIENT_S) == ""
+    bad.mkdir()
+    (bad / "package.json").write_text(text)
+    assert launcher._which_extensions_fail(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
