@@ -15,7 +15,7 @@ from mlp import follow, program, provenance, reasons, tables, terminal, words
 from mlp.client import Client
 from mlp.errors import JobFailed, JobTimeout, Refused, UsageError
 from mlp.fetching import fetch
-from mlp.format import span
+from mlp.format import clock_time, span
 from mlp.history import FINAL, History
 from mlp.language import say
 from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
@@ -183,7 +183,10 @@ class Job:
             for line in self._client.log(self.reference, self.user, rank=r, tail=tail)
         ]
         lines.sort(key=lambda line: str(line.get("time", "")))
-        return Log(lines, with_rank=len(ranks) > 1, empty=self._silence(rank if rank not in now else None))
+        silence = (
+            "" if lines else self._silence(rank if rank not in now else None, rank is None or len(now) == 1)
+        )
+        return Log(lines, with_rank=len(ranks) > 1, empty=silence)
 
     def files(self, path: str = "") -> tables.Table:
         """Return what is in a directory that the job wrote, as `ckpt`; without one, in /workspace itself."""
@@ -201,7 +204,7 @@ class Job:
         most = str(self.data.get("workers", 1)).rpartition(":")[2]
         return set(range(int(most) + int(self.data.get("ps") or 0)))
 
-    def _silence(self, absent: int | None = None) -> str:
+    def _silence(self, absent: int | None = None, of_all: bool = True) -> str:
         """Say why there is no output; `absent` is a rank that was asked for and that the job has not now."""
         if absent is not None and self.data.get("restarts"):
             return say("Rank {rank} of {job} has written nothing.", rank=absent, job=words.title(self.data))
@@ -216,8 +219,20 @@ class Job:
             )
         how = {"job": name, "state": words.state_word(self.data)}
         if self.final:
+            if of_all and (wrote := self._first_line_at()):
+                return say(
+                    "{job} is {state}. It wrote its first line at {time}, but its log holds nothing that can be read, "
+                    "as after a power cut or on a full disk.",
+                    time=clock_time(wrote),
+                    **how,
+                )
             return say("{job} is {state}; it has written nothing.", **how)
         return say("{job} is {state}; it has written nothing yet.", **how)
+
+    def _first_line_at(self) -> str | None:
+        """Return when the newest attempt that wrote something wrote its first line."""
+        stages = (s for a in self._client.attempts(self.reference, self.user) for s in a["stages"])
+        return max((str(s["time"]) for s in stages if s["stage"] == "first-line"), default=None)
 
     def why(self) -> tables.Sentences:
         """Return why it stands where it stands, with numbers, and what would let it start now."""

@@ -9,12 +9,18 @@ What its user has set for Jupyter never keeps it from starting: where it fails, 
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import json
 import logging
 import os
+import signal
 import socket
 import sys
 import tempfile
+import time
+from collections.abc import Callable
+from glob import glob
 from importlib.util import find_spec
 from typing import Any
 
@@ -31,6 +37,8 @@ WITHOUT = "MLP_WITHOUT_SETTINGS"
 """Contract: why a server runs without what its user has set for Jupyter: `chosen`, or else the words of what failed. The page shows it."""
 _LONGEST = 500
 """Safety: characters of these words."""
+_SETTINGS_S = 20.0
+"""Tuning: seconds that a program of settings may take: a slow one is left out, or a start waits longer for one that hangs."""
 
 
 class ServerStart:
@@ -89,6 +97,9 @@ def main() -> None:
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
     # modules make no garbage; looking for it among them is a third of the start
     gc.disable()
+    if WITHOUT not in os.environ and (why := _what_fails()):
+        os.environ[WITHOUT] = why[:_LONGEST]
+        print(f"It starts without its user's settings of Jupyter: {why}", file=sys.stderr, flush=True)  # noqa: T201 - the server's log
     if WITHOUT in os.environ:
         _leave_settings(chosen=os.environ[WITHOUT] == "chosen")
     again: int | None = None
@@ -106,6 +117,85 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     start.run(again)
+
+
+def _what_fails(patience_s: float = _SETTINGS_S) -> str:
+    """Say which of what its user has set and installed for Jupyter would end the server, hold it up, or keep its pages away."""
+    return _what_ends_us(_programs_of_settings(), patience_s) or _which_extensions_fail(patience_s)
+
+
+def _programs_of_settings() -> list[str]:
+    """Return the programs that Jupyter Server would run to learn its user's settings."""
+    own = os.environ.get("JUPYTER_CONFIG_DIR") or os.path.expanduser("~/.jupyter")  # noqa: PTH111 - as a text
+    names = (name for name in _names_in(own) if name.startswith("jupyter") and name.endswith("config.py"))
+    return [f"{own}/{name}" for name in names]
+
+
+def _what_ends_us(programs: list[str], patience_s: float) -> str:
+    """Run each in a process of its own; say which one ends that process, or does not come to its end in so many seconds.
+
+    What it raises is not our matter: the server itself meets that, and knows better words for it.
+    """
+    for program in programs:
+        ended = _fate_of(lambda program=program: _run_settings(program), patience_s)  # type: ignore[misc]
+        if ended is None:
+            return f"{program} did not come to its end within {patience_s:g} s"
+        if not ended:
+            return f"{program} ended the process that read it"
+    return ""
+
+
+def _which_extensions_fail(patience_s: float) -> str:
+    """Say that JupyterLab could not read what its user has installed for it: each of its pages would be an error."""
+    own = os.environ.get("JUPYTER_DATA_DIR") or os.path.expanduser("~/.local/share/jupyter")  # noqa: PTH111 - as a text
+    folder = f"{own}/labextensions"
+    if not _names_in(folder) or _fate_of(lambda: _read_extensions(folder), patience_s):
+        return ""
+    return f"an extension in {folder} cannot be read"
+
+
+def _fate_of(act: Callable[[], object], patience_s: float) -> bool | None:
+    """Do it in a process of its own; tell whether that came to its end well, `None` if not within so many seconds."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException:  # noqa: BLE001 - and nothing of the parent's may run here
+            os._exit(1)
+        os._exit(0)
+    until = time.monotonic() + patience_s
+    ended, status = os.waitpid(child, os.WNOHANG)
+    while not ended and time.monotonic() < until:
+        time.sleep(0.02)
+        ended, status = os.waitpid(child, os.WNOHANG)
+    if ended:
+        return not status
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _run_settings(program: str) -> None:
+    from traitlets.config.loader import PyFileConfigLoader  # noqa: PLC0415
+
+    with contextlib.suppress(BaseException):  # see `_what_ends_us`
+        PyFileConfigLoader(program).load_config()
+
+
+def _read_extensions(folder: str) -> None:
+    """Read what `get_federated_extensions` of jupyterlab_server reads for each page."""
+    for each in ("[!@]*", "@*/*"):
+        for found in glob(f"{folder}/{each}/package.json"):  # noqa: PTH207 - as a text
+            with open(found, encoding="utf-8") as file:  # noqa: PTH123 - as a text
+                told = json.load(file)
+            _ = told["name"], told["version"]
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - as a text
+    except OSError:
+        return []
 
 
 def _leave_settings(*, chosen: bool) -> None:

@@ -96,6 +96,7 @@ class StandIn:
         self.points: dict[str, list[dict[str, Any]]] = {}
         self.lines: dict[str, list[dict[str, Any]]] = {}
         self.decisions: dict[str, list[dict[str, Any]]] = {}
+        self.attempts: dict[str, list[dict[str, Any]]] = {}
         self.keys: dict[str, str] = {}
         self.seen: list[tuple[str, str]] = []
         self.requests: list[dict[str, Any]] = []
@@ -372,7 +373,8 @@ class About(Base):
         elif what == "decisions":
             self.reply(self.world.decisions.get(name, []))
         elif what == "attempts":
-            self.reply([{"attempt": 1, "stages": [], "ended": None, "ended_at": None}])
+            only = {"attempt": 1, "stages": [], "ended": None, "ended_at": None}
+            self.reply(self.world.attempts.get(name, [only]))
         elif what == "events":
             self.reply(
                 [{"seq": 1, "time": NOW, "kind": "submitted", "message": "was submitted", "reason": None}]

@@ -129,6 +129,7 @@ ALLOWED_ONCE = {
     ("mlp_hub/hubside/providers/authenticator.py", "exists"): "homes' own directory",
     ("mlp_spawner/launcher.py", "exists"): "control groups",
     ("mlp_spawner/launcher.py", "open"): "the cluster's file for a container's last word",
+    ("mlp_spawner/launcher.py", "listdir"): "runs as its user, in that one's sandbox",
     ("mlp_spawner/pod_manifest.py", "read_text"): "what is installed",
     ("mlp_spawner/homes.py", "mkdir"): "the server's own directory",
     ("mlp_spawner/homes.py", "write_text"): "the same",

@@ -1,4 +1,7 @@
-"""How the hub writes to its database, and what it answers while that is away: that it is, and never that a login or a token is unknown."""
+"""How the hub writes to its database, and what it answers while that is away: that it is, and never that a login or a token is unknown.
+
+A database that can be read and takes no writes, as on a full disk, still says who asks for what only reads.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tornado import web
 
 RETRY_S = 2
+SAFE_METHODS = ("GET", "HEAD")
 
 
 class DatabaseAway(web.HTTPError):
@@ -44,6 +48,10 @@ def _log_ahead(connection: Any, _record: Any) -> None:
         connection.execute("PRAGMA synchronous=FULL")  # a commit that was answered survives a power cut
 
 
+def _unrecorded(_obj: object, _timestamp: object = None) -> bool:
+    return False
+
+
 async def _identify(handler: Any) -> None:
     # what write_error asks for
     handler.expanded_scopes, handler.parsed_scopes = set(), {}
@@ -56,6 +64,8 @@ async def _identify(handler: Any) -> None:
                 handler.log.warning("The database does not answer: %s", error)
                 raise DatabaseAway from error
             del handler._jupyterhub_user  # noqa: SLF001 - a connection may have died while nobody used it
+            if handler.request.method in SAFE_METHODS:
+                handler._record_activity = _unrecorded  # noqa: SLF001 - the only write on the way to who asks
         except Exception:
             handler.log.exception("It could not be found out who asks")  # who is nobody from here on
             return

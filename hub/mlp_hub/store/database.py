@@ -16,7 +16,7 @@ from sqlalchemy.exc import DataError, DBAPIError
 
 from mlp_hub.domain.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.store import engine as engines
-from mlp_hub.store.errors import StoreUnavailable, ValueRefused, WrongSchema
+from mlp_hub.store.errors import DatabaseFileGone, StoreUnavailable, ValueRefused, WrongSchema
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
 from mlp_hub.store.writer import NO_PLACE, Fence, Writer
@@ -47,6 +47,7 @@ class Database:
         self._guard = guard
         self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
         self._writer: Writer | None = None
+        self._file: tuple[int, int] | None = None
         self._fence: Fence | None = None
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="mlp-store-reader")
 
@@ -59,7 +60,7 @@ class Database:
         try:
             if self._guard:
                 self.check_schema()
-            writer = Writer(self._write_engine, self._greet)
+            writer = Writer(self._write_engine, self._greet, self._expect_file)
             writer.fence = self._fence
             writer.start()
         except BaseException as e:
@@ -217,6 +218,22 @@ class Database:
         del connection
         if self._sqlite:
             _private(str(self.url.database))
+            self._file = self._file or _which_file(str(self.url.database))
+
+    def _expect_file(self) -> None:
+        """Raise `DatabaseFileGone` where the path leads to another file, or to none: what is written would be lost."""
+        if self._file is not None and _which_file(str(self.url.database)) != self._file:
+            raise DatabaseFileGone(
+                msg("the file {path} of the database is gone or another one; put it back", path=self._name)
+            )
+
+
+def _which_file(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - a path as given
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _private(path: str) -> None:

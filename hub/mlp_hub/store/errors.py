@@ -3,6 +3,7 @@
 MLPError
 └── Unavailable
     ├── StoreUnavailable   the database cannot be reached, written or committed to
+    │   ├── DatabaseFileGone  its file is no longer where it was
     │   └── StatementFailed   it works, and refused what this one wrote
     │       └── ValueRefused  it has no place for a value that was given: a number beyond its column, a text with a NUL
     ├── StoreInUse         another service process works on this database
@@ -16,6 +17,10 @@ from mlp_hub.domain.errors import Unavailable
 
 class StoreUnavailable(Unavailable):
     """The database cannot be reached, written or committed to."""
+
+
+class DatabaseFileGone(StoreUnavailable):
+    """The database's file is no longer where it was: the next start would not find what is written."""
 
 
 class StatementFailed(StoreUnavailable):

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyEr
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.engine import BUSY_MS
-from mlp_hub.store.errors import StatementFailed, StoreUnavailable, ValueRefused
+from mlp_hub.store.errors import DatabaseFileGone, StatementFailed, StoreUnavailable, ValueRefused
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -51,9 +51,15 @@ class Writer:
     may have been a neighbour's change that is now undone.
     """
 
-    def __init__(self, engine: Engine, on_connect: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        on_connect: Callable[[Connection], None],
+        before_batch: Callable[[], None] = lambda: None,
+    ) -> None:
         self._engine = engine
         self._on_connect = on_connect
+        self._before_batch = before_batch
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self.fence: Fence | None = None
@@ -122,7 +128,8 @@ class Writer:
             for work in batch:
                 work.result, work.error = None, failure
             self.trouble = str(failure)
-            self._recover(e)
+            if not isinstance(e, DatabaseFileGone):  # the connection is all that still leads to the file
+                self._recover(e)
         finally:
             self.busy_since = None
         _settle(batch)
@@ -130,6 +137,7 @@ class Writer:
     def _commit(self, batch: list[_Work]) -> None:
         """Run the batch and what is queued by now, and commit once."""
         self._passed = None
+        self._before_batch()
         started = time.monotonic()
         relaxed = self._engine.dialect.name == "sqlite" and not batch[0].durable
         connection, transaction = self._begin(relaxed)
@@ -257,6 +265,10 @@ def _said(error: SQLAlchemyError) -> Message:
         return msg(
             "another process has kept the database for {n} s; end that command if it hangs",
             n=BUSY_MS // 1000,
+        )
+    if cause == "database or disk is full":
+        return msg(
+            "the disk of the database is full; nothing new is accepted until there is room, jobs go on"
         )
     return msg("the database does not answer as it should: {cause}", cause=cause)
 

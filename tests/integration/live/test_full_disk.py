@@ -78,6 +78,34 @@ def test_the_supervisor_outlives_a_full_disk_and_all_comes_back_by_itself(tmp_pa
         assert "Traceback" not in log.read_text()
 
 
+def test_what_only_reads_is_answered_while_no_byte_is_left_and_the_use_of_a_token_cannot_be_noted(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "config.py"
+    config.write_text("c.JupyterHub.activity_resolution = 0\n")  # each use of a token would be noted
+    with (
+        small_disk(tmp_path / "disk", 120) as disk,
+        live_hub(disk.root / "home", MLP_CONFIG=str(config)) as hub,
+    ):
+        hub.submit("admin", "before", "print(1)", runtime="plain")
+        hub.wait_phase("admin", "before", "finished")
+
+        def no_room_at_all() -> object:
+            disk.fill()
+            return named(hub, "database")
+
+        wait_for(no_room_at_all, message="for the database to take no writes")
+        hub.kill("service")  # and with it what it remembered of tokens
+        wait_for(no_room_at_all, message="for the service to be back")
+        found = hub.call("GET", "/users/admin/jobs", "admin")
+        assert found.is_success, found.text
+        assert [job["name"] for job in found.json()] == ["before"]
+        assert named(hub, "hub") is None
+        refused = hub.call("POST", "/users/admin/jobs", "admin", {"name": "a", "code": "1"})
+        assert refused.status_code == 503
+        assert "the disk of the database is full" in refused.text
+
+
 def test_up_on_a_full_disk_says_so(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 8) as disk:
         disk.fill()

@@ -100,6 +100,23 @@ def test_it_starts_whatever_lies_in_the_home_and_tells_what_it_left_out(stack: H
     assert "/nowhere" in said
     stop_server(stack, "eve", token)
 
+    put(stack, "eve", ".jupyter/jupyter_server_config.py", "import os; os._exit(1)\n")
+    token = start_server(stack, "eve")
+    said = left_out(stack, "eve", token)
+    assert (
+        "runs without them: /home/eve/.jupyter/jupyter_server_config.py ended the process that read it"
+        in said
+    )
+    stop_server(stack, "eve", token)
+
+    shutil.rmtree(home_of(stack, "eve") / ".jupyter")
+    put(stack, "eve", ".local/share/jupyter/labextensions/bad/package.json", "{")
+    token = start_server(stack, "eve")
+    assert "an extension in /home/eve/.local/share/jupyter/labextensions cannot be read" in left_out(
+        stack, "eve", token
+    )
+    stop_server(stack, "eve", token)
+
     person = Browser(stack)
     person.login("eve")
     form = text_of(person.get("/hub/spawn/eve"))

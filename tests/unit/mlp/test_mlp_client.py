@@ -172,6 +172,21 @@ def test_a_job_without_output_says_why_there_is_none(world):
     assert repr(Job(client(world), job_record()).logs()) == "digits is finished; it has written nothing."
 
 
+def test_a_log_that_was_lost_is_not_taken_for_one_of_a_job_that_wrote_nothing(world, monkeypatch):
+    monkeypatch.setattr("mlp.handle.clock_time", str)
+    world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
+    world.attempts["digits"] = [
+        {"attempt": 1, "stages": [{"stage": "first-line", "time": "2031-03-01T10:00:00Z"}]},
+        {"attempt": 2, "stages": [{"stage": "started", "time": "2031-03-01T11:00:00Z"}]},
+    ]
+    assert repr(Job(client(world), job_record()).logs()) == (
+        "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log holds nothing that can be read, "
+        "as after a power cut or on a full disk."
+    )
+    world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
+    assert repr(Job(client(world), job_record()).logs(1)) == "digits is finished; it has written nothing."
+
+
 def test_without_address_or_token_it_says_what_to_do(tmp_path):
     with pytest.raises(Unreachable, match="mlp login"):
         settings.load({"HOME": str(tmp_path)})

@@ -1,0 +1,63 @@
+"""Settings of Jupyter that are programs: one that ends its process, or never ends, is found before the server runs it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mlp_spawner import launcher
+
+PATIENT_S = 60.0
+
+
+def program(folder: Path, text: str) -> str:
+    file = folder / "jupyter_server_config.py"
+    file.write_text(text)
+    return str(file)
+
+
+@pytest.mark.parametrize("text", ["import os; os._exit(1)", "import os; os.kill(os.getpid(), 9)"])
+def test_one_that_ends_its_process_is_named(tmp_path: Path, text: str) -> None:
+    found = program(tmp_path, text)
+    assert launcher._what_ends_us([found], PATIENT_S) == f"{found} ended the process that read it"
+
+
+def test_one_that_never_ends_is_named(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "jupyter_server_config.py")
+    found = str(tmp_path / "jupyter_server_config.py")
+    assert launcher._what_ends_us([found], 0.0) == f"{found} did not come to its end within 0 s"
+
+
+@pytest.mark.parametrize("text", ["c.ServerApp.root_dir = '/'", "raise SystemExit(3)", "c.x = = 3", "1 / 0"])
+def test_what_the_server_itself_has_words_for_is_left_to_it(tmp_path: Path, text: str) -> None:
+    assert launcher._what_ends_us([program(tmp_path, text)], PATIENT_S) == ""
+
+
+def test_only_programs_that_the_server_would_run_are_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "none"))
+    assert launcher._programs_of_settings() == []
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+    (tmp_path / "jupyter_server_config.json").write_text("{}")
+    (tmp_path / "notes.py").write_text("")
+    assert launcher._programs_of_settings() == []
+    found = program(tmp_path, "")
+    assert launcher._programs_of_settings() == [found]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+    assert launcher._which_extensions_fail(PATIENT_S) == ""
+    good, bad = (tmp_path / "labextensions" / name for name in ("good", "bad"))
+    good.mkdir(parents=True)
+    (good / "package.json").write_text('{"name": "good", "version": "1"}')
+    assert launcher._which_extensions_fail(PATIENT_S) == ""
+    bad.mkdir()
+    (bad / "package.json").write_text(text)
+    assert launcher._which_extensions_fail(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
