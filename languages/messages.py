@@ -14,7 +14,7 @@ import json
 import string
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from babel.messages.catalog import Catalog, Message
@@ -27,6 +27,8 @@ SOURCES = ("hub", "extensions", "spawner")
 SAMPLES = "extensions/mlp/samples"
 SAID = {"msg": 1, "say": 1, "msgs": 2, "says": 2}
 """Functions whose first arguments, so many, are sentences."""
+AT_ONCE = ("say", "says")
+"""Those that return text, so that nobody can give values later."""
 OURS = ("mlp_language", "mlp.language", "mlp_hub.sandbox.shim.said")
 """Modules that have them."""
 TEMPLATES = [("**/templates/**.html", "jinja2")]
@@ -44,7 +46,9 @@ def python_messages() -> tuple[Catalog, list[str]]:
         for _name, _line, message, _comments, _context in said:
             found.add(message)
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for where, sentences in _calls(path):
+            for where, sentences, empty in _calls(path):
+                if empty:
+                    wrong.append(f"{where}: {sentences[0]!r} has no value for {', '.join(sorted(empty))}")
                 if None in sentences:
                     wrong.append(f"{where}: a sentence is a literal, its values come as arguments")
                 elif alone.setdefault(str(sentences[0]), len(sentences) == 1) != (len(sentences) == 1):
@@ -64,8 +68,8 @@ def sample_cells() -> Iterator[str]:
                 yield "".join(cell["source"])
 
 
-def _calls(path: Path) -> Iterator[tuple[str, tuple[str | None, ...]]]:
-    """Give the calls of a module that make sentences: where, and their literals, None for what is none."""
+def _calls(path: Path) -> Iterator[tuple[str, tuple[str | None, ...], set[str]]]:
+    """Give the calls of a module that make sentences: where, their literals (None for another), and the holes without a value."""
     module = ast.parse(path.read_bytes())
     ours = {
         alias.asname or alias.name: SAID[alias.name]
@@ -77,7 +81,18 @@ def _calls(path: Path) -> Iterator[tuple[str, tuple[str | None, ...]]]:
     for node in ast.walk(module):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ours:
             given = [arg.value if isinstance(arg, ast.Constant) else None for arg in node.args]
-            yield f"{path.relative_to(ROOT)}:{node.lineno}", tuple(given[: ours[node.func.id]])
+            sentences = tuple(given[: ours[node.func.id]])
+            yield f"{path.relative_to(ROOT)}:{node.lineno}", sentences, _empty(node, sentences)
+
+
+def _empty(call: ast.Call, sentences: Sequence[str | None]) -> set[str]:
+    """Return the holes that a call gives no value; those of a `msg` without any values are filled by who renders it."""
+    values = {value.arg for value in call.keywords}
+    at_once = isinstance(call.func, ast.Name) and call.func.id in AT_ONCE
+    if None in values or not (values or at_once):
+        return set()
+    counted = {"n"} if len(sentences) > 1 else set()
+    return {hole for text in sentences if text for hole in holes(text)} - values - counted
 
 
 def front_messages() -> tuple[Catalog, list[str]]:

@@ -35,7 +35,7 @@ def team(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
 
 def _teams(found: Json) -> Any:
     if found["managed_by"]:
-        line = say("Who is in which team follows the groups of {provider}.", provider=found["managed_by"])
+        line = say("The groups of {provider} decide who is in which team.", provider=found["managed_by"])
         return tables.Sentences([line], found)
     columns = (say("Team"), say("What it is"), say("Asked"))
     rows = [(t["tenant"], t["description"], clock_time(t["asked_at"]) or "") for t in found["teams"]]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from mlp_hub.settings import Settings
+from mlp_language.render import say
 
 OK = "ok"
 WARN = "warn"  # works, with less than there could be
@@ -17,3 +21,13 @@ class Check:
     status: str
     found: str
     remedy: str = ""
+
+
+def run_check(name: str, check: Callable[[Settings], Check | list[Check]], settings: Settings) -> list[Check]:
+    """Return what one check finds; a check that breaks is a finding too, so that the others, and the hub's start, go on."""
+    try:
+        found = check(settings)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is told
+        broken = say("{name}: {error}", name=type(error).__name__, error=str(error))
+        found = Check(name, FAIL, broken, say("This check itself failed."))
+    return found if isinstance(found, list) else [found]

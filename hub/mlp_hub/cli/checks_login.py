@@ -59,7 +59,10 @@ def _admins_as_tenants(settings: Settings) -> list[Check]:
             say(
                 "the platform admins' group {group} makes a tenant {tenant}", group=place.group, tenant=tenant
             ),
-            say("Where that is not meant, narrow MLP_LOGIN_TENANTS: /teams/{tenant} -> {tenant}"),
+            say(
+                "Where that is not meant, narrow MLP_LOGIN_TENANTS: {rule}",
+                rule="/teams/{tenant} -> {tenant}",
+            ),
         )
         for tenant, place in sorted(given.places.items())
     ]

@@ -14,7 +14,7 @@ from mlp_hub.cli import checks_machine as machine
 from mlp_hub.cli import checks_state as state
 from mlp_hub.cli import checks_training as training
 from mlp_hub.cli.certificates import certificate
-from mlp_hub.cli.checks import FAIL, OK, Check
+from mlp_hub.cli.checks import FAIL, OK, Check, run_check
 from mlp_hub.cli.checks_broker import broker
 from mlp_hub.cli.checks_data import data
 from mlp_hub.cli.checks_gateway import gateway
@@ -63,21 +63,8 @@ def checks_of(settings: Settings) -> Sequence[tuple[str, Callable[[Settings], Ch
 
 def examine(settings: Settings) -> list[Check]:
     """Run all checks side by side and return what they found, in order."""
-
-    def one(name: str, check: Callable[[Settings], Check | list[Check]]) -> list[Check]:
-        try:
-            found = check(settings)
-        except Exception as error:  # noqa: BLE001 - a check that breaks is a finding, and the others still count
-            found = Check(
-                name,
-                FAIL,
-                say("{name}: {error}", name=type(error).__name__, error=str(error)),
-                say("This check itself failed."),
-            )
-        return found if isinstance(found, list) else [found]
-
     with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(one, name, check) for name, check in checks_of(settings)]
+        jobs = [pool.submit(run_check, name, check, settings) for name, check in checks_of(settings)]
         return [check for job in jobs for check in job.result()]
 
 

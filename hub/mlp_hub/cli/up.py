@@ -29,7 +29,7 @@ from mlp_hub.cli import (
     uids,
 )
 from mlp_hub.cli import plan as plans
-from mlp_hub.cli.checks import FAIL
+from mlp_hub.cli.checks import FAIL, run_check
 from mlp_hub.cli.errors import CommandFailed, MachineFailure
 from mlp_hub.cli.http import request
 from mlp_hub.cli.progress import Progress
@@ -371,7 +371,7 @@ def _provider_faults(settings: Settings | None) -> list[str]:
         return []
     from mlp_hub.cli import checks_login  # noqa: PLC0415 - most hubs have no provider
 
-    bad = [found for found in checks_login.login(settings) if found.status == FAIL]
+    bad = [found for found in run_check("login", checks_login.login, settings) if found.status == FAIL]
     return [" ".join(filter(None, (found.found, found.remedy))) for found in bad]
 
 

@@ -136,7 +136,7 @@ def test_a_person_asks_a_team_for_a_place_in_every_look(pages: Pages, front: Fro
 def test_where_a_provider_decides_nobody_is_asked_here(pages: Pages, front: FrontService) -> None:
     front.data.teams.managed_by = "Keycloak"
     teams = pages.panel("me").get_by_role("region", name="Teams")
-    expect(teams).to_contain_text("Who is in which team follows the groups of Keycloak.")
+    expect(teams).to_contain_text("The groups of Keycloak decide who is in which team.")
     expect(teams.get_by_role("button")).to_have_count(0)
 
 

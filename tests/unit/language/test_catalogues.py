@@ -36,6 +36,19 @@ def test_a_sentence_that_is_no_literal_is_named(tmp_path: Path, text: str) -> No
     ]
 
 
+@pytest.mark.parametrize(
+    "call", ['say("see {rule}")', 'msg("{a} is {b}", a=1)', 'says("{b}", "{n} {b}", n=2)']
+)
+def test_a_sentence_whose_value_is_missing_is_named(tmp_path: Path, call: str) -> None:
+    (wrong,) = _found(tmp_path, f"from mlp_language.render import say, says\n{call}\n")[1]
+    assert "has no value for" in wrong
+
+
+@pytest.mark.parametrize("call", ['msg("see {rule}")', 'say("{a}", **values)', 'says("one", "{n}", n=2)'])
+def test_values_that_come_later_or_together_are_none_that_are_missing(tmp_path: Path, call: str) -> None:
+    assert _found(tmp_path, f"from mlp_language.render import say, says\n{call}\n")[1] == []
+
+
 def test_a_sentence_with_a_plural_in_one_place_only_is_named(tmp_path: Path) -> None:
     # gettext before Python 3.13 finds the one or the other
     assert _found(tmp_path, 'msgs("one", "{n} of them", n=2)\nmsg("one")\n')[1] == [

@@ -42,7 +42,7 @@ const STAGES: Record<string, () => string> = { none: () => t("none"), staging: (
 const VALUES: Record<string, Record<string, () => string>> = {
   role: MEMBER,
   was: MEMBER,
-  source: { local: () => t("by hand"), group: () => t("JupyterHub group") },
+  source: { local: () => t("by hand"), group: () => t("group") },
   priority: { high: () => t("high"), normal: () => t("normal"), low: () => t("low") },
   state: { submitted: () => t("submitted"), approved: () => t("approved"), disabled: () => t("disabled") },
   level: { info: () => t("for information"), warning: () => t("warning"), critical: () => t("urgent") },

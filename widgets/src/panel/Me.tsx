@@ -63,7 +63,7 @@ function OtherTeams({ user }: { user: string }): JSX.Element | null {
     await found.reload();
   });
   if (found.error) return <ErrorBox error={found.error} retry={() => void found.reload()} />;
-  if (found.data?.managed_by) return <p class="mlp-dim">{t("Who is in which team follows the groups of {provider}.", { provider: found.data.managed_by })}</p>;
+  if (found.data?.managed_by) return <p class="mlp-dim">{t("The groups of {provider} decide who is in which team.", { provider: found.data.managed_by })}</p>;
   if (!found.data?.teams.length) return null;
   return (
     <>

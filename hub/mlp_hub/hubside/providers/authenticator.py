@@ -174,7 +174,7 @@ class CompanyAccounts(NativeAccounts):
         if found is not None and not self._may_use_password(found):
             raise AccountRefused(
                 msg(
-                    "With a password of this hub only administrators log in. Log in with {title}.",
+                    "Log in with {title} instead: only administrators log in with a password of this hub.",
                     title=self.company,
                 ),
                 "Forbidden",
@@ -202,7 +202,7 @@ class CompanyAccounts(NativeAccounts):
         """Refuse it to accounts of the provider."""
         if self.managed_by(name):
             raise AccountRefused(
-                msg("The password of {name} is managed by {title}.", name=name, title=self.company),
+                msg("{title} manages the password of {name}.", name=name, title=self.company),
                 "Forbidden",
                 403,
             )

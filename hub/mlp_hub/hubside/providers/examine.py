@@ -73,7 +73,7 @@ class Examination:
                     "fail",
                     away.message,
                     msg(
-                        "Compare MLP_LOGIN_ISSUER with {where}, and whether this machine reaches it.",
+                        "Check MLP_LOGIN_ISSUER for a typing error, and whether this machine reaches {where}.",
                         where=f"{self._settings.login_provider}{WELL_KNOWN}",
                     ),
                 )

@@ -18,7 +18,7 @@ from mlp_hub.hubside.providers import identities, sids, taken
 from mlp_hub.hubside.providers.asking import ProviderAway
 from mlp_hub.hubside.providers.discovery import Document
 from mlp_hub.hubside.providers.refresh import Refresher
-from mlp_hub.hubside.providers.standing import TokenRefused
+from mlp_hub.hubside.providers.standing import AuthState, TokenRefused
 from mlp_hub.hubside.providers.tokens import KeptLogin
 from mlp_language.message import Message, msg, to_data
 
@@ -167,8 +167,11 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
             self._refuse(503, away.message)
             return
         for name in self._names(logout):
-            if await self._is_of(name, logout.session):
-                await self._refresher.end(name, "session")
+            if (state := await self._asked_by(name, logout.session)) is not None:
+                if logout.session and state.get("session"):
+                    await self._refresher.end_session(name, state)
+                else:
+                    await self._refresher.end(name, "session")
             elif logout.session and (user := self.find_user(name)) is not None:
                 sids.end_browsers(
                     self.db, user.orm_user, logout.session
@@ -182,11 +185,13 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         person = identities.find(self.db, self._provider.issuer, logout.subject)
         return [] if person is None else [str(person.name)]
 
-    async def _is_of(self, name: str, session: str) -> bool:
-        """Whether the session is that of the person's last login here, as far as anybody says which it is."""
+    async def _asked_by(self, name: str, session: str) -> AuthState | None:
+        """Return the login by which a person is asked about where it is of this session, as far as anybody says which it is."""
         user = self.find_user(name)
-        kept = None if user is None else KeptLogin.of(await user.get_auth_state())
-        return kept is not None and (not session or not kept.session or session == kept.session)
+        state: AuthState | None = None if user is None else await user.get_auth_state()
+        kept = KeptLogin.of(state)
+        mine = kept is not None and (not session or not kept.session or session == kept.session)
+        return state if mine else None
 
     def _refuse(self, status: int, text: Message) -> None:
         self.set_status(status)

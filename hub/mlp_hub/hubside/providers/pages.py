@@ -137,7 +137,7 @@ class ArrivePage(_CompanyPage):
             session=str(state.get("session") or ""),
             hub_session=self.get_session_cookie(),
         )
-        await sids.keep_id_token(self.db, number, login, str(state.get("id_token") or ""))
+        await sids.keep_login(self.db, number, login, state)
 
     async def _go_on(self, where: str) -> None:
         """Show a page that leads on by itself.
@@ -161,7 +161,7 @@ class LeavePage(LogoutHandler):  # type: ignore[misc]
             login = logins.digest_of(self)
             state = dict(await user.get_auth_state() or {})
             mine = sids.of_browser(self.db, login)
-            if own := await sids.id_token_of(self.db, login):
+            if own := (await sids.login_of(self.db, login)).get("id_token"):
                 state["id_token"] = own  # of this browser's session, which is the one that ends
             elif mine and mine != state.get("session"):
                 state.pop("id_token", None)  # it names another browser's session, which must not end

@@ -15,6 +15,7 @@ from mlp_hub.hubside.providers import ends, sids, taken
 from mlp_hub.hubside.providers.identities import PersonIdentity, of_name
 from mlp_hub.hubside.providers.refresh import Why
 from mlp_hub.hubside.providers.standing import AuthState, Standing
+from mlp_hub.hubside.providers.tokens import OWN_OF_A_SESSION, SAME_PERSON
 
 log = logging.getLogger(__name__)
 _TOGETHER = 500  # names in one query
@@ -53,6 +54,7 @@ class HubPeople:
             return None
         await user.save_auth_state(dict(state))
         sids.note(self._db, name, str(state.get("session") or ""))
+        await sids.renew_logins(self._db, user.orm_user.id, state)
         return self.note_standing(name, standing, groups)
 
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
@@ -73,6 +75,29 @@ class HubPeople:
         user.sync_groups(list(groups))
         return changed
 
+    async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
+        """End the browsers of a session that has ended, and ask about the person by that of another browser from here on.
+
+        Return what is kept then; None where there is no such browser, or none that logged in as the same person.
+        """
+        user = self._user(name)
+        session = str(ended.get("session") or "")
+        if user is None or not session:
+            return None
+        kept: AuthState | None = await user.get_auth_state()
+        if kept is None or kept.get("session") != session:  # they have logged in meanwhile, or all has ended
+            return kept
+        sids.end_browsers(self._db, user.orm_user, session)
+        other = await sids.newest_login(self._db, user.orm_user.id)
+        if any(other.get(field) != ended.get(field) for field in SAME_PERSON):
+            return None
+        # how they stand was said last by what has ended
+        state = {**ended, **{field: other.get(field, "") for field in OWN_OF_A_SESSION}}
+        await user.save_auth_state(state)
+        sids.note(self._db, name, str(state["session"]))
+        self._db.commit()
+        return state
+
     async def end(self, name: str, why: Why) -> int | None:
         """End what somebody has open, and forget the provider's tokens, which are worth nothing now.
 
@@ -89,6 +114,7 @@ class HubPeople:
             ending.end_sessions(self._db, user.orm_user)
         else:
             ending.end_logins(self._db, user.orm_user)
+        sids.forget_browsers(self._db, user.orm_user.id)
         await user.save_auth_state(None)
         if why == "disabled":
             self._begin_to_end_servers(name)

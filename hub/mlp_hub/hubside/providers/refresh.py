@@ -55,6 +55,9 @@ class People(Protocol):
     ) -> bool | None:
         """Store what the provider said; return what became of the admin right (None: nothing)."""
 
+    async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
+        """End the browsers of a session that has ended, and return the login of another by which to ask from here on."""
+
     async def end(self, name: str, why: Why) -> int | None:
         """End what somebody has open: all, servers too (`disabled`), or the logins of their browsers.
 
@@ -217,9 +220,15 @@ class Refresher:
             self._looked[name] = self._clock()
             return True
         before = self._looked.get(name)
-        answer = await self._provider.refreshed(state)
-        if self._looked.get(name) != before:  # they have logged in meanwhile: this is of the login before
-            return True
+        while True:
+            answer = await self._provider.refreshed(state)
+            if self._looked.get(name) != before:  # they have logged in meanwhile: this is of the login before
+                return True
+            if not isinstance(answer, LoginEnded) or answer.why == "disabled":
+                break
+            if (other := await self._people.go_on_by_another(name, state)) is None:
+                break
+            state = other
         if isinstance(answer, ProviderUnreachable):
             self._note_away(answer)
             return True
@@ -255,6 +264,15 @@ class Refresher:
         while task := self._flying.get(name):  # else what it brings would be kept after the end
             await asyncio.wait([task])
         await self._end(name, why)
+
+    async def end_session(self, name: str, ended: AuthState) -> None:
+        """End the browsers of the session by which a person is asked about, and go on by that of another, or end all."""
+        while task := self._flying.get(name):
+            await asyncio.wait([task])
+        if await self._people.go_on_by_another(name, ended) is None:
+            await self._end(name, "session")
+        else:
+            self.forget([name])
 
     async def _end(self, name: str, why: Why) -> None:
         tokens = await self._people.end(name, why)

@@ -1,6 +1,6 @@
 """The provider's sessions that people's logins here belong to: needed when one of the two ends.
 
-Kept are the session by which the hub asks about a person, and for each of their browsers its session and its ID token.
+Kept are the session by which the hub asks about a person, and for each of their browsers its session and its tokens.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from jupyterhub.crypto import decrypt, encrypt
 from sqlalchemy import Column, DateTime, ForeignKey, Integer, LargeBinary, String, desc
 
 from mlp_hub.hubside.ending import end_browser
+from mlp_hub.hubside.providers.standing import AuthState
 
 BROWSERS_MAX = 20
 """Safety: browsers of one person whose sessions are known; the oldest is forgotten first: bounds what is stored."""
@@ -37,8 +38,12 @@ class ProviderBrowser(orm.Base):  # type: ignore[misc]
     begun = Column(DateTime, nullable=False)
 
 
-class ProviderIdToken(orm.Base):  # type: ignore[misc]
-    """The ID token of one browser's login, encrypted with the hub's key: a logout shows it, so that the provider asks nothing."""
+class ProviderLogin(orm.Base):  # type: ignore[misc]
+    """What the provider gave at one browser's login, encrypted with the hub's key.
+
+    A logout shows its ID token, so that the provider asks nothing. Its other tokens are for when the session ends by which
+    the person is asked about: then they are asked about by this one.
+    """
 
     __tablename__ = "mlp_provider_id_tokens"
     login = Column(String(64), primary_key=True)
@@ -48,7 +53,7 @@ class ProviderIdToken(orm.Base):  # type: ignore[misc]
 
 def ensure_table(db: Any) -> None:
     """Make what is not there yet."""
-    for table in (ProviderSession, ProviderBrowser, ProviderIdToken):
+    for table in (ProviderSession, ProviderBrowser, ProviderLogin):
         table.__table__.create(db.bind, checkfirst=True)
 
 
@@ -89,30 +94,53 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
     db.commit()
 
 
-async def keep_id_token(db: Any, user_id: int, login: str, token: str) -> None:
-    """Keep the ID token of a browser that `note_browser` has noted; of a provider without such tokens nothing is kept."""
-    if login and token:
-        held = await encrypt({"id_token": token})
+async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> None:
+    """Keep what the provider gave to a browser that `note_browser` has noted."""
+    if login and state:
+        held = await encrypt(dict(state))
         if db.get(ProviderBrowser, login) is not None:
-            db.merge(ProviderIdToken(login=login, user_id=user_id, token=held))
+            db.merge(ProviderLogin(login=login, user_id=user_id, token=held))
             db.commit()
 
 
-async def id_token_of(db: Any, login: str) -> str:
-    """Return the ID token of a browser's login; empty where none is kept, or none that today's key opens."""
-    found = db.get(ProviderIdToken, login) if login else None
+async def renew_logins(db: Any, user_id: int, state: AuthState) -> None:
+    """Keep renewed tokens in the place of those before, for the browsers of their session."""
+    if session := str(state.get("session") or ""):
+        mine = db.query(ProviderBrowser.login).filter(ProviderBrowser.user_id == user_id)
+        for row in mine.filter(ProviderBrowser.session == session).all():
+            await keep_login(db, user_id, row.login, state)
+
+
+async def login_of(db: Any, login: str) -> AuthState:
+    """Return what is kept of a browser's login; empty where nothing is, or nothing that today's key opens."""
+    found = db.get(ProviderLogin, login) if login else None
     if found is None:
-        return ""
+        return {}
     try:
-        return str((await decrypt(found.token)).get("id_token") or "")
+        return dict(await decrypt(found.token))
     except Exception:  # noqa: BLE001 - another key of the hub: the provider asks then, and the logout goes on
-        return ""
+        return {}
+
+
+async def newest_login(db: Any, user_id: int) -> AuthState:
+    """Return what is kept of the last login of a person that names its session; empty where there is none."""
+    mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id, ProviderBrowser.session != "")
+    for browser in mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all():
+        if (state := await login_of(db, browser.login)).get("session") == browser.session:
+            return state
+    return {}
 
 
 def forget_browser(db: Any, login: str) -> None:
     """Forget one browser's login; the caller commits."""
-    for table in (ProviderIdToken, ProviderBrowser):
+    for table in (ProviderLogin, ProviderBrowser):
         db.query(table).filter(table.login == login).delete()
+
+
+def forget_browsers(db: Any, user_id: int) -> None:
+    """Forget all browsers' logins of a person; the caller commits."""
+    for table in (ProviderLogin, ProviderBrowser):
+        db.query(table).filter(table.user_id == user_id).delete()
 
 
 def of_browser(db: Any, login: str) -> str:

@@ -15,6 +15,10 @@ from mlp_hub.hubside.providers.standing import (
     TokenRefused,
 )
 
+SAME_PERSON = ("issuer", "subject")
+OWN_OF_A_SESSION = ("access_token", "refresh_token", "id_token", "session")
+"""Fields of a login; the others say how the person stands, whatever session it was asked by."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptLogin:

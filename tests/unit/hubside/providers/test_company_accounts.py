@@ -195,7 +195,7 @@ def test_no_password_is_that_of_a_person_of_the_provider(accounts_with: Make, pa
     accounts = accounts_with(MLP_LOGIN_ACCOUNTS="all")
     arrive(accounts)
     assert by_password(accounts, "ann", password) is None
-    assert "is managed by" in why(lambda: asyncio.run(accounts.set_password("ann", RIGHT)))
+    assert "manages the password" in why(lambda: asyncio.run(accounts.set_password("ann", RIGHT)))
 
 
 def test_administrators_log_in_with_a_password_for_when_the_provider_is_away(

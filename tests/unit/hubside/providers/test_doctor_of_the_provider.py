@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from mlp_hub.cli import checks_login, up
+from mlp_hub.cli.checks import Check
 from mlp_hub.cli.checks_login import login
 from mlp_hub.hubside.providers.examine import Examination, Finding, redirect_uri
 from mlp_hub.settings import Settings
@@ -95,3 +97,25 @@ def test_the_command_says_it_too(issuer: StandIn, tmp_path: Path) -> None:
 def test_accounts_of_the_hub_need_no_provider(tmp_path: Path) -> None:
     (only,) = login(Settings.load({"MLP_HOME": str(tmp_path)}))
     assert only.status == "ok"
+
+
+def test_a_rule_that_makes_a_tenant_of_the_platform_admins_group_is_named(
+    issuer: StandIn, tmp_path: Path
+) -> None:
+    rules = {"MLP_LOGIN_TENANTS": "/{tenant} -> {tenant}", "MLP_LOGIN_NEW_TENANTS": "make"}
+    environ = issuer.environ(MLP_LOGIN_ADMIN_GROUPS="/hub-admins", **rules)
+    found = login(Settings.load({"MLP_HOME": str(tmp_path), **environ}))
+    (named,) = [one for one in found if "hub-admins" in one.found]
+    assert named.status == "warn"
+    assert named.remedy.endswith("/teams/{tenant} -> {tenant}")
+
+
+def test_a_check_of_the_provider_that_breaks_is_told_by_up_and_stops_nothing(
+    issuer: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Settings) -> list[Check]:
+        raise KeyError("tenant")
+
+    monkeypatch.setattr(checks_login, "login", broken)
+    settings = Settings.load({"MLP_HOME": str(tmp_path), **issuer.environ()})
+    assert up._provider_faults(settings) == ["KeyError: 'tenant' This check itself failed."]

@@ -245,24 +245,82 @@ def test_of_each_person_so_many_browsers_are_known_and_the_oldest_is_forgotten_f
     assert sids.end_browsers(hub.db, bob, "bobs") == 1
 
 
-async def test_each_browser_keeps_the_id_token_of_its_own_login_encrypted(
-    hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def login_by(session: str, **more: str) -> dict[str, str]:
+    """What the provider gives at a login."""
+    return {"issuer": "i", "subject": "ann's", "session": session, "access_token": f"a-{session}", **more}
+
+
+async def keep_all(hub: Hub, user: orm.User, *states: dict[str, str]) -> list[str]:
+    """Keep what the provider gave to each browser, and return their logins."""
+    mine = hub.db.query(sids.ProviderBrowser).filter(sids.ProviderBrowser.user_id == user.id)
+    held = [row.login for row in mine.order_by(sids.ProviderBrowser.begun)]
+    for login, state in zip(held, states, strict=True):
+        await sids.keep_login(hub.db, user.id, login, state)
+    return held
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CryptKeeper.instance(), "keys", [b"k" * 32])
 
+
+@pytest.mark.usefixtures("key")
+async def test_each_browser_keeps_what_the_provider_gave_at_its_own_login_encrypted(hub: Hub) -> None:
     hub.add("ann")
     hub.people()
     ann = in_browsers(hub, "ann", "one", "")
-    held = [row.login for row in hub.db.query(sids.ProviderBrowser).order_by(sids.ProviderBrowser.begun)]
-    for login, token in zip(held, ("first", "second"), strict=True):
-        await sids.keep_id_token(hub.db, ann.id, login, token)
-    await sids.keep_id_token(hub.db, ann.id, "nobody's", "third")
-    found = [await sids.id_token_of(hub.db, login) for login in (*held, "nobody's", "")]
-    assert found == ["first", "second", "", ""]
-    assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderIdToken))
+    held = await keep_all(hub, ann, login_by("one", id_token="first"), login_by("", id_token="second"))
+    await sids.keep_login(hub.db, ann.id, "nobody's", login_by("one"))
+    found = [(await sids.login_of(hub.db, login)).get("id_token") for login in (*held, "nobody's", "")]
+    assert found == ["first", "second", None, None]
+    assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderLogin))
     sids.forget_browser(hub.db, held[1])
     assert sids.end_browsers(hub.db, ann, "one") == 1
-    assert hub.db.query(sids.ProviderIdToken).count() == 0
+    assert hub.db.query(sids.ProviderLogin).count() == 0
+
+
+@pytest.mark.usefixtures("key")
+async def test_who_logs_out_in_the_newest_browser_is_asked_about_by_an_older_one_which_stays(
+    hub: Hub,
+) -> None:
+    hub.add("ann")
+    people = hub.people()
+    ann = in_browsers(hub, "ann", "one", "two")
+    await keep_all(hub, ann, login_by("one", groups="before"), login_by("two"))
+    hub.states["ann"] = login_by("two", groups="now")
+    assert await people.go_on_by_another("ann", hub.states["ann"]) == login_by(
+        "one", groups="now", refresh_token="", id_token=""
+    )
+    assert hub.states["ann"]["session"] == "one"
+    assert {row.session for row in hub.db.query(sids.ProviderBrowser)} == {"one"}
+    assert await people.go_on_by_another("ann", hub.states["ann"]) is None, "that was the last"
+
+
+@pytest.mark.usefixtures("key")
+async def test_tokens_of_another_provider_or_person_are_not_shown_to_this_one(hub: Hub) -> None:
+    hub.add("ann")
+    people = hub.people()
+    ann = in_browsers(hub, "ann", "one", "two")
+    await keep_all(hub, ann, login_by("one", issuer="another"), login_by("two"))
+    hub.states["ann"] = login_by("two")
+    assert await people.go_on_by_another("ann", hub.states["ann"]) is None
+
+
+@pytest.mark.usefixtures("key")
+async def test_renewed_tokens_are_kept_for_the_browsers_of_their_session_and_all_go_with_the_account(
+    hub: Hub,
+) -> None:
+    hub.add("ann", server=True)
+    people = hub.people()
+    ann = in_browsers(hub, "ann", "one", "two")
+    held = await keep_all(hub, ann, login_by("one"), login_by("two"))
+    standing = Standing("i", "ann's", "ann", "", False, (), False)
+    await people.keep("ann", standing, [], login_by("two", refresh_token="renewed"))
+    found = [(await sids.login_of(hub.db, login)).get("refresh_token") for login in held]
+    assert found == [None, "renewed"]
+    await people.end("ann", "disabled")
+    assert hub.db.query(sids.ProviderLogin).count() == 0
+    assert hub.db.query(sids.ProviderBrowser).count() == 0
 
 
 async def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: Hub) -> None:

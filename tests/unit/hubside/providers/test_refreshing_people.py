@@ -34,6 +34,8 @@ class World:
         self.groups: dict[str, list[str]] = {name: ["/ml/red", "/other"] for name in people}
         self.answers: dict[str, LoginEnded | ProviderUnreachable] = {}
         self.states: dict[str, dict[str, Any]] = {name: {"name": name, "use": 0} for name in people}
+        self.others: dict[str, list[dict[str, Any]]] = {}
+        """Logins of whose other browsers are kept."""
         self.kept: dict[str, Sequence[str]] = {}
         self.ended: list[tuple[str, str]] = []
         self.gone: set[str] = set()
@@ -86,6 +88,13 @@ class World:
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
         self.kept[name] = groups
         return self.admins.pop(name, None)
+
+    async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
+        if not self.others.get(name):
+            return None
+        self.answers.pop(name, None)
+        self.states[name] = self.others[name].pop()
+        return self.states[name]
 
     async def end(self, name: str, why: str) -> int | None:
         self.ended.append((name, why))
@@ -148,6 +157,38 @@ async def test_what_is_new_enough_is_not_asked_again_and_what_did_not_change_is_
     assert await world.refresher.stays("ann")
     assert world.asked == ["ann", "ann"]
     assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
+
+
+async def test_whose_session_ended_is_asked_about_by_that_of_another_browser_as_long_as_there_is_one() -> (
+    None
+):
+    world = World("ann")
+    world.others["ann"] = [{"name": "ann", "use": 7}]
+    world.answers["ann"] = LoginEnded("session")
+    assert await world.refresher.stays("ann")
+    assert world.states["ann"] == {"name": "ann", "use": 8}
+    assert world.ended == []
+    world.now += 30
+    world.answers["ann"] = LoginEnded("session")
+    assert not await world.refresher.stays("ann")
+    assert world.ended == [("ann", "session")]
+
+
+async def test_whose_account_is_taken_away_goes_on_by_no_other_browser() -> None:
+    world = World("ann")
+    world.others["ann"] = [{"name": "ann", "use": 7}]
+    world.answers["ann"] = LoginEnded("disabled")
+    assert not await world.refresher.stays("ann")
+    assert world.ended == [("ann", "disabled")]
+
+
+async def test_a_note_of_the_end_of_one_session_leaves_the_others() -> None:
+    world = World("ann")
+    world.others["ann"] = [{"name": "ann", "use": 7}]
+    await world.refresher.end_session("ann", world.states["ann"])
+    assert world.ended == []
+    await world.refresher.end_session("ann", world.states["ann"])
+    assert world.ended == [("ann", "session")]
 
 
 async def test_a_lost_group_is_told_without_a_request_of_the_person_who_has_only_a_job() -> None:
