@@ -92,27 +92,26 @@ def test_a_full_database_is_trouble_until_a_write_goes_through_again(db: Databas
         asyncio.run(run())
 
 
-def test_nothing_is_accepted_while_the_file_of_the_database_is_gone_or_another_one(db: Database) -> None:
+async def test_nothing_is_accepted_while_the_file_of_the_database_is_gone_or_another_one(
+    db: Database,
+) -> None:
     if db.url.get_backend_name() != "sqlite":
         pytest.skip("PostgreSQL keeps its files itself")
 
-    async def story() -> None:
-        await db.write(put("a"))
-        file, aside = Path(str(db.url.database)), Path(f"{db.url.database}-aside")
-        file.rename(aside)
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="is gone or another one"):
-                await db.write(put("lost"))
-        assert "put it back" in (db.trouble or "")
-        assert not file.exists()
-        file.write_bytes(aside.read_bytes())
+    await db.write(put("a"))
+    file, aside = Path(str(db.url.database)), Path(f"{db.url.database}-aside")
+    file.rename(aside)
+    for _ in range(2):
         with pytest.raises(StoreUnavailable, match="is gone or another one"):
             await db.write(put("lost"))
-        aside.replace(file)
-        await db.write(put("b"))
-        assert db.trouble is None
-
-    asyncio.run(story())
+    assert "put it back" in (db.trouble or "")
+    assert not file.exists()
+    file.write_bytes(aside.read_bytes())
+    with pytest.raises(StoreUnavailable, match="is gone or another one"):
+        await db.write(put("lost"))
+    aside.replace(file)
+    await db.write(put("b"))
+    assert db.trouble is None
     with db.reading() as tx:
         assert [tx.settings.get(k) for k in ("a", "lost", "b")] == [1, None, 1]
 
