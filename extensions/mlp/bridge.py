@@ -23,7 +23,7 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from yarl import URL
 
-from mlp import absentpages, kernelactivity, kerneldeaths, language, settings
+from mlp import absentpages, kernelactivity, kerneldeaths, labsettings, language, settings
 from mlp.errors import MLPError
 from mlp.language import say
 from mlp.transport import Address
@@ -264,6 +264,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
     kernelactivity.watch(app)
     kerneldeaths.watch(app)
     absentpages.watch(app)
+    labsettings.tolerate(app.log)
     _guard_cookies(app)
     try:
         service = _Service()

@@ -17,6 +17,7 @@ from local_names import LocalNames
 from mlp_hub import sandbox
 from waiting import PATIENCE_S
 
+THEMES = "@jupyterlab/apputils-extension:themes"
 STACK = {"MLP_CULL_IDLE_S": "7200"}
 
 pytestmark = pytest.mark.skipif(sandbox.capabilities().mode is None, reason="no sandbox can be made here")
@@ -115,6 +116,17 @@ def test_it_starts_whatever_lies_in_the_home_and_tells_what_it_left_out(stack: H
     assert "an extension in /home/eve/.local/share/jupyter/labextensions cannot be read" in left_out(
         stack, "eve", token
     )
+    stop_server(stack, "eve", token)
+
+    (home_of(stack, "eve") / ".local/share/jupyter/labextensions/bad/package.json").unlink()
+    put(stack, "eve", f".jupyter/lab/user-settings/{THEMES.replace(':', '/')}.jupyterlab-settings", "\0\0")
+    token = start_server(stack, "eve")
+    assert left_out(stack, "eve", token) == ""
+    with httpx.Client(transport=LocalNames(), timeout=PATIENCE_S) as client:
+        url = f"{stack.notebooks('eve')}/user/eve/lab/api/settings"
+        found = client.get(url, headers={"Authorization": f"token {token}"})
+    assert found.status_code == 200, found.text  # without them Lab's page stays empty
+    assert {one["id"]: one["settings"] for one in found.json()["settings"]}[THEMES] == {}
     stop_server(stack, "eve", token)
 
     person = Browser(stack)

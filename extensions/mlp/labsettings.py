@@ -1,0 +1,28 @@
+"""A setting of JupyterLab that cannot be read counts as not set: else Lab's page stays empty, and nothing says why.
+
+A power cut or a full disk leaves such a file. It is written anew when its user changes that setting.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def tolerate(log: Any) -> None:
+    """Have JupyterLab's server go on without settings that it cannot read, as it does without those that are not valid."""
+    try:
+        served: Any = import_module("jupyterlab_server.settings_utils")
+    except ImportError:  # a server without JupyterLab
+        return
+    read = served._get_user_settings  # noqa: SLF001
+
+    def tolerant(folder: str, name: str, schema: Any) -> dict[str, Any]:
+        try:
+            return dict(read(folder, name, schema))
+        except Exception as error:  # noqa: BLE001 - whatever lies there
+            why = getattr(error, "log_message", None) or str(error)
+            log.warning("mlp: %s; it counts as not set", why)
+            return {"raw": "{}", "settings": {}, "warning": why, "last_modified": None, "created": None}
+
+    served._get_user_settings = tolerant  # noqa: SLF001
