@@ -311,7 +311,7 @@ def test_lost_lines_are_told_once_before_the_end(
 ) -> None:
     actions = d.decide(job(phase, target), seen(sight, lost_lines=320), 100.0, 30.0)
     before = [(step.kind, str(step.message)) for a in actions if isinstance(a, Move) for step in a.before]
-    text = "320 lines of its output could not be kept; its log says where and why"
+    text = "320 lines of its output could not be kept; its log says where and why if there was room again before it ended"
     assert before == [("output-lost", text)] * told
 
 

@@ -113,8 +113,8 @@ def killed_for_memory(ranks: Sequence[int]) -> Message:
 def lines_lost(count: int) -> Message:
     """Say how much of an attempt's output could not be kept."""
     return msgs(
-        "{n} line of its output could not be kept; its log says where and why",
-        "{n} lines of its output could not be kept; its log says where and why",
+        "{n} line of its output could not be kept; its log says where and why if there was room again before it ended",
+        "{n} lines of its output could not be kept; its log says where and why if there was room again before it ended",
         n=count,
     )
 
