@@ -282,6 +282,13 @@ def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
     assert earlier == [d.CheckAgain(NOW - 100 + 50 + GRACE + d.KILL_MARGIN_S)]
 
 
+def test_a_clock_that_was_set_back_while_it_ran_leaves_it_as_long_as_it_was() -> None:
+    sight = seen(A.SUCCEEDED, started_at=NOW - 40, finished_at=NOW)
+    move = d.decide(job(P.RUNNING, started_at=NOW + 3560), sight, NOW, GRACE)[0]
+    assert isinstance(move, Move)
+    assert move.new.ran_in_all == 40
+
+
 def test_times_and_ranks_are_those_that_the_executor_saw() -> None:
     ranks = (RankStatus(0, "worker", "n1", "failed", exit_code=3),)
     sight = seen(A.FAILED, BAD, started_at=5.0, finished_at=7.5, ranks=ranks)

@@ -96,6 +96,7 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
     lead = sandbox.ranks[0]
     shown = sandbox.ranks[failure.rank] if failure and failure.rank is not None else None
     what = blame.after(sandbox, failure, describe(failure, sandbox)) if failure else ""
+    started_at, finished_at = sandbox.ended()
     return {
         "cause": cause,
         "code": failure.code if failure else lead.code,
@@ -111,9 +112,9 @@ def conclude(sandbox: RankSupervisor) -> dict[str, Any]:
         "hint_limit": found[1] if found else 0,
         "stopped": sandbox.stopped,
         "ending": sandbox.ending.to_json(),
-        "started_at": sandbox.started_at,
+        "started_at": started_at,
         "first_line_at": sandbox.first_line_at,
-        "finished_at": time.time(),
+        "finished_at": finished_at,
         "cpu_s": sandbox.groups.cpu_seconds(),
         "lost_lines": sandbox.lost_lines,
         "ranks": [{**rank.to_json(), **sandbox.meter.of(rank.number)} for rank in sandbox.ranks],

@@ -46,6 +46,7 @@ class RankSupervisor:
         self.groups = cgroups.Groups(host["cgroup"], host["bases"], host["group"])
         self.meter = Meter(self.groups, spec["limits"], alone=len(self.ranks) == 1)
         self.started_at: float | None = None
+        self._started = 0.0  # seconds since the machine was started: nobody sets that clock
         self.first_line_at: float | None = None  # of what ranks write
         self._first_told = False
         self.child: int | None = None
@@ -291,7 +292,7 @@ class RankSupervisor:
         if self.mode == "single":
             self.ranks[0].state = "running"
             self.meter.begin(self.ranks[0])
-            self.started_at = time.time()
+            self._starts()
         self.changed = True
 
     def _on_output(self, fd: int) -> None:
@@ -362,12 +363,23 @@ class RankSupervisor:
             self.stop(0)
             self.changed = True
 
+    def _starts(self) -> None:
+        self.started_at, self._started = time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    def ended(self) -> tuple[float | None, float]:
+        """Return when the program started and ended: by the clock as it is now, and as far apart as it ran, whoever set it meanwhile."""
+        now = time.time()
+        if self.started_at is None:
+            return None, now
+        return now - (time.clock_gettime(time.CLOCK_BOOTTIME) - self._started), now
+
     def _begin(self, rank: RankProcess, starter: int, message: dict[str, Any], fds: list[int]) -> None:
         rank.streams = self._rank_streams(rank.number)
         rank.state = "running"
         self._place(rank, starter, message.get("pid"))
         self.meter.begin(rank)
-        self.started_at = self.started_at or time.time()
+        if self.started_at is None:
+            self._starts()
         for fd, stream in zip(fds, rank.streams, strict=True):
             self._pipes[fd] = stream
             if not self._paused_until:

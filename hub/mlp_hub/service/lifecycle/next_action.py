@@ -570,7 +570,8 @@ def _ended(t: _Turn) -> list[Action]:
 
 
 def _finishing(t: _Turn, failure: Failure | None) -> Move:
-    started = t.job.started_at if t.job.started_at is not None else t.seen.started_at
+    # what is told at the end is by the clock as it was then, if somebody set it meanwhile
+    started = t.seen.started_at if t.seen.started_at is not None else t.job.started_at
     finished = t.seen.finished_at if t.seen.finished_at is not None else t.now
     message = msg("all ranks ended well") if failure is None else ended(failure)
     reason = None if failure is None else failure.cause.value
