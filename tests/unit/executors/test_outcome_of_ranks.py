@@ -45,6 +45,11 @@ def test_a_traceback_begins_with_the_programs_own_frames() -> None:
     assert without_launcher(LAUNCHED + OWN) == head + OWN
 
 
+def test_the_exception_of_a_rank_of_torch_is_found_behind_its_number() -> None:
+    lines = ("Traceback (most recent call last):", *OWN.split("\n")[:5])
+    assert exception_in("\n".join(f"[rank1]: {line}" for line in lines)) == "ValueError: boom"
+
+
 def test_both_tracebacks_of_a_chain_lose_the_launchers_frames() -> None:
     between = "\n\nDuring handling of the above exception, another exception occurred:\n\n"
     assert without_launcher(LAUNCHED + OWN + between + LAUNCHED + OWN).count("runpy") == 2

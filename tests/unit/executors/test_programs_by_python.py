@@ -73,3 +73,19 @@ def test_programs_that_failed_end_with_their_status_although_a_thread_goes_on(tm
         words = [sys.executable, by_python.__file__, str(program)]
         begun.append(subprocess.Popen(words, stderr=subprocess.DEVNULL))
     assert [each.wait(PATIENCE_S) for each in begun] == [7, 7, 1, 1]
+
+
+@pytest.mark.parametrize("hook", [False, True], ids=["Python's hook", "a hook of the program"])
+def test_a_traceback_begins_in_the_program(tmp_path: Path, hook: bool) -> None:
+    program = tmp_path / "raises.py"
+    own = "import sys, traceback\nsys.excepthook = lambda *e: traceback.print_exception(*e)\n" if hook else ""
+    program.write_text(f"{own}def f():\n    raise RuntimeError('out of data')\nf()\n")
+    alone = seen(program)
+    assert seen(by_python.__file__, program) == alone
+    assert alone[0] == 1
+
+
+def test_a_program_that_cannot_be_read_says_where(tmp_path: Path) -> None:
+    program = tmp_path / "wrong.py"
+    program.write_text("print(\n")
+    assert seen(by_python.__file__, program) == seen(program)

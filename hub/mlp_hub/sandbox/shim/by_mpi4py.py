@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import json
 import os
+import runpy
 import socket
 import sys
 import threading
@@ -20,6 +21,7 @@ from mpi4py import run
 
 CONTROL = os.path.dirname(os.path.abspath(__file__)) + "/control.sock"
 """Where the platform listens; found now, since at the end of the program `__file__` is no longer there."""
+_NOT_THE_PROGRAMS = {__file__, run.__file__, runpy.__file__, "<frozen runpy>"}
 SOON_S = 2.0
 """Tuning: seconds that threads of a program have to end after its traceback."""
 
@@ -53,6 +55,14 @@ def abort_soon(status: int) -> None:
     threading.Thread(target=abort, daemon=True).start()
 
 
+def show(error: BaseException) -> None:
+    """Print an exception that nobody caught, by the hook that the program may have set, from the first line that is the program's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in _NOT_THE_PROGRAMS:
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
 def main() -> None:
     """Run the program."""
     atexit.register(tell_over)
@@ -63,10 +73,15 @@ def main() -> None:
         if end.code not in (None, 0):
             abort_soon(end.code if isinstance(end.code, int) else 1)
         raise
-    except BaseException as error:
+    except KeyboardInterrupt as error:
         run.set_abort_status(error)
         abort_soon(1)
         raise
+    except BaseException as error:  # noqa: BLE001 - which ends the program all the same
+        run.set_abort_status(error)
+        abort_soon(1)
+        show(error)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,14 @@ def run(program: str) -> None:
     exec(code, module.__dict__)  # noqa: S102 - that is what it is for
 
 
+def show(error: BaseException) -> None:
+    """Print an exception that nobody caught, by the hook that the program may have set, from the first line that is the program's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+
+
 def main() -> None:
     """Run the program."""
     del sys.argv[0]
@@ -58,9 +66,13 @@ def main() -> None:
         if end.code not in (None, 0):
             end_soon(end.code if isinstance(end.code, int) else 1)
         raise
-    except BaseException:
+    except KeyboardInterrupt:
         end_soon(1)
         raise
+    except BaseException as error:  # noqa: BLE001 - which ends the program all the same
+        end_soon(1)
+        show(error)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 SHELL = 128  # an exit status of 128 + n stands for signal n
 _KILL, _TERM = 9, 15
 _LONGEST = 300  # characters of an exception that are shown in the headline; its tail has all
+_RANK_OF_TORCH = re.compile(
+    r"^\[rank\d+\]: ?", re.MULTILINE
+)  # before each line of a traceback, once ranks know each other
 _TRACEBACK = "Traceback (most recent call last):"
 _AFTER_TRACEBACK = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
@@ -275,6 +278,7 @@ def looked_out(tail: str) -> bool:
 
 def exception_in(text: str) -> str:
     """Find the line that names the exception which ended a Python program; empty when there is none."""
+    text = _RANK_OF_TORCH.sub("", text)
     _, traceback, after = text.rpartition(_TRACEBACK)
     if traceback:  # its frames are indented; behind the exception may be more of its message, or other output
         first = _AFTER_TRACEBACK.search(after)
