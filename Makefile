@@ -131,11 +131,11 @@ torture: test-tools  ## kill, freeze, fill and cut at random under load, and che
 torture-failover: test-tools  ## stop the leader of two services 50 times and cut it off 10 times: a write is answered within 15 s each time
 	$(TORTURE).failover --seed $(or $(SEED),1) $(ARGS)
 
-.PHONY: check check-tools check-lint check-format check-types check-layers check-front check-messages
+.PHONY: check check-tools check-lint check-format check-types check-layers check-front check-messages check-english
 check-tools:
 	$(BOOTSTRAP) check
 
-check: check-lint check-format check-types check-layers check-front check-messages  ## run all linters and type checks (-k: go on after one that fails)
+check: check-lint check-format check-types check-layers check-front check-messages check-english  ## run all linters and type checks (-k: go on after one that fails)
 
 check-lint: check-tools
 	$(BIN)/ruff check .
@@ -150,6 +150,8 @@ check-front: check-tools
 	@$(NPM) --prefix widgets run --silent check
 check-messages: check-tools
 	$(BIN)/python languages/messages.py check
+check-english: check-tools
+	$(BIN)/python languages/english.py check
 
 .PHONY: docs messages bench dev clean
 messages: check-tools  ## take what the sources say into the catalogues of hub/mlp_language/locale
