@@ -30,7 +30,8 @@ export function barsOf(usage: Usage, now: number): Bar[] {
 
 function Bars({ usage, now }: { usage: Usage; now: number }): JSX.Element {
   const bars = barsOf(usage, now);
-  const most = Math.max(1, ...bars.map((bar) => bar.requests));
+  const busiest = Math.max(...bars.map((bar) => bar.requests));
+  const most = Math.max(1, busiest);
   const total = bars.reduce((sum, bar) => sum + bar.requests, 0);
   const wrong = bars.reduce((sum, bar) => sum + bar.errors, 0);
   const words = t("In the last hour {requests}, {errors}", { requests: n("1 request", "{n} requests", total), errors: n("1 of them failed", "{n} of them failed", wrong) });
@@ -38,7 +39,7 @@ function Bars({ usage, now }: { usage: Usage; now: number }): JSX.Element {
     <figure class="mlp-chart mlp-usage">
       <figcaption>
         <span class="mlp-chart-name">{words}</span>
-        <span class="mlp-chart-value">{n("busiest minute: 1 request", "busiest minute: {n} requests", most)}</span>
+        <span class="mlp-chart-value">{n("busiest minute: 1 request", "busiest minute: {n} requests", busiest)}</span>
       </figcaption>
       <svg viewBox={`0 0 ${MINUTES * 4} ${HIGH}`} width="100%" height={HIGH} preserveAspectRatio="none" role="img" aria-label={words}>
         {bars.map((bar, at) => {

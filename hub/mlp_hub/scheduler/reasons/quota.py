@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.workload import APP, SERVER
 from mlp_hub.scheduler.assign.feasible import beyond_quota, less_per_rank, most_workers
 from mlp_hub.scheduler.assign.fit import stays_inside
 from mlp_hub.scheduler.cache.state import ClusterState
@@ -110,8 +110,8 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Me
     """Say what of the tenant's own has to end, where it holds any of what is used up."""
     own, dimensions = state.queues[tenant].tenant, [u.dimension for u in usages]
     running = state.running.of_tenant.get(tenant, {}).values()
-    kinds = {h.run.job.kind for h in running if any(h.vector.get(d) for d in dimensions)}
-    jobs = kinds - {SERVER.name}
+    kinds = {h.run.job.ref.kind for h in running if any(h.vector.get(d) for d in dimensions)}
+    jobs = kinds - {SERVER.name, APP}
     servers = SERVER.name in kinds or any(part(own.used, d) for d in dimensions)
     if jobs and servers:
         return msg("Starts when jobs or notebook servers of {tenant} end.", tenant=TenantRef(tenant))
@@ -119,6 +119,11 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Me
         return msg("Starts when notebook servers of {tenant} end.", tenant=TenantRef(tenant))
     if jobs:
         return msg("Starts when jobs of {tenant} end.", tenant=TenantRef(tenant))
+    if APP in kinds:
+        return msg(
+            "Apps of {tenant} have it; scale one down or remove it, also where this is to replace it.",
+            tenant=TenantRef(tenant),
+        )
     return msg("Others have it; it waits until they end.")
 
 
