@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,15 @@ def program(folder: Path, text: str) -> str:
     return str(file)
 
 
-@pytest.mark.parametrize("text", ["import os; os._exit(1)", "import os; os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os; os._exit(1)",
+        "import os; os._exit(0)",
+        "import os; os.execv('/bin/true', ['true'])",
+        "import os; os.kill(os.getpid(), 9)",
+    ],
+)
 def test_one_that_ends_its_process_is_named(tmp_path: Path, text: str) -> None:
     found = program(tmp_path, text)
     assert launcher._what_ends_us([found], PATIENT_S) == f"{found} ended the process that read it"
@@ -61,3 +71,25 @@ def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
     bad.mkdir()
     (bad / "package.json").write_text(text)
     assert launcher._which_extensions_fail(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
+
+
+def test_programs_of_settings_are_not_handed_the_servers_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    class Enough(Exception):
+        """No server starts here."""
+
+    def fails() -> str:
+        seen.extend((os.get_inheritable(mine.fileno()), "MLP_LISTEN_FD" in os.environ))
+        raise Enough
+
+    monkeypatch.setitem(sys.modules, "rfc3987_syntax", None)
+    monkeypatch.setattr(launcher.gc, "disable", lambda: None)
+    monkeypatch.setattr(launcher, "_what_fails", fails)
+    monkeypatch.delenv(launcher.WITHOUT, raising=False)
+    with socket.socket() as mine:
+        mine.set_inheritable(True)
+        monkeypatch.setenv("MLP_LISTEN_FD", str(mine.fileno()))
+        with pytest.raises(Enough):
+            launcher.main()
+    assert seen == [False, False]
