@@ -178,3 +178,22 @@ def test_a_renewal_whose_answer_never_came_is_made_again(
         assert await service.row() == Lease(service.lease.holder, service.wall + LENGTH_S, 1) != renewed
 
     play(tmp_path, story)
+
+
+def test_an_act_waits_for_an_answer_that_comes_before_another_may_have_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(service: BusyService) -> None:
+        service.pass_time(LENGTH_S)
+        note, late = service.lease._note_stored, iter([LENGTH_S, 1.0])
+
+        def answer_late(lease: Lease, until: float) -> None:
+            service.pass_time(next(late))
+            note(lease, until)
+
+        monkeypatch.setattr(service.lease, "_note_stored", answer_late)
+        await service.lease.ensure_held()
+        assert service.lease.is_sure
+        assert service.sure_for() == LENGTH_S - 1
+
+    play(tmp_path, story)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -76,7 +77,7 @@ def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
 def test_programs_of_settings_are_not_handed_the_servers_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bool] = []
 
-    class Enough(Exception):
+    class Enough(Exception):  # noqa: N818 - no error
         """No server starts here."""
 
     def fails() -> str:
@@ -84,7 +85,7 @@ def test_programs_of_settings_are_not_handed_the_servers_socket(monkeypatch: pyt
         raise Enough
 
     monkeypatch.setitem(sys.modules, "rfc3987_syntax", None)
-    monkeypatch.setattr(launcher.gc, "disable", lambda: None)
+    monkeypatch.setattr(gc, "disable", lambda: None)
     monkeypatch.setattr(launcher, "_what_fails", fails)
     monkeypatch.delenv(launcher.WITHOUT, raising=False)
     with socket.socket() as mine:

@@ -170,7 +170,7 @@ class Leadership:
         """Raise `LeaseLost` unless this platform decides now: to be asked right before what no transaction fences."""
         if not self._held:
             raise LeaseLost
-        if not self.is_sure:
+        while not self.is_sure:  # an answer that came late says how it was: another may have it by now
             await self.confirm()
 
     def going_on(self, epoch: int) -> Callable[[], None]:
