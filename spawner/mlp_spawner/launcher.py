@@ -129,9 +129,9 @@ def _what_fails(patience_s: float = _SETTINGS_S) -> str:
 
 
 def _programs_of_settings() -> list[str]:
-    """Return the programs that Jupyter Server would run to learn its user's settings."""
+    """Return the programs of settings that Jupyter Server, or an extension of it, would run; of other parts of Jupyter too."""
     own = os.environ.get("JUPYTER_CONFIG_DIR") or os.path.expanduser("~/.jupyter")  # noqa: PTH111 - as a text
-    names = (name for name in _names_in(own) if name.startswith("jupyter") and name.endswith("config.py"))
+    names = (name for name in _names_in(own) if name.startswith("jupyter_") and name.endswith("config.py"))
     return [f"{own}/{name}" for name in names]
 
 
@@ -187,12 +187,21 @@ def _run_settings(program: str) -> None:
 
 
 def _read_extensions(folder: str) -> None:
-    """Read what `get_federated_extensions` of jupyterlab_server reads for each page."""
+    """Read what `get_federated_extensions` of jupyterlab_server reads for each page, and fail as it does. To import it takes seconds."""
     for each in ("[!@]*", "@*/*"):
         for found in glob(f"{folder}/{each}/package.json"):  # noqa: PTH207 - as a text
-            with open(found, encoding="utf-8") as file:  # noqa: PTH123 - as a text
-                told = json.load(file)
-            _ = told["name"], told["version"]
+            told = _read_json(found)
+            _ = {told["name"]: told["version"]}
+            if "url" in (where := told.get("repository", {})):
+                where.get("url")
+            installed = f"{os.path.dirname(found)}/install.json"  # noqa: PTH120 - as a text
+            if os.path.exists(installed):  # noqa: PTH110 - as a text
+                _read_json(installed)
+
+
+def _read_json(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as a text
+        return json.load(file)
 
 
 def _names_in(folder: str) -> list[str]:

@@ -53,24 +53,36 @@ def test_only_programs_that_the_server_would_run_are_tried(
     assert launcher._programs_of_settings() == []
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
     (tmp_path / "jupyter_server_config.json").write_text("{}")
-    (tmp_path / "notes.py").write_text("")
+    for other in ("notes.py", "jupyterhub_config.py"):
+        (tmp_path / other).write_text("")
     assert launcher._programs_of_settings() == []
     found = program(tmp_path, "")
     assert launcher._programs_of_settings() == [found]
 
 
-@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+GOOD = '{"name": "good", "version": "1"}'
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        *(("package.json", text) for text in ("{", "{}", "[]")),
+        ("package.json", '{"name": "bad", "version": "1", "repository": null}'),
+        ("install.json", "{"),
+    ],
+)
 def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str
 ) -> None:
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
     assert launcher._which_extensions_fail(PATIENT_S) == ""
     good, bad = (tmp_path / "labextensions" / name for name in ("good", "bad"))
     good.mkdir(parents=True)
-    (good / "package.json").write_text('{"name": "good", "version": "1"}')
+    (good / "package.json").write_text(GOOD)
     assert launcher._which_extensions_fail(PATIENT_S) == ""
     bad.mkdir()
-    (bad / "package.json").write_text(text)
+    (bad / "package.json").write_text(GOOD.replace("good", "bad"))
+    (bad / file).write_text(text)
     assert launcher._which_extensions_fail(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
 
 
