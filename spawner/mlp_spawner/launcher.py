@@ -173,7 +173,7 @@ def _fate_of(act: Callable[[], object], patience_s: float) -> bool | None:
         time.sleep(0.02)
         ended, status = os.waitpid(child, os.WNOHANG)
     if ended:
-        return os.waitstatus_to_exitcode(status) == _DONE
+        return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _DONE
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None

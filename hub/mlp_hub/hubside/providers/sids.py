@@ -93,7 +93,6 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
     for old in newest_first[BROWSERS_MAX:]:
         forget_browser(db, old.login)
     _forget_tokens_of_ended(db, user_id)
-    db.commit()
 
 
 async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> None:
@@ -108,7 +107,6 @@ async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> Non
 async def renew_logins(db: Any, user_id: int, state: AuthState) -> None:
     """Keep renewed tokens in the place of those before, for the browsers of their session; forget those of browsers that are out."""
     _forget_tokens_of_ended(db, user_id)
-    db.commit()
     if session := str(state.get("session") or ""):
         mine = db.query(ProviderBrowser.login).filter(ProviderBrowser.user_id == user_id)
         for row in mine.filter(ProviderBrowser.session == session).all():
@@ -149,10 +147,11 @@ def forget_browsers(db: Any, user_id: int) -> None:
 
 
 def _forget_tokens_of_ended(db: Any, user_id: int) -> None:
-    """Forget the tokens of a person's logins that have ended here in whatever way; the caller commits."""
+    """Forget the tokens of a person's logins that have ended here in whatever way."""
     going_on = db.query(logins.Login.digest).filter(logins.Login.user_id == user_id)
     mine = db.query(ProviderLogin).filter(ProviderLogin.user_id == user_id)
     mine.filter(ProviderLogin.login.not_in(going_on)).delete(synchronize_session="fetch")
+    db.commit()
 
 
 def of_browser(db: Any, login: str) -> str:
