@@ -148,9 +148,10 @@ def forget_browsers(db: Any, user_id: int) -> None:
 
 def _forget_tokens_of_ended(db: Any, user_id: int) -> None:
     """Forget the tokens of a person's logins that have ended here in whatever way."""
-    going_on = db.query(logins.Login.digest).filter(logins.Login.user_id == user_id)
-    mine = db.query(ProviderLogin).filter(ProviderLogin.user_id == user_id)
-    mine.filter(ProviderLogin.login.not_in(going_on)).delete(synchronize_session="fetch")
+    going_on = {row.digest for row in db.query(logins.Login.digest).filter(logins.Login.user_id == user_id)}
+    for row in db.query(ProviderLogin.login).filter(ProviderLogin.user_id == user_id).all():
+        if row.login not in going_on:
+            db.query(ProviderLogin).filter(ProviderLogin.login == row.login).delete()
     db.commit()
 
 
