@@ -46,7 +46,7 @@ class ProviderLogin(orm.Base):  # type: ignore[misc]
     the person is asked about: then they are asked about by this one. They are of no use once the browser is logged out here.
     """
 
-    __tablename__ = "mlp_provider_id_tokens"
+    __tablename__ = "mlp_provider_id_tokens"  # which were all that it held once
     login = Column(String(64), primary_key=True)
     user_id = Column(Integer, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True)
     token = Column(LargeBinary, nullable=False)
