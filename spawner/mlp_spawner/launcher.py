@@ -39,6 +39,8 @@ _LONGEST = 500
 """Safety: characters of these words."""
 _SETTINGS_S = 20.0
 """Tuning: seconds that a program of settings may take: a slow one is left out, or a start waits longer for one that hangs."""
+_DONE = 77
+"""Exit status of a process that tried settings to their end. Not 0: a program that ends its process itself has that, most likely."""
 
 
 class ServerStart:
@@ -97,14 +99,16 @@ def main() -> None:
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # means: not installed
     # modules make no garbage; looking for it among them is a third of the start
     gc.disable()
+    listening = int(os.environ.pop("MLP_LISTEN_FD")) if "MLP_LISTEN_FD" in os.environ else None
+    if listening is not None:
+        os.set_inheritable(listening, False)  # programs of settings, kernels and terminals must not get it
     if WITHOUT not in os.environ and (why := _what_fails()):
         os.environ[WITHOUT] = why[:_LONGEST]
         print(f"It starts without its user's settings of Jupyter: {why}", file=sys.stderr, flush=True)  # noqa: T201 - the server's log
     if WITHOUT in os.environ:
         _leave_settings(chosen=os.environ[WITHOUT] == "chosen")
     again: int | None = None
-    if "MLP_LISTEN_FD" in os.environ:
-        listening = int(os.environ.pop("MLP_LISTEN_FD"))
+    if listening is not None:
         again = os.dup(listening)  # a server that fails may close its own
         _take_socket(listening)
     else:
@@ -125,9 +129,9 @@ def _what_fails(patience_s: float = _SETTINGS_S) -> str:
 
 
 def _programs_of_settings() -> list[str]:
-    """Return the programs that Jupyter Server would run to learn its user's settings."""
+    """Return the programs of settings that Jupyter Server, or an extension of it, would run; of other parts of Jupyter too."""
     own = os.environ.get("JUPYTER_CONFIG_DIR") or os.path.expanduser("~/.jupyter")  # noqa: PTH111 - as a text
-    names = (name for name in _names_in(own) if name.startswith("jupyter") and name.endswith("config.py"))
+    names = (name for name in _names_in(own) if name.startswith("jupyter_") and name.endswith("config.py"))
     return [f"{own}/{name}" for name in names]
 
 
@@ -162,14 +166,14 @@ def _fate_of(act: Callable[[], object], patience_s: float) -> bool | None:
             act()
         except BaseException:  # noqa: BLE001 - and nothing of the parent's may run here
             os._exit(1)
-        os._exit(0)
+        os._exit(_DONE)
     until = time.monotonic() + patience_s
     ended, status = os.waitpid(child, os.WNOHANG)
     while not ended and time.monotonic() < until:
         time.sleep(0.02)
         ended, status = os.waitpid(child, os.WNOHANG)
     if ended:
-        return not status
+        return os.WIFEXITED(status) and os.WEXITSTATUS(status) == _DONE
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     return None
@@ -183,12 +187,21 @@ def _run_settings(program: str) -> None:
 
 
 def _read_extensions(folder: str) -> None:
-    """Read what `get_federated_extensions` of jupyterlab_server reads for each page."""
+    """Read what `get_federated_extensions` of jupyterlab_server reads for each page, and fail as it does. To import it takes seconds."""
     for each in ("[!@]*", "@*/*"):
         for found in glob(f"{folder}/{each}/package.json"):  # noqa: PTH207 - as a text
-            with open(found, encoding="utf-8") as file:  # noqa: PTH123 - as a text
-                told = json.load(file)
-            _ = told["name"], told["version"]
+            told = _read_json(found)
+            _ = {told["name"]: told["version"]}
+            if "url" in (where := told.get("repository", {})):
+                where.get("url")
+            installed = f"{os.path.dirname(found)}/install.json"  # noqa: PTH120 - as a text
+            if os.path.exists(installed):  # noqa: PTH110 - as a text
+                _read_json(installed)
+
+
+def _read_json(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as a text
+        return json.load(file)
 
 
 def _names_in(folder: str) -> list[str]:
@@ -228,9 +241,6 @@ def _settle_in_pod() -> None:
 
 def _take_socket(fd: int) -> None:
     """Hand the socket to Jupyter Server."""
-    # kernels and terminals must not get it
-    os.set_inheritable(fd, False)
-
     from jupyter_server import serverapp  # noqa: PLC0415
 
     def bind(*_args: Any, **_more: Any) -> socket.socket:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,18 +52,16 @@ class LeaderAndStandby:
         return starting
 
 
-def play(root: Path, story: Callable[[LeaderAndStandby], Awaitable[None]], url: str = "") -> None:
-    async def go() -> None:
-        both = LeaderAndStandby(root, url or str(root / "mlp.sqlite"))
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                await story(both)
-        finally:
-            await both.executor.close()
-            for db in both.dbs:
-                await asyncio.to_thread(db.close)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def leader_and_standby(root: Path, url: str = "") -> AsyncIterator[LeaderAndStandby]:
+    both = LeaderAndStandby(root, url or str(root / "mlp.sqlite"))
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield both
+    finally:
+        await both.executor.close()
+        for db in both.dbs:
+            await asyncio.to_thread(db.close)
 
 
 def failing(call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
@@ -79,10 +78,11 @@ def failing(call: Callable[..., Any], error: Exception) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("error", ERRORS, ids=["away", "unforeseen"])
 @pytest.mark.parametrize("what", ["look", "take", "load"])
-def test_one_that_has_only_ever_stood_by_tries_again(
+async def test_one_that_has_only_ever_stood_by_tries_again(
     tmp_path: Path, what: str, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story(both: LeaderAndStandby) -> None:
+    caplog.set_level(logging.WARNING)
+    async with leader_and_standby(tmp_path) as both:
         starting = await both.begin()
         if what == "load":
             both.second.board.load = failing(both.second.board.load, error)  # type: ignore[method-assign]
@@ -97,13 +97,10 @@ def test_one_that_has_only_ever_stood_by_tries_again(
         assert caplog.text.count(str(error)) == 2
         await both.second.stop()
 
-    caplog.set_level(logging.WARNING)
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize("error", ERRORS, ids=["away", "unforeseen"])
-def test_one_that_has_lost_the_lease_tries_again(tmp_path: Path, error: Exception) -> None:
-    async def story(both: LeaderAndStandby) -> None:
+async def test_one_that_has_lost_the_lease_tries_again(tmp_path: Path, error: Exception) -> None:
+    async with leader_and_standby(tmp_path) as both:
         starting = await both.begin()
         await both.first.lease.forget()  # it is stopped in its tracks
         await starting
@@ -123,16 +120,15 @@ def test_one_that_has_lost_the_lease_tries_again(tmp_path: Path, error: Exceptio
         await until(leads)
         await both.first.stop()
 
-    play(tmp_path, story)
 
-
-def test_a_database_that_was_away_for_a_while_is_followed_by_one_that_leads(
+async def test_a_database_that_was_away_for_a_while_is_followed_by_one_that_leads(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with postgres_server() as server:
         server.run("CREATE DATABASE {}", "away")
 
-        async def story(both: LeaderAndStandby) -> None:
+        caplog.set_level(logging.WARNING)
+        async with leader_and_standby(tmp_path, server.url("away")) as both:
             starting = await both.begin()
             await both.first.lease.forget()  # it is stopped in its tracks
             await asyncio.to_thread(server.take_away)
@@ -147,15 +143,10 @@ def test_a_database_that_was_away_for_a_while_is_followed_by_one_that_leads(
             await both.second.stop()
             await both.first.stop()
 
-        caplog.set_level(logging.WARNING)
-        play(tmp_path, story, server.url("away"))
 
-
-def test_one_that_never_stood_by_says_at_once_what_is_missing(tmp_path: Path) -> None:
-    async def story(both: LeaderAndStandby) -> None:
+async def test_one_that_never_stood_by_says_at_once_what_is_missing(tmp_path: Path) -> None:
+    async with leader_and_standby(tmp_path) as both:
         both.first.board.load = failing(both.first.board.load, ERRORS[0])  # type: ignore[method-assign]
         with pytest.raises(StoreUnavailable, match="is away"):
             await both.first.start()
         await both.first.stop()
-
-    play(tmp_path, story)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -47,20 +48,18 @@ class BusyService:
         return await self.db.read(lambda tx: tx.leases.get(NAME))
 
 
-def play(tmp_path: Path, story: Callable[[BusyService], Awaitable[None]]) -> None:
-    async def go() -> None:
-        db = Database(str(tmp_path / "mlp.sqlite"))
-        db.create_schema()
-        service = BusyService(db)
-        try:
-            await service.lease.take()
-            await service.lease.forget()
-            async with asyncio.timeout(PATIENCE_S):
-                await story(service)
-        finally:
-            await asyncio.to_thread(db.close)
-
-    asyncio.run(go())
+@asynccontextmanager
+async def busy_service(tmp_path: Path) -> AsyncIterator[BusyService]:
+    db = Database(str(tmp_path / "mlp.sqlite"))
+    db.create_schema()
+    service = BusyService(db)
+    try:
+        await service.lease.take()
+        await service.lease.forget()
+        async with asyncio.timeout(PATIENCE_S):
+            yield service
+    finally:
+        await asyncio.to_thread(db.close)
 
 
 def write(tx: Tx) -> None:
@@ -77,19 +76,17 @@ def fail(tx: Tx) -> None:
     raise OSError
 
 
-def test_a_service_that_writes_is_sure_of_the_lease_without_asking_for_it(tmp_path: Path) -> None:
-    async def story(service: BusyService) -> None:
+async def test_a_service_that_writes_is_sure_of_the_lease_without_asking_for_it(tmp_path: Path) -> None:
+    async with busy_service(tmp_path) as service:
         for _ in range(10):
             service.pass_time(5)
             await service.db.write(write)
             assert service.sure_for() == LENGTH_S
         assert service.lease.is_sure
 
-    play(tmp_path, story)
 
-
-def test_it_is_sure_once_that_is_stored_however_late_its_event_loop_hears_of_it(tmp_path: Path) -> None:
-    async def story(service: BusyService) -> None:
+async def test_it_is_sure_once_that_is_stored_however_late_its_event_loop_hears_of_it(tmp_path: Path) -> None:
+    async with busy_service(tmp_path) as service:
         service.pass_time(5)
         written = asyncio.ensure_future(service.db.write(write))
         await asyncio.sleep(0)
@@ -97,43 +94,37 @@ def test_it_is_sure_once_that_is_stored_however_late_its_event_loop_hears_of_it(
         assert not written.done()
         await written
 
-    play(tmp_path, story)
 
-
-def test_it_is_not_sure_before_that_is_stored(tmp_path: Path) -> None:
-    async def story(service: BusyService) -> None:
+async def test_it_is_not_sure_before_that_is_stored(tmp_path: Path) -> None:
+    async with busy_service(tmp_path) as service:
         service.pass_time(5)
         assert await service.db.write(lambda _tx: service.sure_for()) == LENGTH_S - 5
 
-    play(tmp_path, story)
 
-
-def test_one_that_was_stopped_in_the_middle_of_a_write_is_sure_only_from_before_it_on(tmp_path: Path) -> None:
-    async def story(service: BusyService) -> None:
+async def test_one_that_was_stopped_in_the_middle_of_a_write_is_sure_only_from_before_it_on(
+    tmp_path: Path,
+) -> None:
+    async with busy_service(tmp_path) as service:
         service.pass_time(5)
         await service.db.write(lambda _tx: service.pass_time(LENGTH_S))
         assert service.sure_for() == 0
         assert not service.lease.is_sure
 
-    play(tmp_path, story)
-
 
 @pytest.mark.parametrize(("work", "raised"), [(refuse, KeyError), (fail, StoreUnavailable)])
-def test_what_is_not_stored_proves_nothing(
+async def test_what_is_not_stored_proves_nothing(
     tmp_path: Path, work: Callable[[Tx], None], raised: type[Exception]
 ) -> None:
-    async def story(service: BusyService) -> None:
+    async with busy_service(tmp_path) as service:
         before = await service.row()
         service.pass_time(5)
         with pytest.raises(raised):
             await service.db.write(work)
         assert (await service.row(), service.sure_for()) == (before, LENGTH_S - 5)
 
-    play(tmp_path, story)
 
-
-def test_the_write_beside_one_that_is_refused_proves_it(tmp_path: Path) -> None:
-    async def story(service: BusyService) -> None:
+async def test_the_write_beside_one_that_is_refused_proves_it(tmp_path: Path) -> None:
+    async with busy_service(tmp_path) as service:
         service.pass_time(5)
         refused, _ = await asyncio.gather(
             service.db.write(refuse), service.db.write(write), return_exceptions=True
@@ -142,11 +133,9 @@ def test_the_write_beside_one_that_is_refused_proves_it(tmp_path: Path) -> None:
         assert service.sure_for() == LENGTH_S
         assert await service.row() == Lease(service.lease.holder, service.wall + LENGTH_S, 1)
 
-    play(tmp_path, story)
 
-
-def test_what_does_not_change_the_lease_puts_off_nobody_who_waits_for_it(tmp_path: Path) -> None:
-    async def story(service: BusyService) -> None:
+async def test_what_does_not_change_the_lease_puts_off_nobody_who_waits_for_it(tmp_path: Path) -> None:
+    async with busy_service(tmp_path) as service:
         other = service.another()
         seen = await service.db.read(other._look)
         for _ in range(3):
@@ -160,13 +149,11 @@ def test_what_does_not_change_the_lease_puts_off_nobody_who_waits_for_it(tmp_pat
         assert await service.db.read(other._look) != seen
         assert service.sure_for() == LENGTH_S
 
-    play(tmp_path, story)
 
-
-def test_a_renewal_whose_answer_never_came_is_made_again(
+async def test_a_renewal_whose_answer_never_came_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(service: BusyService) -> None:
+    async with busy_service(tmp_path) as service:
         service.pass_time(5)
         with monkeypatch.context() as cut_off:
             cut_off.setattr(service.lease, "_note_stored", lambda *_: None)
@@ -177,4 +164,19 @@ def test_a_renewal_whose_answer_never_came_is_made_again(
         assert service.sure_for() == LENGTH_S
         assert await service.row() == Lease(service.lease.holder, service.wall + LENGTH_S, 1) != renewed
 
-    play(tmp_path, story)
+
+async def test_an_act_waits_for_an_answer_that_comes_before_another_may_have_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with busy_service(tmp_path) as service:
+        service.pass_time(LENGTH_S)
+        note, late = service.lease._note_stored, iter([LENGTH_S, 1.0])
+
+        def answer_late(lease: Lease, until: float) -> None:
+            service.pass_time(next(late))
+            note(lease, until)
+
+        monkeypatch.setattr(service.lease, "_note_stored", answer_late)
+        await service.lease.ensure_held()
+        assert service.lease.is_sure
+        assert service.sure_for() == LENGTH_S - 1

@@ -84,10 +84,10 @@ class HubPeople:
         session = str(ended.get("session") or "")
         if user is None or not session:
             return None
+        sids.end_browsers(self._db, user.orm_user, session)
         kept: AuthState | None = await user.get_auth_state()
         if kept is None or kept.get("session") != session:  # they have logged in meanwhile, or all has ended
             return kept
-        sids.end_browsers(self._db, user.orm_user, session)
         other = await sids.newest_login(self._db, user.orm_user.id)
         if any(other.get(field) != ended.get(field) for field in SAME_PERSON):
             return None

@@ -12,6 +12,7 @@ from jupyterhub import orm
 from jupyterhub.crypto import decrypt, encrypt
 from sqlalchemy import Column, DateTime, ForeignKey, Integer, LargeBinary, String, desc
 
+from mlp_hub.hubside import logins
 from mlp_hub.hubside.ending import end_browser
 from mlp_hub.hubside.providers.standing import AuthState
 
@@ -42,10 +43,10 @@ class ProviderLogin(orm.Base):  # type: ignore[misc]
     """What the provider gave at one browser's login, encrypted with the hub's key.
 
     A logout shows its ID token, so that the provider asks nothing. Its other tokens are for when the session ends by which
-    the person is asked about: then they are asked about by this one.
+    the person is asked about: then they are asked about by this one. They are of no use once the browser is logged out here.
     """
 
-    __tablename__ = "mlp_provider_id_tokens"
+    __tablename__ = "mlp_provider_id_tokens"  # which were all that it held once
     login = Column(String(64), primary_key=True)
     user_id = Column(Integer, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True)
     token = Column(LargeBinary, nullable=False)
@@ -91,20 +92,21 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
     newest_first = mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all()
     for old in newest_first[BROWSERS_MAX:]:
         forget_browser(db, old.login)
-    db.commit()
+    _forget_tokens_of_ended(db, user_id)
 
 
 async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> None:
-    """Keep what the provider gave to a browser that `note_browser` has noted."""
+    """Keep what the provider gave to a browser that `note_browser` has noted, and that is not logged out here."""
     if login and state:
         held = await encrypt(dict(state))
-        if db.get(ProviderBrowser, login) is not None:
+        if all(db.get(table, login) is not None for table in (ProviderBrowser, logins.Login)):
             db.merge(ProviderLogin(login=login, user_id=user_id, token=held))
             db.commit()
 
 
 async def renew_logins(db: Any, user_id: int, state: AuthState) -> None:
-    """Keep renewed tokens in the place of those before, for the browsers of their session."""
+    """Keep renewed tokens in the place of those before, for the browsers of their session; forget those of browsers that are out."""
+    _forget_tokens_of_ended(db, user_id)
     if session := str(state.get("session") or ""):
         mine = db.query(ProviderBrowser.login).filter(ProviderBrowser.user_id == user_id)
         for row in mine.filter(ProviderBrowser.session == session).all():
@@ -123,7 +125,8 @@ async def login_of(db: Any, login: str) -> AuthState:
 
 
 async def newest_login(db: Any, user_id: int) -> AuthState:
-    """Return what is kept of the last login of a person that names its session; empty where there is none."""
+    """Return what is kept of the last login of a person that goes on and names its session; empty where there is none."""
+    _forget_tokens_of_ended(db, user_id)
     mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id, ProviderBrowser.session != "")
     for browser in mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all():
         if (state := await login_of(db, browser.login)).get("session") == browser.session:
@@ -141,6 +144,15 @@ def forget_browsers(db: Any, user_id: int) -> None:
     """Forget all browsers' logins of a person; the caller commits."""
     for table in (ProviderLogin, ProviderBrowser):
         db.query(table).filter(table.user_id == user_id).delete()
+
+
+def _forget_tokens_of_ended(db: Any, user_id: int) -> None:
+    """Forget the tokens of a person's logins that have ended here in whatever way."""
+    going_on = {row.digest for row in db.query(logins.Login.digest).filter(logins.Login.user_id == user_id)}
+    for row in db.query(ProviderLogin.login).filter(ProviderLogin.user_id == user_id).all():
+        if row.login not in going_on:
+            db.query(ProviderLogin).filter(ProviderLogin.login == row.login).delete()
+    db.commit()
 
 
 def of_browser(db: Any, login: str) -> str:

@@ -114,4 +114,5 @@ class FetchTurns:
                 if not one.come.done():
                     one.come.set_result(None)
         if not self._waiting and not self._held:
-            self._served.clear()  # it would grow with everybody who ever copied
+            for each in (self._served, self._users, self._tenants):
+                each.clear()  # they would grow with everybody who ever copied

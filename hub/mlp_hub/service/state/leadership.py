@@ -2,8 +2,8 @@
 
 A row names who decides and until when. Every writing transaction of a platform checks the row first, and fails whole where
 it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
-transactions, and by a timer where there are none. Each such transaction, once it is committed, makes its platform sure of the
-lease for its length from before it was renewed. Who comes second reads the row, without waiting for anybody, until it was
+transactions, and by a timer where there are none. A renewal that is committed makes its platform sure of the lease for its
+length, counted from before the renewal. Who comes second reads the row, without waiting for anybody, until it was
 given back, or stayed as it is for the length of a lease, or the database says that whoever has it is connected no more.
 Lengths of time are measured by each with its own steady clock: no wall clock ends a lease.
 
@@ -170,7 +170,7 @@ class Leadership:
         """Raise `LeaseLost` unless this platform decides now: to be asked right before what no transaction fences."""
         if not self._held:
             raise LeaseLost
-        if not self.is_sure:
+        while not self.is_sure:  # an answer that came late says how it was: another may have it by now
             await self.confirm()
 
     def going_on(self, epoch: int) -> Callable[[], None]:

@@ -297,6 +297,46 @@ async def test_who_logs_out_in_the_newest_browser_is_asked_about_by_an_older_one
 
 
 @pytest.mark.usefixtures("key")
+async def test_a_session_that_ended_ends_its_browsers_though_the_person_logged_in_by_another_meanwhile(
+    hub: Hub,
+) -> None:
+    hub.add("ann")
+    people = hub.people()
+    in_browsers(hub, "ann", "one", "two")
+    hub.states["ann"] = login_by("two")
+    assert await people.go_on_by_another("ann", login_by("one")) == login_by("two")
+    assert {row.session for row in hub.db.query(sids.ProviderBrowser)} == {"two"}
+    assert {token.session_id for token in hub.db.query(orm.APIToken)} == {"browser-ann-1"}
+
+
+@pytest.mark.usefixtures("key")
+async def test_nobody_is_asked_about_by_a_browser_that_is_logged_out_here(hub: Hub) -> None:
+    hub.add("ann")
+    people = hub.people()
+    ann = in_browsers(hub, "ann", "one")
+    await keep_all(hub, ann, login_by("one"))
+    logins.end_all(hub.db, ann.id)
+    hub.db.commit()
+    hub.states["ann"] = login_by("two")
+    assert await people.go_on_by_another("ann", hub.states["ann"]) is None
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.parametrize("renewed", ["one", "two"])
+async def test_tokens_of_a_browser_that_is_logged_out_here_are_forgotten_with_the_next_that_come(
+    hub: Hub, renewed: str
+) -> None:
+    hub.add("ann")
+    people = hub.people()
+    ann = in_browsers(hub, "ann", "one")
+    await keep_all(hub, ann, login_by("one"))
+    logins.end_all(hub.db, ann.id)
+    hub.db.commit()
+    await people.keep("ann", Standing("i", "ann's", "ann", "", False, (), False), [], login_by(renewed))
+    assert hub.db.query(sids.ProviderLogin).count() == 0
+
+
+@pytest.mark.usefixtures("key")
 async def test_tokens_of_another_provider_or_person_are_not_shown_to_this_one(hub: Hub) -> None:
     hub.add("ann")
     people = hub.people()
