@@ -115,9 +115,7 @@ def test_it_is_told_whether_jobs_or_servers_hold_what_it_waits_for(
 
 def test_what_apps_hold_is_not_waited_for_as_if_they_ended() -> None:
     replica = job("r", cpu=4, replica=("lin", 0))
-    scene = snapshot(
-        job("a"), nodes=(node(cpu=64),), tenants=(tenant(cpu=4),), running=(runs(replica, "n"),)
-    )
+    scene = snapshot(job("a"), nodes=(node(cpu=64),), tenants=(tenant(cpu=4),), running=(runs(replica, "n"),))
     (verdict,) = explain(scene, "a", 0.0).reasons
     assert str(verdict.headline.args["way"]).startswith("Apps of red have it; scale one down or remove it")
 
