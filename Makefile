@@ -84,6 +84,10 @@ test-whole: test-tools  ## run what is left out of these each time, because it t
 test-document: test-tools  ## make many requests of each operation of the API, and try the bounds of every field: a quarter of an hour
 	$(PYTEST) tests/integration/api/test_whatever_the_document_allows.py -n $(CORES) --whole-document $(ARGS)
 
+.PHONY: test-in-container
+test-in-container:  ## run the fast tests in a container of docker or podman, without root here (ARGS="test-system SLICE=1/4")
+	images/test-in-container $(or $(ARGS),test-unit)
+
 .PHONY: test-summary
 test-summary:  ## sum up the results of the tests that were run here: slowest files, failures, what failed together
 	@$(BIN)/python tests/junit_summary.py

@@ -76,6 +76,8 @@ def scenes() -> Iterator[Verdict]:
     ).values()
     busy = snapshot(job("a", workers=2), tenants=(tenant(cpu=2),), running=(held(2),))
     yield from verdicts(busy).values()
+    replica = runs(job("r", cpu=2, replica=("lin", 0)), "n")
+    yield from verdicts(snapshot(job("a"), tenants=(tenant(cpu=2),), running=(replica,))).values()
     servers = tenant(cpu=2, used=Resources(cpu=500), others=("ann's notebook",))
     yield from verdicts(snapshot(job("a", workers=2), job("b", cpu=2), tenants=(servers,))).values()
     for servers_hold, jobs_hold in ((2000, 2.0), (4000, 0.0)):

@@ -117,7 +117,7 @@ def test_what_apps_hold_is_not_waited_for_as_if_they_ended() -> None:
     replica = job("r", cpu=4, replica=("lin", 0))
     scene = snapshot(job("a"), nodes=(node(cpu=64),), tenants=(tenant(cpu=4),), running=(runs(replica, "n"),))
     (verdict,) = explain(scene, "a", 0.0).reasons
-    assert str(verdict.headline.args["way"]).startswith("Apps of red have it; scale one down or remove it")
+    assert str(verdict.headline.args["way"]) == "Apps of red have it: scale one down."
 
 
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from mlp_hub.beneath import Folder
 from mlp_hub.cli.errors import CommandFailed
@@ -322,15 +322,13 @@ def extract(path: Path, into: Path) -> None:
 class _Member(tarfile.TarInfo):
     """A member whose header is not read where it would fill the memory."""
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
-        """Read one. Raises `tarfile.ReadError`."""
-        found = super().frombuf(buf, encoding or tarfile.ENCODING, errors)
-        if found.type in _READ_WHOLE and found.size > MOST_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size:,} bytes")
-        if found.type in _NEVER_WRITTEN:
-            raise tarfile.ReadError(f"a header of a kind that backups do not have, {found.name}")
-        return found
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Read what follows the header, as tarfile lets subclasses do. Raises `tarfile.ReadError`."""
+        if self.type in _READ_WHOLE and self.size > MOST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size:,} bytes")
+        if self.type in _NEVER_WRITTEN:
+            raise tarfile.ReadError(f"a header of a kind that backups do not have, {self.name}")
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
     def _proc_gnusparse_10(self, *_: object) -> None:
         """Refuse a file of holes before where they are is read: that may be of any length, and nothing of it is written here."""

@@ -120,10 +120,7 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Me
     if jobs:
         return msg("Starts when jobs of {tenant} end.", tenant=TenantRef(tenant))
     if APP in kinds:
-        return msg(
-            "Apps of {tenant} have it; scale one down or remove it, also where this is to replace it.",
-            tenant=TenantRef(tenant),
-        )
+        return msg("Apps of {tenant} have it: scale one down.", tenant=TenantRef(tenant))
     return msg("Others have it; it waits until they end.")
 
 
