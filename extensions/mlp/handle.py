@@ -24,6 +24,9 @@ from mlp.waiting import OutlastingWait
 
 Json = dict[str, Any]
 
+TRIES = 20
+"""Names that are tried for a job that was given none: others may take the same at that moment."""
+
 
 class Job:
     """A job of yours. Attributes are as last seen; `refresh()` asks anew."""
@@ -334,7 +337,15 @@ def ask_for_job(
         there.note = words.still_there(there.data)
         return body, there
     taken = {str(j["name"]) for j in client.jobs()}
-    return answer({**body, "name": free_name(body["name"], taken)})
+    for _ in range(TRIES):
+        name = free_name(body["name"], taken)
+        try:
+            return answer({**body, "name": name})
+        except Refused as refused:
+            if refused.reason != "Conflict":
+                raise
+        taken.add(name)  # somebody took it meanwhile, as where many are submitted side by side
+    return answer(body)
 
 
 def _latest(client: Client, name: str) -> Job | None:

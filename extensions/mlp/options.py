@@ -356,7 +356,7 @@ SUBMIT: tuple[Option, ...] = (
     Option("array", lambda: say("a job for each index, as one entry; the program finds its own in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
            "0-31[%8]", wire=False, shown_default=lambda: say("none")),
     Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
-           "NAME", "-n", shown_default=lambda: say("runtime and date")),
+           "NAME", "-n", shown_default=lambda: say("the file's, or runtime and date")),
     Option("replace", lambda: say("delete the earlier runs of the name"), None, False),
     Option("wait", lambda: say("stay until the job ends"), None, False, wire=False),
     Option("detach", lambda: say("return at once and show nothing further"), None, False, wire=False),

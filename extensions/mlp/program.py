@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from mlp import notebooks, scripts, settings
 from mlp.errors import ProgramError, UsageError
 from mlp.language import say
-from mlp.options import SUBMIT, default_runtime, most_workers
+from mlp.options import JOB_NAME, SUBMIT, default_runtime, most_workers
 from mlp.terms import RUNTIMES
 
 CODE_LIMIT = 1_048_576
@@ -39,7 +40,9 @@ def build(
     """
     body = {o.name: given[o.name] for o in SUBMIT if o.wire and given.get(o.name) not in (None, o.default)}
     runtime = given.get("runtime") or default_runtime(given.get("workers") or 1, given.get("ps") or 0)
-    body.setdefault("name", f"{runtime}-{time.strftime('%m%d-%H%M%S', time.localtime(clock()))}")
+    body.setdefault(
+        "name", _name_of(entry) or f"{runtime}-{time.strftime('%m%d-%H%M%S', time.localtime(clock()))}"
+    )
     if (entry is None) == (code is None or not code.strip()):
         raise UsageError(
             say("nothing to run: give a script, or write the program of one rank into the cell")
@@ -110,6 +113,13 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
             )
         )
     return {"entry": str(full.relative_to(home))}
+
+
+def _name_of(entry: str | os.PathLike[str] | None) -> str:
+    """Return a file's name as that of a job, as the form in JupyterLab has it; empty where there is none."""
+    stem = "" if entry is None else Path(entry).stem
+    name = re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", stem))[:50]
+    return name if JOB_NAME.fullmatch(name) else ""
 
 
 def _carried(name: str, text: str) -> str:

@@ -34,6 +34,21 @@ def test_a_job_without_a_name_is_named_after_runtime_and_date():
     assert build(code="1")["name"].startswith("plain-0101-")
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("train.py", "train"),
+        ("My net v0.1.py", "My-net-v0.1"),
+        ("-x.py", "x"),
+        ("数据.py", "plain-0101-000000"),
+        (f"{'a' * 60}.py", "a" * 50),
+    ],
+)
+def test_a_file_without_another_name_gives_its_own(tmp_path, file, name):
+    (tmp_path / file).write_text("1\n")
+    assert program.build({}, entry=tmp_path / file, env={}, clock=lambda: 0)["name"] == name
+
+
 def test_nothing_to_run_and_two_programs_are_refused():
     with pytest.raises(UsageError, match="nothing to run"):
         build()

@@ -25,7 +25,7 @@ def test_a_notebook_of_the_home_is_named_by_its_path(tmp_path: Path) -> None:
     path = tmp_path / "work.ipynb"
     path.write_text(notebook("1"))
     assert build(path, {"params": {"lr": 0.1}}, home=tmp_path) == {
-        "name": "plain-0101-000000",
+        "name": "work",
         "entry": "work.ipynb",
         "params": {"lr": 0.1},
     }
