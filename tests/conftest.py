@@ -70,7 +70,7 @@ SLOWEST = (
 """Files that take a minute beside others, the longest first (`make test-summary`): begun last, one would be waited for alone."""
 
 ALWAYS = ("test_story",)
-"""Files of each slice, on one machine."""
+"""Files of each slice."""
 
 LONGEST_S = 4 * PATIENCE_S
 
@@ -105,7 +105,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--slice",
         type=Slice.parse,
         metavar="K/N",
-        help="run one of N slices of the files, and the story of one machine",
+        help="run one of N slices of the files, and the story",
     )
 
 
@@ -142,7 +142,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     chosen: Slice | None = config.getoption("--slice")
     if chosen is None or not collection_path.match("test_*.py"):
         return None
-    if collection_path.stem in ALWAYS and config.getoption("--install") == "local":
+    if collection_path.stem in ALWAYS:
         return None
     return None if chosen.has(collection_path, SLOWEST) else True
 

@@ -124,7 +124,11 @@ class Pages:
     def panel(
         self, path: str = "", *, dark: bool = False, width: int = 1280, language: str = "en-US"
     ) -> Page:
-        return self.open(f"/services/mlp/{path}", dark=dark, width=width, language=language)
+        """Open a page of the panel, and wait until all of it is loaded: what comes later moves what is clicked on from under the pointer."""
+        page = self.open(f"/services/mlp/{path}", dark=dark, width=width, language=language)
+        if not self.front.gates:  # else a test wants to see it load
+            expect(page.locator(".mlp-loading")).to_have_count(0)
+        return page
 
     def widget(
         self,
