@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mlp_api.jobs import QueueEntry
 from mlp_api.nodes import NodeDrainPreview, NodeDrainSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry
 from mlp_hub.domain.drain import NodeDrain
@@ -62,8 +63,14 @@ async def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(t
         assert str(why.reasons[0].message).endswith("Starts once node n1 is back.")
         because = "node n1 is drained by an administrator: it can start once that is back in service"
         assert str(why.expected_because) == because, "no end of the job that runs there helps"
-        await rig.platform.forecasts.expected([job.uid for job in rig.platform.board.jobs.values()])
-        [waiting] = [e for e in await rig.platform.cluster_queue.entries(None) if e.name == "later"]
+
+        async def told() -> QueueEntry | None:
+            # the queue has the last forecast's words, and none where something changed since
+            await rig.platform.forecasts.expected([job.uid for job in rig.platform.board.jobs.values()])
+            [entry] = [e for e in await rig.platform.cluster_queue.entries(None) if e.name == "later"]
+            return entry if entry.expected_because else None
+
+        waiting = await until(told, what="the queue to say since when it cannot start")
         assert str(waiting.expected_because) == because
         assert "a new kernel" not in str((why, waiting)), "the reason is for owners of what is stopped"
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
