@@ -165,6 +165,7 @@ docs: install  ## write from the code: reference pages of docs/, names for other
 	$(BIN)/python -m mlp_hub.cli.terms .
 	$(BOOTSTRAP) install
 	$(BIN)/python -m mlp_hub.cli.reference docs/reference
+	$(BIN)/python tests/benchmarks/figures.py
 	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
 
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)
