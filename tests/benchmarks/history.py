@@ -1,7 +1,7 @@
 """Keep figures: one line of JSON each in `tests/benchmarks/history.jsonl`, which is committed.
 
 `make bench AGAINST=COMMIT` appends this tree's medians. `python tests/benchmarks/history.py` appends the figures of the last `make bench`.
-A line describes the machine by its size alone. `figures.py` makes a page of the newest lines.
+A line describes the machine by its size alone. `make docs` writes a page of the newest lines.
 """
 
 from __future__ import annotations
@@ -55,11 +55,6 @@ def _line(figure: Measured) -> dict[str, Any]:
 
 def _short(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-def read(root: Path) -> list[dict[str, Any]]:
-    """Return the lines that are kept below `root`, oldest first."""
-    return [json.loads(line) for line in (root / KEPT).read_text(encoding="utf-8").splitlines()]
 
 
 def last(root: Path) -> list[Measured]:

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reference.figures import page_of
+
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Give the module that writes the page."""
-    monkeypatch.syspath_prepend(str(ROOT / "tests/benchmarks"))
-    import figures
-
-    return figures
-
-
-@pytest.fixture
-def history(figures: Any) -> Any:
+def history(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Give the module that keeps figures."""
-    return figures.history
+    monkeypatch.syspath_prepend(str(ROOT / "tests/benchmarks"))
+    import history
+
+    return history
 
 
-def test_the_page_is_that_of_the_history(figures: Any) -> None:
-    assert (ROOT / figures.PAGE).read_text() == figures.page(figures.history.read(ROOT)), "run `make docs`"
-
-
-def test_the_newest_line_of_a_figure_is_shown_with_its_ratios(figures: Any, history: Any) -> None:
+def test_the_newest_line_of_a_figure_is_shown_with_its_ratios() -> None:
     beside = {"name": "Slurm", "value": 4.0}
     shown = {"commit": "abc", "date": "2026-01-02", "machine": {"cores": 2, "memory_gib": 8}}
     lines = [
@@ -44,7 +37,7 @@ def test_the_newest_line_of_a_figure_is_shown_with_its_ratios(figures: Any, hist
         }
         | shown,
     ]
-    rows = figures.page(lines).splitlines()[-2:]
+    rows = page_of(lines).splitlines()[-2:]
     assert rows == [
         "| start | 1 s | Slurm: 4 | 0.25 | old: 0 |  | 2026-01-02, abc, 2 cores, 8 GiB |",
         "| jobs | 7 1/min |  |  |  |  | 2026-01-02, abc, 2 cores, 8 GiB |",
@@ -57,7 +50,7 @@ def test_a_figure_that_was_kept_is_read_back(
     monkeypatch.setattr(history, "commit_of", lambda root: "abc")
     (tmp_path / "tests/benchmarks").mkdir(parents=True)
     history.append(tmp_path, [history.Measured("start", "s", 1.23456789, history.Beside("Slurm", 4.0))])
-    (line,) = history.read(tmp_path)
+    line = json.loads((tmp_path / history.KEPT).read_text())
     assert (line["figure"], line["value"], line["commit"]) == ("start", 1.23457, "abc")
     assert line["anchor"] == {"name": "Slurm", "value": 4.0}
     assert "against" not in line

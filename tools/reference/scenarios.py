@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlp_hub.cli.reference_rest import markdown_table
 from mlp_hub.simulate.forms import SECTIONS, Form, keys_of
+from reference.rest import markdown_table
 
 _PAGE = """# Scenarios
 

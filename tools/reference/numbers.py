@@ -8,6 +8,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+import mlp_hub
+
 ROOMS = ("api", "executors", "scheduler", "service")
 MARKS = ("Tuning", "Safety", "Given")
 """What a number is: a trade, a protection, or given: by a unit, a protocol, a format, or as a sign; it is in no table."""
@@ -36,7 +38,7 @@ class Number(NamedTuple):
 
 def numbers() -> list[Number]:
     """Return the numbers of all rooms, by module."""
-    top = Path(__file__).parents[1]
+    top = Path(mlp_hub.__file__).parent
     files = sorted(file for room in ROOMS for file in (top / room).rglob("*.py"))
     return [n for file in files for n in _of(file, ".".join(file.relative_to(top).with_suffix("").parts))]
 

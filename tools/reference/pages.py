@@ -1,11 +1,10 @@
-"""Writes the reference pages from the tables that the program uses: `python -m mlp_hub.cli.reference docs/reference`."""
+"""Write the reference pages from the tables that the program uses: `python -m reference docs/reference`."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import os
-import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -16,14 +15,15 @@ from mlp.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, 
 from mlp.words import capital
 from mlp_hub.api import scopes
 from mlp_hub.api.limits import RATES
-from mlp_hub.cli.reference_numbers import numbers
-from mlp_hub.cli.reference_phases import phases_page
-from mlp_hub.cli.reference_rest import access_page, markdown_table, rest_page
-from mlp_hub.cli.reference_scenarios import scenarios_page
 from mlp_hub.domain.errors import Reason
 from mlp_hub.service.support import limits
 from mlp_hub.settings import table
 from mlp_hub.simulate import forms
+from reference.figures import figures_page
+from reference.numbers import numbers
+from reference.phases import phases_page
+from reference.rest import access_page, markdown_table, rest_page
+from reference.scenarios import scenarios_page
 
 _SETTINGS = """# Settings
 
@@ -190,6 +190,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "phases": phases_page,
     "submit": submit_page,
     "scenarios": scenarios_page,
+    "figures": figures_page,
 }
 """Name of each page and what makes it."""
 
@@ -199,7 +200,3 @@ def main(folder: str) -> None:
     os.environ["MLP_LANGUAGE"] = "en"
     for name, make in PAGES.items():
         (Path(folder) / f"{name}.md").write_text(make(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

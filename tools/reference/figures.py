@@ -1,15 +1,13 @@
-"""Write `docs/reference/figures.md`, the newest figure of each kind in `history.jsonl`: `python tests/benchmarks/figures.py`."""
+"""Page of the newest figure of each kind in the history of the benchmarks."""
 
 from __future__ import annotations
 
-import sys
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import history
-
-PAGE = "docs/reference/figures.md"
+HISTORY = Path(__file__).parents[2] / "tests/benchmarks/history.jsonl"
 _HEAD = """# Figures
 
 The newest measurement of each figure, from `tests/benchmarks/history.jsonl`. [Measure it](../how-to/measure.md) describes the method.
@@ -21,7 +19,13 @@ A ratio is our figure divided by the other one. Compare ratios: absolute figures
 """
 
 
-def page(lines: Iterable[dict[str, Any]]) -> str:
+def figures_page() -> str:
+    """Return the page of the figures that are kept."""
+    lines = HISTORY.read_text(encoding="utf-8").splitlines()
+    return page_of(json.loads(line) for line in lines)
+
+
+def page_of(lines: Iterable[dict[str, Any]]) -> str:
     """Return the page of a history, oldest line first. Figures stand in the order in which they were first measured."""
     newest: dict[tuple[str, str], dict[str, Any]] = {}
     for line in lines:
@@ -47,13 +51,3 @@ def _beside(line: dict[str, Any], name: str) -> tuple[str, str]:
         return "", ""
     ratio = f"{line['value'] / other['value']:.2f}" if other["value"] else ""
     return f"{other['name']}: {other['value']:.4g}", ratio
-
-
-def main(root: Path = history.ROOT) -> int:
-    """Write the page."""
-    (root / PAGE).write_text(page(history.read(root)), encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

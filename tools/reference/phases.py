@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any
 
-from mlp_hub.cli.reference_rest import markdown_table
 from mlp_hub.domain.app import APP_MACHINE, AppPhase
 from mlp_hub.domain.asking import ASK_MACHINE, AskPhase
 from mlp_hub.domain.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
@@ -20,6 +19,7 @@ from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
 from mlp_hub.domain.relocation import RELOCATION_MACHINE, RelocationPhase
 from mlp_hub.domain.sweep import SWEEP_MACHINE, SweepPhase
+from reference.rest import markdown_table
 
 _PHASES = """# Phases
 

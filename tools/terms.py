@@ -1,4 +1,4 @@
-"""Writes what other languages and layers must know of the hub's tables: `python -m mlp_hub.cli.terms .`.
+"""Writes what other languages and layers must know of the hub's tables: `python tools/terms.py .`.
 
 `mlp` imports nothing of the hub, the front end is no Python, the types of the wire stand alone, and settings know nothing of
 what they set: each gets the names, and what they are called, in a file of its own.
