@@ -19,7 +19,6 @@ from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
 
-from mlp_hub._origins import ONE_NAME_MEANS
 from mlp_hub.api import recent
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.call import API_BASES, BASE, Config
@@ -56,6 +55,7 @@ from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings.origins import ONE_NAME_MEANS
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 

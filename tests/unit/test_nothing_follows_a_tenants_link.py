@@ -14,10 +14,10 @@ from mlp_hub.beneath import Folder
 
 # whose paths are all the platform's own, none of them in a home or a job's directory; each with what they are
 OWN_PATHS = {
-    "mlp_hub/_broker_values.py": "the operator's secrets",
-    "mlp_hub/_config_file.py": "the operator's configuration",
-    "mlp_hub/_setting_values.py": "settings' paths, as text, and the operator's secrets",
-    "mlp_hub/_state_paths.py": "secrets and directories of the state directory",
+    "mlp_hub/settings/broker_values.py": "the operator's secrets",
+    "mlp_hub/settings/config_file.py": "the operator's configuration",
+    "mlp_hub/settings/values.py": "settings' paths, as text, and the operator's secrets",
+    "mlp_hub/settings/state_paths.py": "secrets and directories of the state directory",
     "mlp_hub/durable.py": "files of the state directory and of run directories",
     "mlp_hub/shelves.py": "roots of the storage tree",
     "mlp_hub/app.py": "the operator's list of nodes",
@@ -123,9 +123,9 @@ ALLOWED_ONCE = {
     ("mlp_hub/executors/mounted/grades.py", "access"): "a root that an administrator names, and a descriptor",
     ("mlp_hub/executors/mounted/grades.py", "resolve"): "the platform's own paths",
     ("mlp_hub/sandbox/homes.py", "mkdir"): "the directories of homes and of what is stored",
-    ("mlp_hub/_cluster_values.py", "expanduser"): "what the operator names",
+    ("mlp_hub/settings/cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",
-    ("mlp_hub/_login_settings.py", "read_text"): "the operator's secret",
+    ("mlp_hub/settings/login.py", "read_text"): "the operator's secret",
     ("mlp_hub/hubside/providers/authenticator.py", "exists"): "homes' own directory",
     ("mlp_spawner/launcher.py", "exists"): "control groups",
     ("mlp_spawner/launcher.py", "open"): "the cluster's file for a container's last word",

@@ -29,8 +29,8 @@ HELPERS = (
 ELSEWHERE = ("cli/", "confined/", "sandbox/shim/", "executors/kubernetes/rank/", "store/migrations/")
 """What runs as the operator's command, in the tenant's own processes, or speaks the platform's own protocol within its bounds."""
 BOUNDED = {
-    "_cluster_values.py": "the operator's files",
-    "_setting_values.py": "the operator's file",
+    "settings/cluster_values.py": "the operator's files",
+    "settings/values.py": "the operator's file",
     "api/connections.py": "numbers of the kernel's",
     "api/decode.py": "bodies of requests: `body_limit` of their routes, and `JSON_DEPTH`",
     "api/figures.py": "the proxy's own answers",

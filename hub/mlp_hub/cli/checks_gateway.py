@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from mlp_hub._origins import Origins, is_local
 from mlp_hub.cli.checks import FAIL, OK, WARN, Check
 from mlp_hub.cli.http import request
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import Origins, is_local
 from mlp_language.render import say
 
 WAIT_S = 10.0

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 from mlp_hub import proxy
-from mlp_hub._origins import ONE_NAME, ONE_NAME_MEANS, is_local
 from mlp_hub.cli import accounts, ports, processes
 from mlp_hub.cli import database as databases
 from mlp_hub.cli import uids as ranges
@@ -21,6 +20,7 @@ from mlp_hub.cli.http import request
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import ONE_NAME, ONE_NAME_MEANS, is_local
 from mlp_language.render import say
 
 LITTLE_DISK_GIB = 5

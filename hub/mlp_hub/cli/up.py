@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from mlp_hub import bindings
-from mlp_hub._origins import ONE_NAME_MEANS
 from mlp_hub.cli import (
     accounts,
     belonging,
@@ -35,6 +34,7 @@ from mlp_hub.cli.http import request
 from mlp_hub.cli.progress import Progress
 from mlp_hub.proxy import ProxyMissing
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import ONE_NAME_MEANS
 from mlp_language.render import padded, say
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from mlp_api.terms import POLICIES, PlacementRule, PolicyName
-from mlp_hub._setting_values import setting
+from mlp_hub.settings.values import setting
 
 
 @dataclass(frozen=True, kw_only=True)

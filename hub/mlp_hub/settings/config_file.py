@@ -8,7 +8,7 @@ from pathlib import Path
 
 from traitlets.config.loader import Config, LazyConfigValue, PyFileConfigLoader
 
-from mlp_hub._setting_values import SettingsError
+from mlp_hub.settings.values import SettingsError
 
 
 def read_section(path: Path, known: Sequence[str]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 A setting `some_name` is read from the environment variable `MLP_SOME_NAME`, else from `c.MLPHub.some_name` in
 the traitlets file that `MLP_CONFIG` names, else it has its default. A key of `c.MLPHub` that is no setting
-fails the start. Paths of the state directory are properties too (`_state_paths`).
+fails the start. Paths of the state directory are properties too (`state_paths`).
 
 Only the standard library is imported, and names of the contract; traitlets is, when `MLP_CONFIG` is set.
 """
@@ -17,16 +17,17 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any
 
-from mlp_hub import _broker_values, _cluster_values, _origins
-from mlp_hub._cluster_settings import ClusterSettings
-from mlp_hub._edge_settings import EdgeSettings
-from mlp_hub._executor_kinds import EXECUTOR_KINDS, ExecutorKind
-from mlp_hub._keeping_settings import KeepingSettings
-from mlp_hub._login_settings import LoginSettings
-from mlp_hub._notice_settings import NoticeSettings
-from mlp_hub._scheduling_settings import SchedulingSettings
-from mlp_hub._setting_values import SettingsError, address, networks, parse, setting
-from mlp_hub._state_paths import StatePaths
+from mlp_hub.settings import broker_values, cluster_values
+from mlp_hub.settings import origins as _origins
+from mlp_hub.settings.cluster import ClusterSettings
+from mlp_hub.settings.edge import EdgeSettings
+from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, ExecutorKind
+from mlp_hub.settings.keeping import KeepingSettings
+from mlp_hub.settings.login import LoginSettings
+from mlp_hub.settings.notice import NoticeSettings
+from mlp_hub.settings.scheduling import SchedulingSettings
+from mlp_hub.settings.state_paths import StatePaths
+from mlp_hub.settings.values import SettingsError, address, networks, parse, setting
 
 PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
 """What `Settings` is made of besides its own, in the order of the documentation."""
@@ -237,7 +238,7 @@ class Settings(
         given: dict[str, tuple[str, object]] = {}
         path = environ.get("MLP_CONFIG")
         if path:
-            from mlp_hub._config_file import read_section  # noqa: PLC0415 - traitlets only where it is used
+            from mlp_hub.settings.config_file import read_section  # noqa: PLC0415 - traitlets only where it is used
 
             known = [f.name for f in dataclasses.fields(cls) if f.name != "config"]
             for name, value in read_section(Path(path).absolute(), known).items():
@@ -253,7 +254,7 @@ class Settings(
         }
         values.setdefault("home", _default_home(environ).absolute())
         if environ.get("KUBECONFIG") and EXECUTOR_KINDS[values.get("executor", "local")].cluster:
-            values.setdefault("kubernetes_config", _cluster_values.kubeconfig(environ["KUBECONFIG"]))
+            values.setdefault("kubernetes_config", cluster_values.kubeconfig(environ["KUBECONFIG"]))
         settings = cls(**values)
         # names and addresses that cannot be meant fail here
         _ = settings.base, settings.origins, settings.tls, settings.listens, settings.proxies
@@ -262,11 +263,11 @@ class Settings(
         settings.check_login()
         settings.check_mail()
         if settings.metrics_transport == "kafka":
-            _broker_values.check_addresses(settings.kafka_bootstrap)
-            _broker_values.read_security(settings.kafka_secrets)
-        _cluster_values.check_name(settings.kubernetes_name)
-        _cluster_values.check_networks("MLP_KUBERNETES_DNS", settings.kubernetes_dns)
-        _cluster_values.check_networks("MLP_KUBERNETES_OPEN", settings.kubernetes_open)
+            broker_values.check_addresses(settings.kafka_bootstrap)
+            broker_values.read_security(settings.kafka_secrets)
+        cluster_values.check_name(settings.kubernetes_name)
+        cluster_values.check_networks("MLP_KUBERNETES_DNS", settings.kubernetes_dns)
+        cluster_values.check_networks("MLP_KUBERNETES_OPEN", settings.kubernetes_open)
         if settings.replicas > 1 and settings.service_db_url.startswith("sqlite:"):
             raise SettingsError(
                 f"MLP_REPLICAS is {settings.replicas}; several services need PostgreSQL: name it with MLP_DATABASE_URL"
@@ -331,12 +332,12 @@ class Settings(
     @property
     def tolerations(self) -> tuple[Mapping[str, Any], ...]:
         """Tolerations of all pods."""
-        return _cluster_values.tolerations(self.kubernetes_tolerations)
+        return cluster_values.tolerations(self.kubernetes_tolerations)
 
     @property
     def volume(self) -> Mapping[str, Any]:
         """The source of the volume of all files, as a PersistentVolume has it."""
-        return _cluster_values.volume(self.kubernetes_volume, self.files_dir)
+        return cluster_values.volume(self.kubernetes_volume, self.files_dir)
 
     @property
     def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from mlp_hub._login_kinds import LOGIN_KINDS, LoginKind, by_default
-from mlp_hub._setting_values import SettingsError, setting
+from mlp_hub.settings.login_kinds import LOGIN_KINDS, LoginKind, by_default
+from mlp_hub.settings.values import SettingsError, setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable

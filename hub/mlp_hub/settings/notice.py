@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from email.utils import parseaddr
 from pathlib import Path
 
-from mlp_hub._setting_values import SettingsError, address, secrets_of, setting
+from mlp_hub.settings.values import SettingsError, address, secrets_of, setting
 
 
 @dataclass(frozen=True, kw_only=True)

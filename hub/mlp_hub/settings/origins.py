@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from mlp_hub._setting_values import SettingsError
+from mlp_hub.settings.values import SettingsError
 
 LOCAL = "localhost"
 """Browsers resolve it and each name below it to this machine, keep cookies of one such name from every other, and

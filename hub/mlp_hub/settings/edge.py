@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
-from mlp_hub._setting_values import SettingsError, networks, setting
+from mlp_hub.settings.values import SettingsError, networks, setting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlp_hub._setting_values import setting
+from mlp_hub.settings.values import setting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlp_hub._setting_values import setting
+from mlp_hub.settings.values import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from mlp_hub._setting_values import SettingsError
+from mlp_hub.settings.values import SettingsError
 
 LONGEST_NAME = 20
 """Given: characters of a name, of the 63 that a namespace's may have: the rest is the tenant's."""
