@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from certificates import certificate
-from mlp_hub.cli.certificates import certificate as examined
-from mlp_hub.cli.certificates import check_files
+from mlp_hub.cli.doctor.certificates import certificate as examined
+from mlp_hub.cli.doctor.certificates import check_files
 from mlp_hub.cli.errors import MachineFailure
 from mlp_hub.settings import Settings
 
