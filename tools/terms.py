@@ -16,9 +16,9 @@ import msgspec
 from mlp_api.jobs import JobShape
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import PRIORITIES
-from mlp_hub.domain.notice import NoticeKind
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.jobs.job import PRIORITIES
+from mlp_hub.domain.notices.notice import NoticeKind
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES
 from mlp_hub.simulate.forms import PLACEMENTS

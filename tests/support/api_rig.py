@@ -32,7 +32,7 @@ from mlp_hub.api.limits import RATES, Rate
 from mlp_hub.api.listeners import bind_socket
 from mlp_hub.api.sessions import BrowserSession, xsrf_token
 from mlp_hub.api.sockets import close_all
-from mlp_hub.domain.environment import Environment, EnvironmentPhase
+from mlp_hub.domain.runtime.environment import Environment, EnvironmentPhase
 from mlp_hub.web.site import make_application
 from platform_rig import FAST, Rig, node
 from waiting import PATIENCE_S, wait_for

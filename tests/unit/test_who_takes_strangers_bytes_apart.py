@@ -42,7 +42,7 @@ BOUNDED = {
     "dav/service.py": "the service's own answers",
     "dav/waiting.py": "writes it",
     "dav/source.py": "a page of a list: `PAGE_MAX`, in pieces, `MOST_PARTS` elements for each object, no entities",
-    "domain/people_file.py": "the body of an administrator's request",
+    "domain/tenants/people_file.py": "the body of an administrator's request",
     "durable.py": "the platform's own files",
     "executors/kubernetes/claims.py": "the cluster's answers",
     "executors/kubernetes/gang/files.py": "writes it",

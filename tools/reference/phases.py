@@ -8,17 +8,17 @@ from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Any
 
-from mlp_hub.domain.app import APP_MACHINE, AppPhase
-from mlp_hub.domain.asking import ASK_MACHINE, AskPhase
-from mlp_hub.domain.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
-from mlp_hub.domain.departure import DEPARTURE_MACHINE, DeparturePhase
-from mlp_hub.domain.environment import ENVIRONMENT_MACHINE, HOLDING_ENVIRONMENTS, EnvironmentPhase
-from mlp_hub.domain.job import HOLDING, JOB_MACHINE, Phase
-from mlp_hub.domain.ledger import HELD, RELEASE_MACHINE, REQUEST_MACHINE, RequestPhase
+from mlp_hub.domain.apps.app import APP_MACHINE, AppPhase
+from mlp_hub.domain.jobs.job import HOLDING, JOB_MACHINE, Phase
+from mlp_hub.domain.jobs.sweep import SWEEP_MACHINE, SweepPhase
 from mlp_hub.domain.machine import Machine
-from mlp_hub.domain.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
-from mlp_hub.domain.relocation import RELOCATION_MACHINE, RelocationPhase
-from mlp_hub.domain.sweep import SWEEP_MACHINE, SweepPhase
+from mlp_hub.domain.runtime.environment import ENVIRONMENT_MACHINE, HOLDING_ENVIRONMENTS, EnvironmentPhase
+from mlp_hub.domain.stored.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
+from mlp_hub.domain.stored.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
+from mlp_hub.domain.tenants.asking import ASK_MACHINE, AskPhase
+from mlp_hub.domain.tenants.departure import DEPARTURE_MACHINE, DeparturePhase
+from mlp_hub.domain.tenants.relocation import RELOCATION_MACHINE, RelocationPhase
+from mlp_hub.domain.workload.ledger import HELD, RELEASE_MACHINE, REQUEST_MACHINE, RequestPhase
 from reference.rest import markdown_table
 
 _PHASES = """# Phases

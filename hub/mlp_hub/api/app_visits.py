@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable
 
 from mlp_hub.api.sessions import BrowserSession, Sessions, mask
-from mlp_hub.domain.app_gate import AppVisit
+from mlp_hub.domain.apps.app_gate import AppVisit
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 

@@ -19,7 +19,7 @@ from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.scopes import ACCESS, JOBS_READ, JOBS_WRITE
 from mlp_hub.api.sessions import Sessions, xsrf_matches
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.service_account import is_service
+from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.service.lifecycle.job_tokens import PREFIX as JOB_TOKEN_PREFIX
 from mlp_language.message import msg
 

@@ -14,8 +14,8 @@ from mlp_hub.api.owned import KINDS, kind_in
 from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.tenant import no_such_tenant
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_language.message import msg
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.routes import Route
 from mlp_hub.api.sessions import Sessions
 from mlp_hub.api.token_uses import TokenUses
-from mlp_hub.domain.tenant_context import NOBODY, TenantContext
+from mlp_hub.domain.tenants.tenant_context import NOBODY, TenantContext
 from mlp_language.message import Eyes
 from mlp_language.render import ENGLISH, Reader
 

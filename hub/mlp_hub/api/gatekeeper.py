@@ -22,7 +22,7 @@ from mlp_hub.api.principal import CallerKind, Principal
 from mlp_hub.api.recent import check_recent
 from mlp_hub.api.routes import Found, Relation, Route, RouteTable
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
-from mlp_hub.domain.tenant_context import NOBODY, TenantContext
+from mlp_hub.domain.tenants.tenant_context import NOBODY, TenantContext
 from mlp_language.message import msg
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from mlp_api.models import MODEL_PATTERN
 from mlp_api.types import NAME_PATTERN
 
 if TYPE_CHECKING:
-    from mlp_hub.domain.tenant_context import TenantContext
+    from mlp_hub.domain.tenants.tenant_context import TenantContext
     from mlp_hub.service.platform import Platform
 
 TenantOf = Callable[[str, str], Awaitable[tuple[str, str] | None]]

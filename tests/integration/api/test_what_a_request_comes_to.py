@@ -19,7 +19,7 @@ from mlp_hub.api.routes import Relation
 from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, USER_SCOPES
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.platform import Platform
 
 GET_JOB = next(r for r in all_routes() if r.title == "GET /users/{user}/jobs/{job}")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mlp_hub
-from mlp_hub.domain.tenant_context import NOBODY, SYSTEM, TenantContext
+from mlp_hub.domain.tenants.tenant_context import NOBODY, SYSTEM, TenantContext
 from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.jobs import Jobs
@@ -45,7 +45,7 @@ TELLS_NO_ROW = {
     Sweeps: {"count", "put", "remove", "put_trials"},
 }  # fmt: skip
 """Methods that are not asked for rows; of any other it is wrong to have no context."""
-MAKES = {"api/authorize.py", "api/gatekeeper.py", "domain/tenant_context.py", "service/storage/data.py"}
+MAKES = {"api/authorize.py", "api/gatekeeper.py", "domain/tenants/tenant_context.py", "service/storage/data.py"}
 """Where a context is made: as the gatekeeper authorises, and of whom a job is that reads a dataset of its tenant."""
 
 

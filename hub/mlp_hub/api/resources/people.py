@@ -16,8 +16,8 @@ from mlp_hub.api.hubclient import HubAccount
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import USERS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.people_file import PersonLine, read_people
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.people_file import PersonLine, read_people
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_language.message import NOTHING, Message, msg
 
 AT_ONCE = 50

@@ -25,8 +25,8 @@ from mlp_hub.api.scopes import (
     TENANTS_WRITE,
 )
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
-from mlp_hub.domain.service_account import PREFIX, ServiceAccount
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.service_account import PREFIX, ServiceAccount
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.service.support.units import when
 from mlp_language.message import msg
 

@@ -9,8 +9,8 @@ from mlp_hub.api.call import Call
 from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import LEDGER_WRITE, SPAWNER
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.service.tenants.syncing import GROUP
 from mlp_language.message import msg, verbatim
 

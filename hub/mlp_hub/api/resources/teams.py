@@ -22,7 +22,7 @@ from mlp_hub.api.resources.audit import TenantAuditQuery, audit_page, span_of
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import CLUSTER_READ, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.notice import NoticeKind
+from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_language.message import msg
 
 

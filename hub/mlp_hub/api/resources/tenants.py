@@ -13,9 +13,9 @@ from mlp_hub.api.paging import ListPage, listed_by
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.service_account import is_service
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant import Member as Place
+from mlp_hub.domain.tenants.service_account import is_service
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant import Member as Place
 from mlp_language.message import msg
 
 

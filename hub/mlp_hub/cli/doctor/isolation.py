@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlp_hub.cli.doctor.checks import FAIL, OK, WARN, Check
-from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED
+from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED
 from mlp_hub.isolation import KeyUnknownError, TenantRoots, lacking, roots_of
 from mlp_hub.settings import Settings
 from mlp_language.render import say

@@ -193,7 +193,7 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
     if not (settings.database_url or settings.service_db_file.exists()):
         return set()
     from mlp_hub.domain.errors import MLPError  # noqa: PLC0415 - the database is seldom needed here
-    from mlp_hub.domain.job import HOLDING, Phase, Target  # noqa: PLC0415
+    from mlp_hub.domain.jobs.job import HOLDING, Phase, Target  # noqa: PLC0415
     from mlp_hub.store import Database, WrongSchema  # noqa: PLC0415
 
     wanted = HOLDING - {Phase.FINISHING, Phase.CANCELLING}

@@ -16,7 +16,7 @@ from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.cli.http import request
 from mlp_hub.cli.state import database, identity
 from mlp_hub.cli.supervisor import processes, procs
-from mlp_hub.domain.job import PHASES, Phase
+from mlp_hub.domain.jobs.job import PHASES, Phase
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, Span

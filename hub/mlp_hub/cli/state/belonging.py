@@ -18,7 +18,7 @@ from mlp_hub.bindings import Bindings, Bound
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.state import database, identity, uids
 from mlp_hub.cli.state import plan as plans
-from mlp_hub.domain.tenant import NUMBERS_GIVEN
+from mlp_hub.domain.tenants.tenant import NUMBERS_GIVEN
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -233,7 +233,7 @@ def _running(settings: Settings, known: Bindings) -> int:
         return sum(sandbox.inspect(str(run_dir)).phase in ("starting", "running") for run_dir in run_dirs)
     if known.executor != "kubernetes":
         return 0
-    from mlp_hub.domain.job import HOLDING  # noqa: PLC0415
+    from mlp_hub.domain.jobs.job import HOLDING  # noqa: PLC0415
 
     phases = ", ".join(f"'{phase.value}'" for phase in sorted(HOLDING))
     found = database.row(settings, "platform", "job", "count(*)", f"phase IN ({phases})")

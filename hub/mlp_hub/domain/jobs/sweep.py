@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mlp_hub.domain import names
-from mlp_hub.domain.job import JobSpec, Param
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import JobSpec, Param
+from mlp_hub.domain.jobs.space import Grid, Space, point_of, shuffled, size_of
 from mlp_hub.domain.machine import Machine
-from mlp_hub.domain.space import Grid, Space, point_of, shuffled, size_of
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_TRIALS = 1000

@@ -6,8 +6,8 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.account_names import is_valid, normalize, why_not
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenants.account_names import is_valid, normalize, why_not
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_LINES = 1000

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from mlp_hub.domain.environment import name_in
+from mlp_hub.domain.runtime.environment import name_in
 from mlp_language.message import Message, msg
 
 

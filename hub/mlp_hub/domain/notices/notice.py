@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mlp_hub.domain import names
-from mlp_hub.domain.job import Phase
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import Phase
 from mlp_language.message import Message, msg
 
 DAY_MIN = 24 * 60

@@ -12,7 +12,7 @@ from itertools import count
 from typing import NoReturn
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Param
+from mlp_hub.domain.jobs.job import Param
 from mlp_language.message import Message, msg
 
 MOST_CHOICES = 1000

@@ -7,7 +7,7 @@ import hashlib
 import re
 from dataclasses import dataclass, field
 
-from mlp_hub.domain.app import App, AppAccess
+from mlp_hub.domain.apps.app import App, AppAccess
 
 KEY_PREFIX = "mlpk_"
 """How the key of an app begins, so that it is told from all other tokens, by people and by scanners of leaked secrets."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mlp_hub.domain import template
+from mlp_hub.domain.runtime import template
 from mlp_language.message import Message, msg
 
 WORKER, PS = "worker", "ps"

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from packaging.utils import canonicalize_name
 
-from mlp_hub.domain.image import digest_in
 from mlp_hub.domain.machine import Machine
+from mlp_hub.domain.runtime.image import digest_in
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_LOCK = 1 << 20

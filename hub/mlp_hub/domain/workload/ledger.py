@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.workload import APP
+from mlp_hub.domain.workload.workload import APP
 from mlp_language.message import msg
 
 APPLIERS: Mapping[str, str] = {
@@ -21,7 +21,7 @@ APPLIERS: Mapping[str, str] = {
 }
 OF_JOBS = "jm"
 OF_STORAGE = "st"
-"""Whose requests are what is stored (`domain.storage`); nobody outside can ask in its name."""
+"""Whose requests are what is stored (`domain.stored.storage`); nobody outside can ask in its name."""
 
 
 class RequestPhase(StrEnum):

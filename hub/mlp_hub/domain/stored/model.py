@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from mlp_hub.domain.machine import Machine
-from mlp_hub.domain.storage import StoredItem
+from mlp_hub.domain.stored.storage import StoredItem
 from mlp_language.message import NOTHING, Message, msg
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mlp_hub.domain.machine import Machine
-from mlp_hub.domain.tenant import Isolation
+from mlp_hub.domain.tenants.tenant import Isolation
 from mlp_language.message import NOTHING, Message, msg
 
 

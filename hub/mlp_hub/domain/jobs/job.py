@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from mlp_hub.domain import names
-from mlp_hub.domain.data import DataUse
-from mlp_hub.domain.environment import EnvironmentUse
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN, Runtime
-from mlp_hub.domain.stages import NO_TIMES, StageTimes
-from mlp_hub.domain.workload import APP
+from mlp_hub.domain.runtime.environment import EnvironmentUse
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.stored.data import DataUse
+from mlp_hub.domain.workload.workload import APP
 from mlp_language.message import NOTHING, JobRef, Message, from_data, msg, verbatim
 
 
