@@ -13,8 +13,8 @@ from types import ModuleType
 from mlp.options import Option
 from mlp.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, shown_default
 from mlp.words import capital
-from mlp_hub.api import scopes
-from mlp_hub.api.limits import RATES
+from mlp_hub.api.auth import scopes
+from mlp_hub.api.edge.limits import RATES
 from mlp_hub.domain.errors import Reason
 from mlp_hub.service.support import limits
 from mlp_hub.settings import table

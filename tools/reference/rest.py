@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from mlp_api.said import schema_of
-from mlp_hub.api.access import CALLERS
-from mlp_hub.api.call import API_BASES
+from mlp_hub.api.auth.access import CALLERS
+from mlp_hub.api.edge.call import API_BASES
 from mlp_hub.api.openapi import RELATIONS
 from mlp_hub.api.routes import BODY_LIMIT, Route
 from mlp_hub.api.table import all_routes

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from jupyterhub import roles
 from jupyterhub.handlers import base
 
-from mlp_hub.api.scopes import (
+from mlp_hub.api.auth.scopes import (
     ACCESS,
     ADMIN_SCOPES,
     DATA,

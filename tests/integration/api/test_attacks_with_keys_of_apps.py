@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from api_rig import ApiRig
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from mlp_hub.domain.apps.app import AppPhase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.endpoints import Endpoint

@@ -10,7 +10,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from mlp_hub.api import openapi, scopes
+from mlp_hub.api import openapi
+from mlp_hub.api.auth import scopes
 from mlp_hub.api.routes import Relation
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason

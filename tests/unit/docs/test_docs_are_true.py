@@ -11,7 +11,7 @@ import pytest
 
 from mlp.options import SUBMIT
 from mlp.verbs import COMMAND, MAGIC, VERBS, options_of
-from mlp_hub.api.scopes import SCOPES
+from mlp_hub.api.auth.scopes import SCOPES
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason
 from mlp_hub.settings import table

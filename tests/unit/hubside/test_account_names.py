@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from mlp_hub.domain.tenants.account_names import NAME_RULE, THE_HUB, is_valid, normalize, why_not
 
 

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 from tornado.httputil import HTTPHeaders, parse_cookie
 
-from mlp_hub.api.answers import STRANGER
-from mlp_hub.api.principal import CallerKind, Principal
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.edge.answers import STRANGER
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.pools import WorkKind, run_in
 from mlp_language.catalogue import COOKIE, LANGUAGES, catalogue, chosen, language_of

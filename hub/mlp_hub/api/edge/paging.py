@@ -7,7 +7,7 @@ from typing import Annotated, TypedDict, TypeVar
 
 from msgspec import Meta, Struct
 
-from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.edge.call import Call, Reply
 
 T = TypeVar("T")
 

@@ -15,9 +15,9 @@ from typing import Protocol
 
 from tornado.httputil import HTTPHeaders, parse_cookie
 
-from mlp_hub.api.principal import CallerKind, Principal
-from mlp_hub.api.scopes import ACCESS, JOBS_READ, JOBS_WRITE
-from mlp_hub.api.sessions import Sessions, xsrf_matches
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.auth.scopes import ACCESS, JOBS_READ, JOBS_WRITE
+from mlp_hub.api.auth.sessions import Sessions, xsrf_matches
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.service.lifecycle.job_tokens import PREFIX as JOB_TOKEN_PREFIX

@@ -11,8 +11,8 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from mlp_api.files import FileEntry
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.decode import clip
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.decode import clip
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
 from mlp_hub.service.support.units import when

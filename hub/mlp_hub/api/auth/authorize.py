@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from mlp_api.jobs import JOB_NAME_PATTERN
 from mlp_api.types import NAME_PATTERN
-from mlp_hub.api.auth import may_enter
-from mlp_hub.api.decode import clip
-from mlp_hub.api.owned import KINDS, kind_in
-from mlp_hub.api.principal import CallerKind, Principal
+from mlp_hub.api.auth.authentication import may_enter
+from mlp_hub.api.auth.owned import KINDS, kind_in
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.edge.decode import clip
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.tenant import no_such_tenant

@@ -12,7 +12,7 @@ import hashlib
 import secrets
 from collections.abc import Callable
 
-from mlp_hub.api.sessions import BrowserSession, Sessions, mask
+from mlp_hub.api.auth.sessions import BrowserSession, Sessions, mask
 from mlp_hub.domain.apps.app_gate import AppVisit
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx

@@ -8,11 +8,11 @@ from typing import Any
 
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from mlp_hub.api import answers, decode
-from mlp_hub.api.call import Call, Service
-from mlp_hub.api.gatekeeper import Admitted, Gatekeeper
-from mlp_hub.api.owned import KINDS, kind_in
-from mlp_hub.api.reader import eyes_of, reader_of, setting_of
+from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
+from mlp_hub.api.auth.owned import KINDS, kind_in
+from mlp_hub.api.edge import answers, decode
+from mlp_hub.api.edge.call import Call, Service
+from mlp_hub.api.edge.reader import eyes_of, reader_of, setting_of
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.service.state.frames import Shared
 from mlp_language.render import Reader, render

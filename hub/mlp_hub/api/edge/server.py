@@ -9,13 +9,13 @@ from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest, split_host_
 from tornado.routing import Router
 from tornado.web import Application
 
-from mlp_hub.api.call import API_BASES, Service
-from mlp_hub.api.connections import sender_of
-from mlp_hub.api.decode import clip
-from mlp_hub.api.exchange import Exchange, Rejected
-from mlp_hub.api.gatekeeper import Gatekeeper
-from mlp_hub.api.patience import Patience
-from mlp_hub.api.sockets import StreamSocket
+from mlp_hub.api.auth.gatekeeper import Gatekeeper
+from mlp_hub.api.edge.call import API_BASES, Service
+from mlp_hub.api.edge.connections import sender_of
+from mlp_hub.api.edge.decode import clip
+from mlp_hub.api.edge.exchange import Exchange, Rejected
+from mlp_hub.api.edge.patience import Patience
+from mlp_hub.api.edge.sockets import StreamSocket
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_language.message import msg

@@ -24,7 +24,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPConnection, HTTPMessageDelegate, HTTPServerRequest
 from tornado.iostream import IOStream
 
-from mlp_hub.api.patience import Patience
+from mlp_hub.api.edge.patience import Patience
 from mlp_language.message import msg, to_data
 
 log = logging.getLogger(__name__)

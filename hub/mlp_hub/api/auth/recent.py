@@ -11,7 +11,7 @@ import hmac
 
 from tornado.httputil import HTTPHeaders, parse_cookie
 
-from mlp_hub.api.principal import Principal
+from mlp_hub.api.auth.principal import Principal
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import msg
 

@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 
-from mlp_hub.api.principal import CallerKind, Principal
+from mlp_hub.api.auth.principal import CallerKind, Principal
 from mlp_hub.store.database import Database
 
 log = logging.getLogger(__name__)

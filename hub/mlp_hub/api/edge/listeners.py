@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tornado.netutil import bind_sockets
 
-from mlp_hub.api.connections import ConnectionGate, Gate, OnlyFrom
+from mlp_hub.api.edge.connections import ConnectionGate, Gate, OnlyFrom
 from mlp_hub.unix_sockets import beside, listen_at
 
 Network = IPv4Network | IPv6Network

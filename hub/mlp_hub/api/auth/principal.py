@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mlp_hub.api.scopes import PLATFORM_ADMIN
+from mlp_hub.api.auth.scopes import PLATFORM_ADMIN
 
 
 class CallerKind(StrEnum):

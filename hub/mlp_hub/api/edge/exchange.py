@@ -24,12 +24,12 @@ from tornado.httputil import (
 )
 from tornado.iostream import StreamClosedError
 
-from mlp_hub.api import answers, decode
-from mlp_hub.api.call import Call, Reply, Service
-from mlp_hub.api.gatekeeper import Admitted, Gatekeeper
-from mlp_hub.api.patience import Patience
-from mlp_hub.api.reader import eyes_of, language_asked, reader_of, setting_of
-from mlp_hub.api.replay import check_key
+from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
+from mlp_hub.api.edge import answers, decode
+from mlp_hub.api.edge.call import Call, Reply, Service
+from mlp_hub.api.edge.patience import Patience
+from mlp_hub.api.edge.reader import eyes_of, language_asked, reader_of, setting_of
+from mlp_hub.api.edge.replay import check_key
 from mlp_hub.api.routes import Route
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_language.message import Eyes, msg

@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mlp_hub.api import answers, recent
-from mlp_hub.api.app_visits import AppVisits
-from mlp_hub.api.auth import Authenticator
+from mlp_hub.api.auth import recent
+from mlp_hub.api.auth.app_visits import AppVisits
+from mlp_hub.api.auth.authentication import Authenticator
+from mlp_hub.api.auth.principal import Principal
+from mlp_hub.api.auth.sessions import Sessions
+from mlp_hub.api.auth.token_uses import TokenUses
+from mlp_hub.api.edge import answers
+from mlp_hub.api.edge.limits import Limiter
+from mlp_hub.api.edge.replay import RecentAnswers
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.api.limits import Limiter
-from mlp_hub.api.principal import Principal
-from mlp_hub.api.replay import RecentAnswers
 from mlp_hub.api.routes import Route
-from mlp_hub.api.sessions import Sessions
-from mlp_hub.api.token_uses import TokenUses
 from mlp_hub.domain.tenants.tenant_context import NOBODY, TenantContext
 from mlp_language.message import Eyes
 from mlp_language.render import ENGLISH, Reader

@@ -11,7 +11,7 @@ import msgspec
 from tornado.httputil import HTTPHeaders
 
 from mlp_api.said import writer
-from mlp_hub.api.auth import TooMany, Unauthorized
+from mlp_hub.api.auth.authentication import TooMany, Unauthorized
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.jobs.wire import fact_to
 from mlp_hub.store.errors import ValueRefused

@@ -13,13 +13,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tornado.httputil import HTTPServerRequest
 
-from mlp_hub.api import decode
-from mlp_hub.api.auth import Credential, TooMany, Unauthorized, check_browser
-from mlp_hub.api.authorize import authorize
-from mlp_hub.api.call import Service
-from mlp_hub.api.connections import network_of
-from mlp_hub.api.principal import CallerKind, Principal
-from mlp_hub.api.recent import check_recent
+from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized, check_browser
+from mlp_hub.api.auth.authorize import authorize
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.auth.recent import check_recent
+from mlp_hub.api.edge import decode
+from mlp_hub.api.edge.call import Service
+from mlp_hub.api.edge.connections import network_of
 from mlp_hub.api.routes import Found, Relation, Route, RouteTable
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.tenants.tenant_context import NOBODY, TenantContext
