@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mlp_api.said import schema_of
-from mlp_hub.api.auth.access import CALLERS
+from mlp_hub.api.access import CALLERS
 from mlp_hub.api.edge.call import API_BASES
 from mlp_hub.api.openapi import RELATIONS
 from mlp_hub.api.routes import BODY_LIMIT, Route

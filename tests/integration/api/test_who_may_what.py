@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import ApiRig, a_model, an_announcement
-from mlp_hub.api.auth.access import CALLERS, DECIDES, Caller
+from mlp_hub.api.access import CALLERS, DECIDES, Caller
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 
