@@ -13,6 +13,7 @@ import jinja2
 import pytest
 from jupyterhub._data import DATA_FILES_PATH
 
+from mlp_hub import hub_integration
 from mlp_hub.api.auth.scopes import USER_SCOPES as PERSON_SCOPES
 from mlp_hub.domain.tenants.account_names import NAME_RULE
 from mlp_hub.hub_integration.pages import language, token_page
@@ -28,7 +29,7 @@ from mlp_spawner.service import Account, Room
 GOLDEN = Path(__file__).parent / "golden"
 THEIRS = Path(DATA_FILES_PATH, "templates")
 LOADERS = [
-    jinja2.FileSystemLoader(Path(language.__file__).parent / "templates"),
+    jinja2.FileSystemLoader(Path(hub_integration.__file__).parent / "templates"),
     jinja2.PrefixLoader({"templates": jinja2.FileSystemLoader(THEIRS)}),
     jinja2.FileSystemLoader(THEIRS),
 ]
