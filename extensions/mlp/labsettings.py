@@ -1,6 +1,7 @@
-"""A setting of JupyterLab that cannot be read counts as not set: else Lab's page stays empty, and nothing says why.
+"""Unreadable settings of JupyterLab count as not set: otherwise Lab's page stays empty without a reason.
 
-A power cut or a full disk leaves such a file. It is written anew when its user changes that setting.
+A power cut or a full disk leaves such a file. It is written again when its user changes that
+setting.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 
 def tolerate(log: Any) -> None:
-    """Have JupyterLab's server go on without settings that it cannot read, as it does without those that are not valid."""
+    """Let JupyterLab's server continue without unreadable settings, as it does without invalid ones."""
     try:
         served: Any = import_module("jupyterlab_server.settings_utils")
     except ImportError:  # a server without JupyterLab

@@ -247,7 +247,7 @@ def test_files_leave_their_dataset_by_no_way(rig: ApiRig, dav: DavRig, data: str
     assert dav.ask("GET", f"{data}/f").body == b"x"
 
 
-def test_what_is_empty_takes_room_too_and_none_is_made_where_there_is_none(
+def test_empty_files_and_directories_take_room_and_are_refused_without_room(
     rig: ApiRig, dav: DavRig, data: str, team: str
 ) -> None:
     for n in range(60):
@@ -293,7 +293,7 @@ def test_nobody_else_reads_or_writes(dav: DavRig, data: str) -> None:
         assert dav.ask("GET", f"{data}/f", token=None, headers={name: "ann"}).status == 401
 
 
-def test_what_tenants_store_is_no_page_of_the_platform(dav: DavRig, data: str) -> None:
+def test_files_of_tenants_are_not_served_as_pages_of_the_platform(dav: DavRig, data: str) -> None:
     dav.ask("PUT", f"{data}/x.html", b"<script>alert(1)</script>")
     got = dav.ask("GET", f"{data}/x.html")
     assert got.headers["content-type"] == "application/octet-stream"
@@ -382,7 +382,7 @@ def test_a_file_that_is_moved_over_another_takes_its_place_in_one_step(
 
 @pytest.mark.parametrize("verb", ["COPY", "MOVE"])
 @pytest.mark.parametrize("to", ["dir", "dir/", "dir/a/below", "kept%3B1", "kept%3F1", "kept%231"])
-def test_what_would_take_another_place_or_its_own_ground_away_is_refused(
+def test_a_copy_or_move_into_itself_its_parent_or_an_ambiguous_path_is_refused(
     dav: DavRig, data: str, verb: str, to: str
 ) -> None:
     assert dav.ask("MKCOL", f"{data}/dir").status == 201
@@ -399,7 +399,7 @@ LOCK = (
 )
 
 
-def test_what_a_client_says_of_itself_in_a_lock_is_bounded(dav: DavRig, data: str) -> None:
+def test_the_owner_text_of_a_lock_is_bounded(dav: DavRig, data: str) -> None:
     dav.ask("PUT", f"{data}/f", b"x")
     long = dav.ask("LOCK", f"{data}/f", LOCK.format(owner="o" * 100_000).encode())
     assert (long.status, "at most 2048 are kept" in long.json["msg"]) == (413, True)
@@ -455,7 +455,7 @@ def test_a_copy_of_a_directory_has_all_that_was_in_it(rig: ApiRig, dav: DavRig, 
     settled(rig, team, 8)
 
 
-def test_what_an_owner_says_of_its_files_length_gives_nothing_back(
+def test_a_sparse_file_gives_back_no_storage_that_it_never_took(
     rig: ApiRig, dav: DavRig, data: str, team: str
 ) -> None:
     assert dav.ask("PUT", f"{data}/real", bytes(4 * MIB)).status == 201
@@ -510,7 +510,9 @@ def test_a_large_file_comes_in_parts_and_nobody_sees_half_of_it(
     settled(rig, team, 3 * MIB)
 
 
-def test_what_came_of_a_part_that_is_cut_stays(rig: ApiRig, dav: DavRig, data: str, team: str) -> None:
+def test_received_bytes_of_an_interrupted_part_are_kept(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
     body = os.urandom(2 * MIB)
     connection = dav.connect()
     connection.putrequest("PUT", f"{data}/f")
@@ -580,7 +582,7 @@ def test_a_moved_tenants_files_are_served_from_where_they_are_and_written_to_by_
 
     with roots.using(team):  # as somebody who reads a file
         assert rig.ask("PUT", f"/tenants/{team}", asked, token=rig.root_user).status == 200
-        wait_for(lambda: "under way" in move()["message"], message="for it to wait for who reads")
+        wait_for(lambda: "in progress" in move()["message"], message="for it to wait for who reads")
         refused = dav.ask("PUT", f"{data}/two", b"late")
         assert (refused.status, refused.json["reason"]) == (403, "TenantMoves")
         assert dav.ask("GET", f"{data}/one").body == body

@@ -97,7 +97,7 @@ def test_a_delete_whose_answer_was_lost_is_done(world):
         client(world).delete("gone", "ann")
 
 
-def test_each_kind_of_no_is_an_error_of_its_own(world):
+def test_each_kind_of_refusal_is_a_separate_error(world):
     with pytest.raises(Refused, match="there is no job x") as refused:
         client(world).job("x", "ann")
     assert refused.value.reason == "NotFound"
@@ -157,7 +157,7 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
     assert capsys.readouterr().out == "No job is running; of 1 in all: mlp jobs\n"
 
 
-def test_a_hint_is_given_for_what_is_near_alone(world, capsys):
+def test_a_hint_is_given_only_for_similar_options(world, capsys):
     for flag, hint in (("--wrokers", "Did you mean --workers?"), ("--quux", "It has: ")):
         assert main(["submit", "a.py", flag, "2"]) == 2
         assert hint in capsys.readouterr().err
@@ -239,7 +239,7 @@ def test_a_job_that_failed_raises_with_its_cause_and_tail(world):
         mlp.job("digits").result()
 
 
-def test_a_wait_that_takes_too_long_ends_and_the_job_goes_on(world):
+def test_a_wait_beyond_its_timeout_ends_and_the_job_continues(world):
     world.jobs["digits"] = job_record(**RUNNING)
     with pytest.raises(JobTimeout, match="still running"):
         mlp.job("digits").wait(timeout=0.05)
@@ -251,7 +251,7 @@ def test_an_unknown_option_of_submit_is_named():
         mlp.submit(code="1", worker=2)
 
 
-def test_a_name_is_run_again_and_a_run_that_goes_on_is_shown_with_a_word(world, capsys):
+def test_a_used_name_starts_the_next_run_and_an_active_run_is_shown_with_a_note(world, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
     again = mlp.submit(code="1", name="digits")
     assert (again.name, again.run, again.reference, again.note) == ("digits", 2, "digits@2", "")
@@ -310,7 +310,7 @@ def test_the_command_says_a_time_limit_back_and_warns_of_one_without_a_unit(worl
     assert capsys.readouterr().out.endswith(word)
 
 
-def test_a_run_that_goes_on_is_shown_by_the_command_too(world, tmp_path, capsys):
+def test_the_command_also_shows_an_active_run(world, tmp_path, capsys):
     (tmp_path / "a.py").write_text("print(1)")
     world.jobs["digits"] = job_record(run=2, **RUNNING)
     assert main(["submit", str(tmp_path / "a.py"), "-n", "digits"]) == 0
@@ -405,7 +405,7 @@ def test_a_dry_run_is_refused_as_submit_is(world, tmp_path, capsys):
     assert world.jobs == {}
 
 
-def test_a_dry_run_of_a_name_that_goes_on_says_so_and_of_a_made_up_name_takes_the_next(world):
+def test_a_dry_run_reports_an_active_run_of_the_name_and_an_automatic_name_takes_the_next_number(world):
     world.jobs["digits"] = job_record("digits", **RUNNING)
     assert "digits run 1 still runs" in repr(mlp.submit(code="1", name="digits", dry_run=True))
     shown = repr(dry_run(client(world), {"name": "digits", "code": "1"}, named=False))
@@ -425,7 +425,7 @@ def test_a_dry_run_at_a_hub_that_knows_no_previews_says_what_the_shape_would_get
 # ----------------------------------------------------------------------- command
 
 
-def test_the_command_ends_with_the_status_of_what_happened(world, tmp_path, monkeypatch, capsys):
+def test_the_exit_status_of_the_command_shows_the_outcome(world, tmp_path, monkeypatch, capsys):
     world.jobs = {"good": job_record("good", **FINISHED), "bad": job_record("bad", **FAILED)}
     assert main(["watch", "good"]) == 0
     assert main(["watch", "bad"]) == 1
@@ -534,7 +534,7 @@ def test_a_job_that_has_not_ended_is_changed(world, capsys):
         ["leave", "red"],
     ],
 )
-def test_what_is_no_act_of_a_team_is_refused_before_anybody_is_asked(world, capsys, line):
+def test_an_invalid_team_action_is_refused_before_any_request(world, capsys, line):
     assert main(["team", *line]) == 2
     assert capsys.readouterr().err
 

@@ -21,7 +21,7 @@ BROWSERS_MAX = 20
 
 
 class ProviderSession(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
-    """The session that a person is asked about by; of a provider that names none there is no row."""
+    """Session that a person is asked about by; with a provider that names none, the person has no row."""
 
     __tablename__ = "mlp_provider_sessions"
     name = Column(String(128), primary_key=True)
@@ -40,10 +40,11 @@ class ProviderBrowser(orm.Base):  # type: ignore[misc]
 
 
 class ProviderLogin(orm.Base):  # type: ignore[misc]
-    """What the provider gave at one browser's login, encrypted with the hub's key.
+    """Tokens that the provider gave at one browser's login, encrypted with the hub's key.
 
-    A logout shows its ID token, so that the provider asks nothing. Its other tokens are for when the session ends by which
-    the person is asked about: then they are asked about by this one. They are of no use once the browser is logged out here.
+    A logout shows its ID token, so that the provider asks nothing. The other tokens are for the end of
+    the session that the person is asked about by. Then these tokens are used instead. They are useless
+    once the browser is logged out here.
     """
 
     __tablename__ = "mlp_provider_id_tokens"  # which were all that it held once
@@ -59,7 +60,7 @@ def ensure_table(db: Any) -> None:
 
 
 def note(db: Any, name: str, session: str) -> None:
-    """Note the session of somebody, in the place of the one before; the caller commits."""
+    """Store the session of a person instead of the one before; the caller commits."""
     known = db.get(ProviderSession, name)
     if not session:
         if known is not None:
@@ -105,7 +106,10 @@ async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> Non
 
 
 async def renew_logins(db: Any, user_id: int, state: AuthState) -> None:
-    """Keep renewed tokens in the place of those before, for the browsers of their session; forget those of browsers that are out."""
+    """Store renewed tokens instead of those before, for the browsers of their session.
+
+    The tokens of browsers that are logged out are removed.
+    """
     _forget_tokens_of_ended(db, user_id)
     if session := str(state.get("session") or ""):
         mine = db.query(ProviderBrowser.login).filter(ProviderBrowser.user_id == user_id)
@@ -125,7 +129,7 @@ async def login_of(db: Any, login: str) -> AuthState:
 
 
 async def newest_login(db: Any, user_id: int) -> AuthState:
-    """Return what is kept of the last login of a person that goes on and names its session; empty where there is none."""
+    """Return the stored data of a person's last login that continues and names its session; empty without."""
     _forget_tokens_of_ended(db, user_id)
     mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id, ProviderBrowser.session != "")
     for browser in mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all():
