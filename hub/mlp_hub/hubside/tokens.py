@@ -23,12 +23,16 @@ from mlp_hub.domain.text import escaped
 from mlp_hub.hubside.configure import SERVICE, socket_url
 from mlp_hub.hubside.language import said
 from mlp_hub.settings import Settings
-from mlp_language.message import Message
+from mlp_language.message import Message, msg
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.service import ServiceClient
 
 SLACK_S = 60
 """Seconds that a token may hold longer by its request: the time that it took to make; it is taken off again."""
+NOTE_MAX = 1000
+"""Given: characters of a token's note, of which JupyterHub's table takes 1023."""
+LASTS_MAX = 100 * 365 * 86_400
+"""Safety: seconds that a token may hold: a time that databases can store."""
 
 
 def install(settings: Settings) -> None:
@@ -38,6 +42,7 @@ def install(settings: Settings) -> None:
 
     @wraps(post)
     async def told(self: Any, user_name: str) -> None:
+        _check(self)
         _bound(self)
         await post(self, user_name)
         asked = self.current_user
@@ -94,6 +99,25 @@ def _note(handler: Any, user: Any, token_id: str) -> str:
         client = getattr(token.oauth_client, "description", "") if token.client_id != "jupyterhub" else ""
         return _line(token.note or client or "", 255)
     return ""
+
+
+def _check(handler: Any) -> None:
+    """Refuse what JupyterHub would try to store, and no database holds. Raises `web.HTTPError`."""
+    asked = handler.get_json_body()
+    note, lasts = (asked.get("note"), asked.get("expires_in")) if isinstance(asked, dict) else (None, None)
+    if note is not None and not (isinstance(note, str) and len(note) <= NOTE_MAX and _can_be_stored(note)):
+        why = msg(
+            "note must be a text of at most {n} characters; leave out NUL and halves of surrogate pairs",
+            n=NOTE_MAX,
+        )
+        raise web.HTTPError(400, said(handler, why))
+    if isinstance(lasts, int) and lasts > LASTS_MAX:
+        raise web.HTTPError(400, said(handler, msg("expires_in must be at most {n} seconds", n=LASTS_MAX)))
+
+
+def _can_be_stored(text: str) -> bool:
+    """Tell whether a text has neither a NUL nor half a surrogate pair."""
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _bound(handler: Any) -> None:

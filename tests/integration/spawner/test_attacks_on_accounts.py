@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
-from hub_stack import PASSWORD, Browser, text_of
+from hub_stack import PASSWORD, Browser, text_of, user_token
 from local_names import LocalNames
 from waiting import PATIENCE_S
 
@@ -84,3 +86,15 @@ def test_an_address_that_guesses_waits_and_who_logs_in_rightly_does_not(stack):
     for _ in range(8):
         person = from_address(stack, "127.0.0.5")
         assert str(person.login("eve").url).endswith("/hub/home")
+
+
+def test_attack_a_token_that_no_table_holds_is_refused_before_anything_is_written(stack):
+    stack.add("mal")
+    token = user_token(stack, "mal", "tokens!user", "read:users:name!user")
+    notes = ("\ud800", "a\0b", "n" * 1001, ["n"], 2**63)
+    for asked in (*({"note": note} for note in notes), {"expires_in": 2**63}):
+        raw = json.dumps(asked)  # half a surrogate pair is text to JSON
+        answer = stack.api("POST", "/users/mal/tokens", token, content=raw)
+        assert answer.status_code == 400, answer.text
+        assert "must be" in answer.json()["message"]
+    assert "PendingRollbackError" not in stack.log("hub")

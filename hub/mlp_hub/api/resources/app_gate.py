@@ -17,7 +17,7 @@ from mlp_api.app_gate import (
     CountedUse,
 )
 from mlp_hub.api import answers
-from mlp_hub.api.auth import Credential, TooMany, Unauthorized, may_enter
+from mlp_hub.api.auth import Credential, TooMany, Unauthorized, is_token, may_enter
 from mlp_hub.api.call import Call, Reply
 from mlp_hub.api.connections import network_of
 from mlp_hub.api.principal import CallerKind
@@ -143,10 +143,10 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
         if session is None:
             raise Unauthorized
         credential = Credential(session.token, session.id)
-    elif asked.secret.isascii():
+    elif is_token(asked.secret):
         credential = Credential(asked.secret)
     else:
-        raise Unauthorized  # no token has such letters, and no header carries them
+        raise Unauthorized
     principal = await call.service.auth.identify(credential, asked.address, again=asked.again)
     if principal.kind is not CallerKind.USER or not may_enter(principal):
         return ""
