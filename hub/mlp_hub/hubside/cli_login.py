@@ -24,6 +24,7 @@ from tornado.httputil import url_concat
 
 from mlp_hub.api.connections import address_of
 from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.domain.text import storable
 from mlp_hub.hubside.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
 from mlp_hub.hubside.configure import socket_url
 from mlp_hub.hubside.language import said
@@ -103,9 +104,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         body = self.get_json_body()
         given = body if isinstance(body, dict) else {}
         try:
-            user, machine, days = await self.granted(
-                lambda name: value if isinstance(value := given.get(name, ""), str) else ""
-            )
+            user, machine, days = await self.granted(lambda name: _text(given.get(name)))
         except Wrong as wrong:
             self.refuse(403, wrong.message)
             return
@@ -177,6 +176,11 @@ class LoginWays(APIHandler):  # type: ignore[misc]
     async def get(self) -> None:
         """Tell which way there is besides the browser's."""
         self.finish(json.dumps({"device": None if self.flow is None else await self.flow.told()}))
+
+
+def _text(value: object) -> str:
+    """Return a text that was sent; empty for what is none, or cannot be a part of any token or code."""
+    return value if isinstance(value, str) and storable(value) else ""
 
 
 def install(settings: Settings) -> None:

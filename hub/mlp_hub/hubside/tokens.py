@@ -19,7 +19,7 @@ from jupyterhub.utils import isoformat
 from tornado import web
 
 from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
-from mlp_hub.domain.text import escaped
+from mlp_hub.domain.text import escaped, storable
 from mlp_hub.hubside.configure import SERVICE, socket_url
 from mlp_hub.hubside.language import said
 from mlp_hub.settings import Settings
@@ -105,7 +105,7 @@ def _check(handler: Any) -> None:
     """Refuse what JupyterHub would try to store, and no database holds. Raises `web.HTTPError`."""
     asked = handler.get_json_body()
     note, lasts = (asked.get("note"), asked.get("expires_in")) if isinstance(asked, dict) else (None, None)
-    if note is not None and not (isinstance(note, str) and len(note) <= NOTE_MAX and _can_be_stored(note)):
+    if note is not None and not (isinstance(note, str) and len(note) <= NOTE_MAX and storable(note)):
         why = msg(
             "note must be a text of at most {n} characters; leave out NUL and halves of surrogate pairs",
             n=NOTE_MAX,
@@ -113,11 +113,6 @@ def _check(handler: Any) -> None:
         raise web.HTTPError(400, said(handler, why))
     if isinstance(lasts, int) and lasts > LASTS_MAX:
         raise web.HTTPError(400, said(handler, msg("expires_in must be at most {n} seconds", n=LASTS_MAX)))
-
-
-def _can_be_stored(text: str) -> bool:
-    """Tell whether a text has neither a NUL nor half a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _bound(handler: Any) -> None:
