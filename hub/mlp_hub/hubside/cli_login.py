@@ -29,6 +29,7 @@ from mlp_hub.hubside.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
 from mlp_hub.hubside.configure import socket_url
 from mlp_hub.hubside.language import said
 from mlp_hub.hubside.scopes import USER_SCOPES
+from mlp_hub.hubside.tokens import too_many
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg, to_data
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
@@ -127,6 +128,12 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         lasts = min(lasts, self.settings.get("token_expires_in_max_seconds") or lasts)
         made = user.new_api_token(note=f"mlp on {machine}", expires_in=lasts, scopes=list(USER_SCOPES))
         token = orm.APIToken.find(self.db, made)
+        if many := too_many(self.db, user.orm_user):
+            self._take_back(token)
+            if many.wait:
+                self.set_header("Retry-After", str(many.wait))
+            self.refuse(429, many.message)
+            return
         try:
             await self.service.token_made(
                 user.name,
@@ -137,14 +144,17 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
             )
         except (ServiceUnreachable, ServiceRefused) as error:
             self.log.warning("A token for %s is not written down, so it is not given: %s", user.name, error)
-            self.db.delete(token)
-            self.db.commit()
+            self._take_back(token)
             self.refuse(503, _NOT_WRITTEN)
             return
         self.log.info("mlp on %s has a token of %s", machine, user.name)
         self.set_status(201)
         self.set_header("Cache-Control", "no-store")
         self.write(json.dumps({"token": made, "user": user.name, "expires_in": lasts}))
+
+    def _take_back(self, token: Any) -> None:
+        self.db.delete(token)
+        self.db.commit()
 
     def refuse(self, status: int, message: Message) -> None:
         """Answer that there is no token, and why."""

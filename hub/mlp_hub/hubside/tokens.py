@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from dataclasses import dataclass
 from datetime import UTC
 from functools import wraps
 from typing import Any
@@ -19,6 +20,7 @@ from jupyterhub.utils import isoformat
 from tornado import web
 
 from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
+from mlp_hub.api.limits import Limiter, Rate
 from mlp_hub.domain.text import escaped, storable
 from mlp_hub.hubside.configure import SERVICE, socket_url
 from mlp_hub.hubside.language import said
@@ -33,6 +35,11 @@ NOTE_MAX = 1000
 """Given: characters of a token's note, of which JupyterHub's table takes 1023."""
 LASTS_MAX = 100 * 365 * 86_400
 """Safety: seconds that a token may hold: a time that databases can store."""
+RATES = {"made": Rate(0.1, 500)}
+"""Safety: tokens that one person makes, as the API's `change`: each is a line of the audit log."""
+HELD_MAX = {"tokens": 1000}
+"""Safety: tokens of one person: JupyterHub loads all of them for each list, and answers nobody meanwhile."""
+_limiter = Limiter(time.monotonic, RATES)
 
 
 def install(settings: Settings) -> None:
@@ -55,6 +62,10 @@ def install(settings: Settings) -> None:
             self.db.delete(token)
             self.db.commit()
             raise web.HTTPError(403, said(self, refusal))
+        if asked.kind == "user" and not asked.admin and (many := too_many(self.db, token.user)):
+            self.db.delete(token)
+            self.db.commit()
+            raise TooManyTokens(many, said(self, many.message))
         try:
             await service.token_made(
                 user_name,
@@ -90,6 +101,36 @@ def install(settings: Settings) -> None:
             )
 
     UserTokenAPIHandler.delete = ended
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """Why somebody gets no further token; `wait` in seconds, 0 where no time helps."""
+
+    message: Message
+    wait: int = 0
+
+
+class TooManyTokens(web.HTTPError):
+    """Somebody makes more tokens than one person may."""
+
+    def __init__(self, bounded: Bounded, text: str) -> None:
+        super().__init__(429, text)
+        self.headers = {"Retry-After": str(bounded.wait)} if bounded.wait else {}
+
+
+def too_many(db: Any, user: Any) -> Bounded | None:
+    """Count a token that a person makes; say why it is one too many. `user` is JupyterHub's row of theirs."""
+    held = db.query(orm.APIToken).filter(
+        orm.APIToken.user_id == user.id, orm.APIToken.client_id == "jupyterhub"
+    )
+    if held.count() > HELD_MAX["tokens"]:
+        return Bounded(
+            msg("you have {most} tokens, which is the most; revoke some of them", most=HELD_MAX["tokens"])
+        )
+    if wait := _limiter.take("made", user.name):
+        return Bounded(msg("you make too many tokens; make the next one in {wait} s", wait=wait), wait)
+    return None
 
 
 def _note(handler: Any, user: Any, token_id: str) -> str:
