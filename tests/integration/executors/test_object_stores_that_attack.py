@@ -206,7 +206,9 @@ def test_attack_a_copy_ends_with_its_cause(tmp_path: Path, attack: Answer) -> No
         copy(root, host)
     assert len(str(refused.value.message)) < 300
     assert [path for path in (root / "datasets/ann/pets").rglob("*") if path.is_file()] == []
-    assert sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) <= 1000, "more than was listed"
+    assert sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) <= 1000, (
+        "more than was listed"
+    )
 
 
 @pytest.mark.parametrize("attack", [long, packed_object], ids=lambda attack: attack.__name__)

@@ -110,7 +110,9 @@ def test_attack_one_person_makes_a_bounded_number_of_tokens_in_a_time_and_in_all
         tokens[name] = user_token(stack, name, "tokens!user", "read:users:name!user")
 
     def make(name: str) -> httpx.Response:
-        return stack.api("POST", f"/users/{name}/tokens", tokens[name], json={"note": "one more", "scopes": []})
+        return stack.api(
+            "POST", f"/users/{name}/tokens", tokens[name], json={"note": "one more", "scopes": []}
+        )
 
     made = [make("max").json() for _ in range(3)]
     many = make("max")
