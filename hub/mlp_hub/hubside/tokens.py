@@ -35,6 +35,8 @@ NOTE_MAX = 1000
 """Given: characters of a token's note, of which JupyterHub's table takes 1023."""
 LASTS_MAX = 100 * 365 * 86_400
 """Safety: seconds that a token may hold: a time that databases can store."""
+LISTED_MAX = {"roles": 10, "scopes": 500}
+"""Safety: entries of what a token is asked for with: the hub answers nobody while it looks at each; 5000 roles took 8 seconds."""
 RATES = {"made": Rate(0.1, 500)}
 """Safety: tokens that one person makes, as the API's `change`: each is a line of the audit log."""
 HELD_MAX = {"tokens": 1000}
@@ -143,9 +145,10 @@ def _note(handler: Any, user: Any, token_id: str) -> str:
 
 
 def _check(handler: Any) -> None:
-    """Refuse what JupyterHub would try to store, and no database holds. Raises `web.HTTPError`."""
-    asked = handler.get_json_body()
-    note, lasts = (asked.get("note"), asked.get("expires_in")) if isinstance(asked, dict) else (None, None)
+    """Refuse what no database holds, and lists that JupyterHub would work on for long. Raises `web.HTTPError`."""
+    body = handler.get_json_body()
+    asked = body if isinstance(body, dict) else {}
+    note, lasts = asked.get("note"), asked.get("expires_in")
     if note is not None and not (isinstance(note, str) and len(note) <= NOTE_MAX and storable(note)):
         why = msg(
             "note must be a text of at most {n} characters; leave out NUL and halves of surrogate pairs",
@@ -154,6 +157,12 @@ def _check(handler: Any) -> None:
         raise web.HTTPError(400, said(handler, why))
     if isinstance(lasts, int) and lasts > LASTS_MAX:
         raise web.HTTPError(400, said(handler, msg("expires_in must be at most {n} seconds", n=LASTS_MAX)))
+    for name, most in LISTED_MAX.items():
+        if isinstance(listed := asked.get(name), list) and len(listed) > most:
+            why = msg(
+                "{name} has {count} entries; name at most {most}", name=name, count=len(listed), most=most
+            )
+            raise web.HTTPError(400, said(handler, why))
 
 
 def _bound(handler: Any) -> None:

@@ -100,6 +100,9 @@ def test_attack_a_token_that_no_table_holds_is_refused_before_anything_is_writte
         answer = stack.api("POST", "/users/mal/tokens", token, content=raw)
         assert answer.status_code == 400, answer.text
         assert "must be" in answer.json()["message"]
+    for asked in ({"roles": ["user"] * 11}, {"scopes": ["self"] * 501}):
+        answer = stack.api("POST", "/users/mal/tokens", token, json=asked)
+        assert (answer.status_code, "name at most" in answer.json()["message"]) == (400, True), answer.text
     assert "PendingRollbackError" not in stack.log("hub")
 
 
