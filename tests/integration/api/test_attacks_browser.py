@@ -220,7 +220,7 @@ def test_a_login_with_a_token_of_another_service_is_refused(rig: ApiRig) -> None
 @pytest.mark.parametrize(
     "path", ["login?next=%ff", "oauth_callback?code=%ed%a0%80&state=x", "login?next=%00"]
 )
-def test_attack_bytes_that_are_no_text_are_no_fault(
+def test_attack_bytes_that_are_not_text_are_not_a_fault(
     rig: ApiRig, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert rig.ask("GET", f"/services/mlp/{path}", base="").status < 500

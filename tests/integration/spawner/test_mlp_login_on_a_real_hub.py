@@ -215,7 +215,7 @@ def test_another_site_cannot_trade_a_code_in(stack):
     assert exchange(stack, code, Origin="http://evil.example").status_code == 403
 
 
-def test_attack_half_a_surrogate_pair_is_no_code(stack):
+def test_attack_half_a_surrogate_pair_is_not_a_code(stack):
     for wrong in ({"code": "\ud800"}, {"code": "x", "verifier": "\ud800"}, {"code": "a\0"}):
         answer = Browser(stack).http.post("/hub/api/mlp/cli-token", content=json.dumps(wrong))
         assert answer.status_code == 403, answer.text
