@@ -106,7 +106,7 @@ def install(settings: Settings) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class TokenBound:
     """Why somebody gets no further token; `wait` in seconds, 0 where no time helps."""
 
     message: Message
@@ -116,22 +116,22 @@ class Bounded:
 class TooManyTokens(web.HTTPError):
     """Somebody makes more tokens than one person may."""
 
-    def __init__(self, bounded: Bounded, text: str) -> None:
+    def __init__(self, bounded: TokenBound, text: str) -> None:
         super().__init__(429, text)
         self.headers = {"Retry-After": str(bounded.wait)} if bounded.wait else {}
 
 
-def too_many(db: Any, user: Any) -> Bounded | None:
+def too_many(db: Any, user: Any) -> TokenBound | None:
     """Count a token that a person makes; say why it is one too many. `user` is JupyterHub's row of theirs."""
     held = db.query(orm.APIToken).filter(
         orm.APIToken.user_id == user.id, orm.APIToken.client_id == "jupyterhub"
     )
     if held.count() > HELD_MAX["tokens"]:
-        return Bounded(
+        return TokenBound(
             msg("you have {most} tokens, which is the most; revoke some of them", most=HELD_MAX["tokens"])
         )
     if wait := _limiter.take("made", user.name):
-        return Bounded(msg("you make too many tokens; make the next one in {wait} s", wait=wait), wait)
+        return TokenBound(msg("you make too many tokens; make the next one in {wait} s", wait=wait), wait)
     return None
 
 
