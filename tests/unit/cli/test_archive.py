@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -10,17 +11,21 @@ import itertools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import tracemalloc
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from mlp_hub.cli.backups import archive, manifest
+from mlp_hub.cli.backups import archive, manifest, restore
+from mlp_hub.cli.backups.backup import is_part
+from mlp_hub.cli.database import newest_revision
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.settings import Settings
 
 
 @pytest.fixture
@@ -425,7 +430,8 @@ def of_members(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
         for info, content in members:
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-            sums[info.pax_headers.get("path", info.name)] = hashlib.sha256(content).hexdigest()
+            data = f"link {info.linkname}".encode() if info.issym() else content
+            sums[info.pax_headers.get("path", info.name)] = hashlib.sha256(data).hexdigest()
         end = tarfile.TarInfo(archive.CONTENTS)
         text = json.dumps(sums).encode()
         end.size = len(text)
@@ -557,3 +563,45 @@ def test_attack_a_head_of_another_form_is_refused_in_words(tmp_path: Path, odd: 
     for text in (json.dumps({**json.loads(head.encode()), **odd}), "[" * 100_000):
         with pytest.raises(CommandFailed, match="is no backup of MLP Hub"):
             manifest.decode(text.encode(), tmp_path)
+
+
+def _link(name: str, to: Path) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = tarfile.SYMTYPE, str(to)
+    return info
+
+
+@pytest.mark.parametrize(
+    "place", ["db", "db/mlp.sqlite", "databases/platform", "homes", "bindings.json", "run", "first-uid"]
+)
+def test_attack_nothing_is_restored_through_a_link_that_a_backup_brings(tmp_path: Path, place: str) -> None:
+    outside, home = tmp_path / "outside", tmp_path / "home"
+    outside.mkdir()
+    copy = tmp_path / "copy"
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        connection.execute("CREATE TABLE brought (text)")
+    head = manifest.Manifest(
+        "now", "1", newest_revision(), "sqlite", "sqlite", files=True, running=[], waiting=[], servers=[]
+    )
+    members = [
+        (tarfile.TarInfo(manifest.NAME), head.encode()),
+        *((tarfile.TarInfo(f"databases/{name}"), copy.read_bytes()) for name in ("platform", "hub")),
+    ]
+    link = _link(place, outside / ("mlp.sqlite" if place.endswith("sqlite") else ""))
+    of_members(tmp_path / "b", *(one for one in members if one[0].name != place), (link, b""))
+    settings = Settings.load({"MLP_HOME": str(home)})
+    with pytest.raises(CommandFailed, match="is in no backup"):
+        restore.restore(settings, tmp_path / "b")
+    assert (list(outside.iterdir()), home.exists()) == ([], False)
+
+
+def test_a_link_in_somebodys_home_is_restored_as_it_was(tmp_path: Path) -> None:
+    settings = Settings.load({"MLP_HOME": str(tmp_path)})
+    for name, kind in {
+        "homes": tarfile.DIRTYPE,
+        "homes/ann/link": tarfile.SYMTYPE,
+        "secrets/key": tarfile.REGTYPE,
+    }.items():
+        info = tarfile.TarInfo(name)
+        info.type = kind
+        assert is_part(settings, PurePosixPath(name), info), name

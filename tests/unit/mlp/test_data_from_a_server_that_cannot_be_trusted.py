@@ -214,6 +214,23 @@ def test_a_link_that_has_the_name_is_replaced_and_never_written_through(
     assert (other.read_bytes(), (here / "f").read_bytes()) == (BODY, b"new")
 
 
+def test_attack_a_link_that_has_the_name_of_the_part_is_not_written_through(
+    server: Server, client: Client, tmp_path: Path
+) -> None:
+    mine, here = tmp_path / "mine", tmp_path / "of several people"
+    mine.write_text("mine")
+    server.story.answers = [OneAnswer(cut=300_000)]
+    with pytest.raises(Unreachable):
+        mlp.data.pull("pets", here, client=client)
+    (part,) = here.iterdir()
+    part.unlink()
+    part.symlink_to(mine)
+    server.story.answers = [OneAnswer()]
+    with pytest.raises(UsageError):
+        mlp.data.pull("pets", here, client=client)
+    assert mine.read_text() == "mine"
+
+
 def test_a_file_without_a_checksum_comes_and_is_named(server: Server, client: Client, tmp_path: Path) -> None:
     server.story.answers = [OneAnswer(digest=None)]
     found = mlp.data.pull("pets", tmp_path, client=client)
