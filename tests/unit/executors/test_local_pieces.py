@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime import BUILT_IN, NOTEBOOK_TEXT
 from mlp_hub.executors import programs
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.local import node as nodes
@@ -157,6 +157,23 @@ def test_the_contracts_variables_win_over_ours() -> None:
     assert env["HOME"] == "/home/ann"
     assert env["PATH"].startswith("/venv/bin:/home/ann/.local/bin:")
     assert programs.environment(launch(), "/p", {})["OMP_NUM_THREADS"] == "2"
+
+
+def test_a_cell_finds_the_modules_of_where_it_starts_and_a_script_and_a_notebook_have_their_own() -> None:
+    def path(**more: Any) -> str | None:
+        return programs.environment(launch(**more), "/p", {}).get("PYTHONPATH")
+
+    assert path() == "/home/ann"
+    assert path(workdir="project/src") == "/home/ann/project/src"
+    assert path(env={"PYTHONPATH": "/data"}) == "/data"
+    assert path(program=EntryPoint("train.py")) is None
+    assert path(program=Code(NOTEBOOK_TEXT)) is None
+    assert path(listens=True) is None  # an app's text is the platform's
+
+
+def test_libraries_leave_out_what_they_say_of_themselves_unless_they_are_asked() -> None:
+    env = programs.environment(launch(env={"UCX_LOG_LEVEL": "info"}), "/p", {})
+    assert (env["HWLOC_HIDE_ERRORS"], env["TF_CPP_MIN_LOG_LEVEL"], env["UCX_LOG_LEVEL"]) == ("2", "2", "info")
 
 
 @pytest.mark.parametrize(
