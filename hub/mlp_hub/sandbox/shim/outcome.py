@@ -36,12 +36,16 @@ _NO_PROCESS = re.compile(
     r"Resource temporarily unavailable|can't start new thread|pthread_create|Cannot fork|\bEAGAIN\b"
 )
 _NO_FILE = re.compile(r"Too many open files|\bEMFILE\b")
-_ASKED = re.compile(r"^EOFError: EOF when reading a line$", re.MULTILINE)
+_ASKED = re.compile(r"^(?:EOFError: EOF when reading a line|bdb\.BdbQuit)$", re.MULTILINE)
 _NOT_FROM_HERE = re.compile(
     r"^FileNotFoundError: \[Errno 2\] No such file or directory: '[^'/]|: can't open file '/[^']*': \[Errno 2\]",
     re.MULTILINE,
 )
 _CELL = re.compile(r"^Cell In\[", re.MULTILINE)
+_NO_MODULE = "ModuleNotFoundError: No module named "
+_NO_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
+_FRAME = re.compile(r'^  File "([^"]*)"', re.MULTILINE)
+_TEXTS = "/workspace/code/"  # where a program lies that came as text, such as a cell
 _LAUNCHER = re.compile(
     r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|by_python|mpi4py/(?:__main__|run))\.py)", '
 )
@@ -246,12 +250,23 @@ def killed_by(who: Said, number: int) -> Said:
 
 
 def surprised(tail: str) -> tuple[str, int] | None:
-    """Tell in what a job is unlike a terminal, where a program's last words are of that: who answers, and where it starts."""
+    """Tell how a job differs from a terminal or a notebook, if the program's last words are about that."""
     if _ASKED.search(tail):
         return "nobody-answers", 0
+    error = exception_in(tail)
+    if error.startswith(_NO_MODULE):
+        return "module-missing", 0
+    if (name := _NO_NAME.match(error)) and (name[1] == "get_ipython" or _raised_in_text(tail)):
+        return "own-program", 0
     if _NOT_FROM_HERE.search(tail) and not _CELL.search(tail):  # a notebook starts in its own directory
         return "starts-at-home", 0
     return None
+
+
+def _raised_in_text(tail: str) -> bool:
+    """Whether the last traceback ends in a program that came as text."""
+    frames = _FRAME.findall(_RANK_OF_TORCH.sub("", tail))
+    return bool(frames) and frames[-1].startswith(_TEXTS)
 
 
 def full(tail: str) -> bool:
