@@ -314,8 +314,12 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
         word = left.pop(0)
         if word == "--":
             call.rest = left
+            if not call.names:
+                _check_program(left, call, surface)
             break
         if not word.startswith("-") or word == "-":
+            if not call.names:
+                _check_program([word, *left], call, surface)
             call.names.append(word)
             continue
         flag, equals, value = word.partition("=")
@@ -360,6 +364,14 @@ def _check_short_name(flag: str, value: str, known: Mapping[str, Option]) -> Non
         if "--workers" in known
         else say("-n {n} would name it {n}; a name that is a number is written --name {n}", n=value)
     )
+
+
+def _check_program(words: Sequence[str], call: ParsedLine, surface: str) -> None:
+    """Refuse a whole command, such as `python train.py`, where a script is meant."""
+    if call.verb.takes not in {"script", "sweep"}:
+        return
+    if hint := elsewhere.program_hint(words, f"{surface} {call.verb.name}"):
+        raise UsageError(hint)
 
 
 def script_after_hyphens(call: ParsedLine) -> None:
