@@ -117,6 +117,15 @@ def build(path):
     return program.build({}, entry=path, env={}, clock=lambda: 0)
 
 
+def test_a_script_that_is_sent_along_and_leaves_its_last_command_behind_is_refused(tmp_path):
+    path = tmp_path / "job.sh"
+    path.write_text("#!/bin/bash\nnohup python train.py &\n")
+    with pytest.raises(UsageError, match="remove the & at its end, or add the line `wait`"):
+        build(path)
+    path.write_text("#!/bin/bash\nnohup python train.py &\nwait\n")
+    assert build(path)["code"]
+
+
 def test_a_shells_script_that_is_sent_along_runs_as_such(tmp_path):
     script = tmp_path / "job.sh"
     script.write_text('#!/bin/bash\nset -euo pipefail\nwords=(a \'b "c\')\necho ${#words[@]} "$1"\n')
