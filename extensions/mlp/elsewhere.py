@@ -125,7 +125,9 @@ def program_hint(words: Sequence[str], line: str) -> str:
         return _module(" ".join(words[: words.index("-m") + 2]), line)
     right = f"{line} {script or 'train.py'}" + (f" --runtime {runtime} --workers N" if runtime else "")
     said = (
-        say("the hub starts the ranks: write the script without {word}, as in {line}.", word=first, line=right)
+        say(
+            "the hub starts the ranks: write the script without {word}, as in {line}.", word=first, line=right
+        )
         if runtime
         else say("write the script without {word}, as in {line}.", word=first, line=right)
     )

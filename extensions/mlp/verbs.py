@@ -314,13 +314,9 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
         word = left.pop(0)
         if word == "--":
             call.rest = left
-            if not call.names:
-                _check_program(left, call, surface)
             break
         if not word.startswith("-") or word == "-":
-            if not call.names:
-                _check_program([word, *left], call, surface)
-            call.names.append(word)
+            _take_name(word, left, call, surface)
             continue
         flag, equals, value = word.partition("=")
         option = known.get(flag) or _unknown(flag, verb, surface, known)
@@ -366,6 +362,13 @@ def _check_short_name(flag: str, value: str, known: Mapping[str, Option]) -> Non
     )
 
 
+def _take_name(word: str, after: Sequence[str], call: ParsedLine, surface: str) -> None:
+    """Take a name, or a script; the words after it say what was meant by one that is a command."""
+    if not call.names:
+        _check_program((word, *after), call, surface)
+    call.names.append(word)
+
+
 def _check_program(words: Sequence[str], call: ParsedLine, surface: str) -> None:
     """Refuse a whole command, such as `python train.py`, where a script is meant."""
     if call.verb.takes not in {"script", "sweep"}:
@@ -409,6 +412,8 @@ def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> O
 def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
+    if not count:
+        _check_program(call.rest, call, surface)
     if call.rest and verb.takes not in {"script", "sweep"}:
         raise UsageError(say("nothing goes after -- here. Right: {line}", line=line))
     if verb.takes in {"script", "sweep"} and count > 1:

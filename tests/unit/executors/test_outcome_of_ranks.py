@@ -214,7 +214,10 @@ def test_too_many_open_files_say_how_many_there_may_be() -> None:
         ("import os; os.execlp('python3', 'python3', 'train.py')", "starts-at-home"),
         ("breakpoint()\nprint('on')", "nobody-answers"),
         ("import no_such_package.part", "module-missing"),
-        ("try:\n    import no_such_package\nexcept ImportError as error:\n    raise RuntimeError('no speed-up') from error", None),
+        (
+            "try:\n    import no_such_package\nexcept ImportError as error:\n    raise RuntimeError('no speed-up') from error",
+            None,
+        ),
         ("get_ipython().run_line_magic('matplotlib', 'inline')", "own-program"),
         ("print(lr)", None),  # of a script that is a mistake like any other
         ("open('/data/x')", None),
@@ -235,8 +238,12 @@ def test_what_a_job_is_unlike_a_terminal_in_is_named(tmp_path: Path, program: st
 
 
 @pytest.mark.parametrize("before", ["", "[rank1]: "], ids=["alone", "beside others"])
-@pytest.mark.parametrize(("place", "found"), [("/workspace/code/main.py", "own-program"), ("/home/ann/lib.py", None)])
-def test_a_name_that_only_the_notebook_has_is_told_of_a_cell(before: str, place: str, found: str | None) -> None:
+@pytest.mark.parametrize(
+    ("place", "found"), [("/workspace/code/main.py", "own-program"), ("/home/ann/lib.py", None)]
+)
+def test_a_name_that_only_the_notebook_has_is_told_of_a_cell(
+    before: str, place: str, found: str | None
+) -> None:
     said = f"""Traceback (most recent call last):
   File "/workspace/code/main.py", line 2, in <module>
     f()

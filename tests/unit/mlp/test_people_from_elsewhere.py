@@ -73,7 +73,9 @@ def test_a_whole_command_says_how_its_script_is_submitted(words, said):
 
 
 def test_a_command_in_one_word_is_understood_too_and_a_script_may_be_called_as_a_command():
-    with pytest.raises(UsageError, match=r"as in %mlp submit train\.py\. Arguments of the script go after --"):
+    with pytest.raises(
+        UsageError, match=r"as in %mlp submit train\.py\. Arguments of the script go after --"
+    ):
         parse(["submit", "python train.py --epochs 3"], MAGIC)
     assert parse(["submit", "python.py"], COMMAND).names == ["python.py"]
     assert parse(["submit", "./sh"], COMMAND).names == ["./sh"]

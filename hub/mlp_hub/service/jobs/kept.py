@@ -17,16 +17,15 @@ from mlp_hub.domain.job import Job, JobSpec
 from mlp_hub.domain.run import MOST_PARAMS, Origin, ParamValue, UsedDataset, scalars
 from mlp_hub.domain.sweep import SubmittedFrom
 from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.executors.workspace import Home, Workspace
+from mlp_hub.executors.workspace import Workspace
 from mlp_hub.service.storage.manifests import with_digest
+from mlp_hub.service.storage.programs import program_of
 from mlp_hub.store.repos.runs import sha256_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
 VARIABLES = "NOTEBOOK_VARIABLES"
 """Given: variable in which a notebook's `--with` comes."""
-MOST_PROGRAM = 262_144
-"""Safety: bytes of a script of which the text is kept with the run; of a longer one nothing is."""
 MOST_TOLD = 5
 """Safety: lines of an environment that a refusal names."""
 
@@ -56,24 +55,6 @@ async def kept_of(workspace: Workspace, spec: JobSpec, said: Provenance | Submit
         program=None if program is None else sha256_of(program),
     )
     return KeptRun(origin, texts)
-
-
-async def program_of(workspace: Workspace, user: str, entry: str) -> str | None:
-    """Return the text of a script in a user's home; None where it cannot be read, is too long or no text."""
-    try:
-        opened = await workspace.open_file(Home(user), entry)
-    except Refused:
-        return None
-    try:
-        if opened.size > MOST_PROGRAM:
-            return None
-        data = await opened.read(0, MOST_PROGRAM)
-    finally:
-        opened.close()
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def params_of(spec: JobSpec) -> dict[str, ParamValue]:

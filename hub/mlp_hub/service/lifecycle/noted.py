@@ -1,0 +1,38 @@
+"""The program that a run is noted with: the one that starts, also where its file was edited while the job waited."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlp_hub.domain.errors import MLPError
+from mlp_hub.domain.job import Job
+from mlp_hub.executors.workspace import Workspace
+from mlp_hub.service.state.board import Board, Changes
+from mlp_hub.service.state.moves import Step
+from mlp_hub.service.storage.programs import program_of
+from mlp_hub.store.repos.runs import sha256_of
+from mlp_hub.store.tx import Tx
+from mlp_language.message import msg
+
+
+async def note_program(board: Board, workspace: Workspace, job: Job, now: float) -> None:
+    """Note the script that is about to start where another text is noted; a file that cannot be read changes nothing."""
+    entry = job.spec.entry
+    if entry is None:
+        return
+    try:
+        text = await program_of(workspace, job.spec.user, entry)
+    except (MLPError, OSError):
+        return
+    known = await board.db.read(lambda tx: tx.runs.origin(job.uid))
+    if text is None or known.program is None or sha256_of(text) == known.program:
+        return
+
+    def work(tx: Tx, changes: Changes) -> None:
+        environment = tx.runs.text(known.environment)
+        texts = (text,) if environment is None else (text, environment)
+        tx.runs.put_origin(job.uid, replace(known, program=sha256_of(text)), texts)
+        said = msg("{entry} has changed since the job was submitted; it starts as it is now", entry=entry)
+        changes.add_event(tx, job.uid, now, Step("program-changed", said))
+
+    await board.commit(work)
