@@ -412,18 +412,10 @@ def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> O
 def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
-    if not count:
-        _check_program(call.rest, call, surface)
     if call.rest and verb.takes not in {"script", "sweep"}:
         raise UsageError(say("nothing goes after -- here. Right: {line}", line=line))
-    if verb.takes in {"script", "sweep"} and count > 1:
-        raise UsageError(
-            say(
-                "{second}: arguments of the script go after --, as in: {first} -- {second}",
-                first=call.names[0],
-                second=call.names[1],
-            )
-        )
+    if verb.takes in {"script", "sweep"}:
+        _check_script(call, surface)
     if verb.takes == "job" and count != 1:
         raise UsageError(say("one job is needed. Right: {line}", line=line))
     _check_acts(call, line)
@@ -439,6 +431,19 @@ def _check_names(call: ParsedLine, surface: str) -> None:
         raise UsageError(say("{what} is not spoken here. Right: {line}", what=call.names[0], line=line))
     if verb.takes == "shell" and not count:
         raise UsageError(say("which shell? Right: {line}", line=line))
+
+
+def _check_script(call: ParsedLine, surface: str) -> None:
+    if not call.names:
+        _check_program(call.rest, call, surface)
+    if len(call.names) > 1:
+        raise UsageError(
+            say(
+                "{second}: arguments of the script go after --, as in: {first} -- {second}",
+                first=call.names[0],
+                second=call.names[1],
+            )
+        )
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:
