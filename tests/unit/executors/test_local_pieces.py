@@ -17,6 +17,7 @@ from mlp_hub.executors import programs
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
+from mlp_hub.executors.local.environments import BASE, base_of
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.places import home_mount
@@ -429,3 +430,31 @@ def test_an_own_choice_of_devices_is_not_replaced(tmp_path: Path) -> None:
 
     assert visible() == {"0", "1"}
     assert visible(env={"CUDA_VISIBLE_DEVICES": ""}) == {""}
+
+
+@pytest.mark.parametrize("brings", ["libmpi.so.40", "libmpi.so.12", None])
+def test_mpi4py_takes_the_environments_own_mpi_unless_the_ranks_are_ours(
+    tmp_path: Path, brings: str | None
+) -> None:
+    python = tmp_path / "platform" / "bin" / "python"
+    for path in (python, python.parent / "mpiexec.hydra", tmp_path / "platform" / "lib" / "libmpi.so.12"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    around = prepare.Surroundings(str(python), Directories(tmp_path / "homes", tmp_path / "jobs"))
+    made = StoredPlace("environment", "default", "tools", "default")
+    place = around.directories.stored(made)
+    (place / "lib").mkdir(parents=True)
+    (place / BASE).write_text(base_of(str(python)))
+    if brings:
+        (place / "lib" / brings).touch()
+
+    def taken(runtime: str, **env: str) -> str | None:
+        spec = launch(runtime=BUILT_IN[runtime], environment=made, env=env)
+        return prepare.sandbox_spec(spec, around, [], []).env.get("MPI4PY_LIBMPI")
+
+    ours = str(tmp_path / "platform" / "lib" / "libmpi.so.12")
+    assert taken("plain") == (None if brings else ours)
+    assert taken("mpi") == ours
+    assert taken("mpi", MPI4PY_LIBMPI="/own") == "/own"
