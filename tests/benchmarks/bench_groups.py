@@ -18,7 +18,7 @@ from jupyterhub.user import UserDict
 
 from bench_common import Context, Figure, median_of, quantile
 from mlp_api.types import TenantCreate
-from mlp_hub.domain.tenant import Member
+from mlp_hub.domain.tenants.tenant import Member
 from mlp_hub.hubside import logins
 from mlp_hub.hubside.providers import identities, refresh
 from mlp_hub.hubside.providers.people import HubPeople

@@ -29,10 +29,10 @@ HELPERS = (
 ELSEWHERE = ("cli/", "confined/", "sandbox/shim/", "executors/kubernetes/rank/", "store/migrations/")
 """What runs as the operator's command, in the tenant's own processes, or speaks the platform's own protocol within its bounds."""
 BOUNDED = {
-    "_cluster_values.py": "the operator's files",
-    "_setting_values.py": "the operator's file",
-    "api/connections.py": "numbers of the kernel's",
-    "api/decode.py": "bodies of requests: `body_limit` of their routes, and `JSON_DEPTH`",
+    "settings/cluster_values.py": "the operator's files",
+    "settings/values.py": "the operator's file",
+    "api/edge/connections.py": "numbers of the kernel's",
+    "api/edge/decode.py": "bodies of requests: `body_limit` of their routes, and `JSON_DEPTH`",
     "api/figures.py": "the proxy's own answers",
     "api/hubclient.py": "the hub's own answers",
     "bindings.py": "writes it",
@@ -42,7 +42,7 @@ BOUNDED = {
     "dav/service.py": "the service's own answers",
     "dav/waiting.py": "writes it",
     "dav/source.py": "a page of a list: `PAGE_MAX`, in pieces, `MOST_PARTS` elements for each object, no entities",
-    "domain/people_file.py": "the body of an administrator's request",
+    "domain/tenants/people_file.py": "the body of an administrator's request",
     "durable.py": "the platform's own files",
     "executors/kubernetes/claims.py": "the cluster's answers",
     "executors/kubernetes/gang/files.py": "writes it",

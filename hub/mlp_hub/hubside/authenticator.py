@@ -13,10 +13,10 @@ from nativeauthenticator.orm import UserInfo
 from tornado import web
 from traitlets import Float, Integer, Set, Unicode, default
 
-from mlp_hub.api.connections import address_of, network_of
-from mlp_hub.api.limits import Limiter, Rate
-from mlp_hub.domain.account_names import is_valid, normalize, why_not
-from mlp_hub.domain.service_account import is_service
+from mlp_hub.api.edge.connections import address_of, network_of
+from mlp_hub.api.edge.limits import Limiter, Rate
+from mlp_hub.domain.tenants.account_names import is_valid, normalize, why_not
+from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hubside import records
 from mlp_hub.hubside.hashing import Hasher
 from mlp_hub.hubside.language import said

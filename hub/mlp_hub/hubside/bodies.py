@@ -21,7 +21,7 @@ from tornado.httputil import (
     ResponseStartLine,
 )
 
-from mlp_hub.api.connections import address_of
+from mlp_hub.api.edge.connections import address_of
 
 log = logging.getLogger(__name__)
 SMALL = 64 * 1024

@@ -22,8 +22,8 @@ from jupyterhub.utils import isoformat
 from tornado import web
 from tornado.httputil import url_concat
 
-from mlp_hub.api.connections import address_of
-from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.api.edge.connections import address_of
+from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.hubside.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
 from mlp_hub.hubside.configure import socket_url
 from mlp_hub.hubside.language import said

@@ -12,8 +12,7 @@ from urllib.parse import quote
 from jupyterhub import roles
 from jupyterhub.handlers import base
 
-from mlp_hub._origins import Origins
-from mlp_hub.api.scopes import (
+from mlp_hub.api.auth.scopes import (
     ACCESS,
     ADMIN_SCOPES,
     DATA,
@@ -27,6 +26,7 @@ from mlp_hub.api.scopes import (
 from mlp_hub.hubside.language import language
 from mlp_hub.hubside.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import Origins
 
 HERE = Path(__file__).parent
 SERVICE = "mlp"

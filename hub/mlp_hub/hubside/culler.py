@@ -17,7 +17,7 @@ import jupyterhub_idle_culler
 from jupyterhub_idle_culler import IdleCuller
 from tornado.netutil import Resolver
 
-from mlp_hub.api.one_socket import OneSocket
+from mlp_hub.api.edge.one_socket import OneSocket
 from mlp_hub.sandbox.shim.linux import die_with_parent
 
 JUMP_S = 30.0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from jupyterhub.handlers.login import LogoutHandler
 
-from mlp_hub._origins import Origins
+from mlp_hub.settings.origins import Origins
 
 OURS = ("none", "same-origin")
 """Given: how a browser says that the person typed the address, or went on from a page of ours."""

@@ -10,8 +10,8 @@ from jupyterhub.scopes import needs_scope
 from nativeauthenticator.orm import UserInfo
 from tornado import web
 
-from mlp_hub.api.connections import address_of
-from mlp_hub.domain.account_names import NAME_MAX, NAME_RULE
+from mlp_hub.api.edge.connections import address_of
+from mlp_hub.domain.tenants.account_names import NAME_MAX, NAME_RULE
 from mlp_hub.hubside.authenticator import AccountRefused
 from mlp_hub.hubside.ending import end_servers, end_sessions
 from mlp_hub.hubside.hashing import TooManyAtOnce

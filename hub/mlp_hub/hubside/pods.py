@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from mlp_hub import in_cluster
-from mlp_hub.api.call import API_BASES
+from mlp_hub.api.edge.call import API_BASES
 from mlp_hub.settings import Settings
 
 

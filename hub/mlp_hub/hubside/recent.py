@@ -18,7 +18,7 @@ from jupyterhub.utils import maybe_future
 from tornado import web
 from tornado.httputil import url_concat
 
-from mlp_hub.api.recent import CONFIRM, COOKIE, RECENT_S, is_recent, sign
+from mlp_hub.api.auth.recent import CONFIRM, COOKIE, RECENT_S, is_recent, sign
 from mlp_hub.hubside import accounts, cli_login, pages
 from mlp_hub.hubside.language import said
 from mlp_hub.hubside.logins import ENTERED

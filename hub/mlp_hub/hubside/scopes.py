@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mlp_hub.api.scopes import ACCESS, SCOPES
-from mlp_hub.api.scopes import SERVER_SCOPES as NOTEBOOK_SCOPES
-from mlp_hub.api.scopes import USER_SCOPES as PERSON_SCOPES
+from mlp_hub.api.auth.scopes import ACCESS, SCOPES
+from mlp_hub.api.auth.scopes import SERVER_SCOPES as NOTEBOOK_SCOPES
+from mlp_hub.api.auth.scopes import USER_SCOPES as PERSON_SCOPES
 
 USER_SCOPES = (ACCESS, *PERSON_SCOPES)
 """What is added to the hub's `user` role."""

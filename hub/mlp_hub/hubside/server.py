@@ -10,7 +10,7 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
 from tornado.netutil import bind_sockets, bind_unix_socket
 
-from mlp_hub.api.connections import Gate, GuardedServer, address_over_tcp, raise_descriptors
+from mlp_hub.api.edge.connections import Gate, GuardedServer, address_over_tcp, raise_descriptors
 from mlp_hub.hubside.bodies import LARGE, Bodies, Receiving
 from mlp_hub.settings import Settings
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from jupyterhub.handlers.pages import TokenPageHandler
 
-from mlp_hub.api.scopes import ACCESS, JOBS_READ, JOBS_WRITE, PREFIX, TENANTS_READ, USER_SCOPES
+from mlp_hub.api.auth.scopes import ACCESS, JOBS_READ, JOBS_WRITE, PREFIX, TENANTS_READ, USER_SCOPES
 from mlp_hub.hubside.configure import socket_url
 from mlp_hub.settings import Settings
 from mlp_language.message import NOTHING, Message, Span, msg

@@ -18,7 +18,7 @@ from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
 from jupyterhub.utils import isoformat
 from tornado import web
 
-from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
+from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
 from mlp_hub.domain.text import escaped
 from mlp_hub.hubside.configure import SERVICE, socket_url
 from mlp_hub.hubside.language import said

@@ -10,7 +10,7 @@ import pytest
 from gangs import PLAIN_CLUSTER, GangRig, launch
 from kube import Kube
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import RankRole, Runtime
+from mlp_hub.domain.runtime.runtime import RankRole, Runtime
 from mlp_hub.executors.base import EntryPoint, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import lacking
 from mlp_hub.executors.kubernetes.ways import Ways

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.api import scopes
-from mlp_hub.domain.account_names import NAME_RULE, THE_HUB, is_valid, normalize, why_not
+from mlp_hub.api.auth import scopes
+from mlp_hub.domain.tenants.account_names import NAME_RULE, THE_HUB, is_valid, normalize, why_not
 
 
 @pytest.mark.parametrize("name", ["a", "ann", "ann.b", "a-1", "a_b", "z" * 32])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub._origins import Origins
 from mlp_hub.hubside.leaving import is_own_word
+from mlp_hub.settings.origins import Origins
 
 ORIGINS = Origins("https://hub.example.org", "users.example.org")
 MINE, THEIRS = "https://ann.users.example.org/user/ann/lab", "https://bob.users.example.org/user/bob/lab"

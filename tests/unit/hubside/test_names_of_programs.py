@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.account_names import is_valid
-from mlp_hub.domain.service_account import is_service
+from mlp_hub.domain.tenants.account_names import is_valid
+from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hubside.providers.identities import new_name
 from mlp_hub.hubside.providers.standing import Standing
 

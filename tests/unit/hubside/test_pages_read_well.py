@@ -13,8 +13,8 @@ import jinja2
 import pytest
 from jupyterhub._data import DATA_FILES_PATH
 
-from mlp_hub.api.scopes import USER_SCOPES as PERSON_SCOPES
-from mlp_hub.domain.account_names import NAME_RULE
+from mlp_hub.api.auth.scopes import USER_SCOPES as PERSON_SCOPES
+from mlp_hub.domain.tenants.account_names import NAME_RULE
 from mlp_hub.hubside import language, token_page
 from mlp_hub.hubside.cli_codes import Asked
 from mlp_language.catalogue import LANGUAGES

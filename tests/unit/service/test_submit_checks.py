@@ -13,10 +13,10 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.sweeps import SweepCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.sweep import Budget, Sweep, SweepPhase, SweepTrial
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN, Runtime
-from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepTrial
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.workspace import MountedWorkspace

@@ -9,7 +9,7 @@ from nativeauthenticator.orm import UserInfo
 from sqlalchemy.exc import IntegrityError
 from traitlets import Callable as CallableTrait
 
-from mlp_hub.domain.service_account import is_service
+from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hubside import records
 from mlp_hub.hubside.authenticator import NOBODY, AccountRefused, NativeAccounts
 from mlp_hub.hubside.providers import ends, identities, sids, taken

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
-from mlp_hub._login_settings import is_loopback
-from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.hubside.providers.asking import Asker, ProviderAway
+from mlp_hub.settings.login import is_loopback
 from mlp_language.message import msg
 
 WELL_KNOWN = "/.well-known/openid-configuration"

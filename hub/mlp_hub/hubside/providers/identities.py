@@ -17,8 +17,8 @@ from typing import Any
 from jupyterhub import orm
 from sqlalchemy import Column, DateTime, String
 
-from mlp_hub.domain.account_names import NAME_MAX, is_valid, normalize
-from mlp_hub.domain.service_account import is_service
+from mlp_hub.domain.tenants.account_names import NAME_MAX, is_valid, normalize
+from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hubside.providers.standing import Standing
 
 _OTHER = re.compile(r"[^a-z0-9._-]+")

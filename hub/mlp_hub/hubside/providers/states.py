@@ -14,8 +14,8 @@ from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any
 
-from mlp_hub._origins import Origins
 from mlp_hub.hubside.providers.standing import Begun
+from mlp_hub.settings.origins import Origins
 
 COOKIE = "mlp-login"
 KEPT_S = 900.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlp_hub.domain.errors import MLPError
-from mlp_hub.domain.job import Job
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.executors.workspace import Workspace
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step

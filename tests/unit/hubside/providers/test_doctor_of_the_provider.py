@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import checks_login, up
-from mlp_hub.cli.checks import Check
-from mlp_hub.cli.checks_login import login
+from mlp_hub.cli.doctor import login as checks_login
+from mlp_hub.cli.doctor.checks import Check
+from mlp_hub.cli.doctor.login import login
+from mlp_hub.cli.lifecycle import up
 from mlp_hub.hubside.providers.examine import Examination, Finding, redirect_uri
 from mlp_hub.settings import Settings
 from mlp_language.render import plain

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jupyterhub import orm
 
-from mlp_hub.domain.account_names import is_valid
+from mlp_hub.domain.tenants.account_names import is_valid
 from mlp_hub.hubside.providers import identities
 from mlp_hub.hubside.providers.standing import Standing
 

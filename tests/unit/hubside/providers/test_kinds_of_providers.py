@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub._login_kinds import LOGIN_KINDS
 from mlp_hub.hubside.providers.github import GitHubProvider
 from mlp_hub.hubside.providers.kinds import PROVIDERS
 from mlp_hub.settings import Settings
+from mlp_hub.settings.login_kinds import LOGIN_KINDS
 
 
 def test_each_provider_that_can_be_set_has_a_class_that_asks_it() -> None:

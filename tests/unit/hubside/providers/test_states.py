@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mlp_hub._origins import Origins
 from mlp_hub.hubside.providers import states
 from mlp_hub.hubside.providers.states import States
+from mlp_hub.settings.origins import Origins
 
 ISSUER = "https://sso.example.org"
 BACK = "http://localhost:8000/hub/oauth_callback"
