@@ -255,6 +255,33 @@ NameError: name 'lr' is not defined. Did you mean: 'ls'?
     assert told == (found and (found, 0))
 
 
+@pytest.mark.parametrize(
+    ("shell", "script", "found"),
+    [
+        ("bash", "conda activate tools\npython3 -c 'import no_such_package'", "command-missing"),
+        (
+            "bash",
+            "echo job.sh: 1: source: not found >&2\npython3 -c 'import no_such_package'",
+            "command-missing",
+        ),
+        ("sh", "no-such-tool --version", "command-missing"),
+        ("bash", "no-such-tool --version\npython3 -c 'import no_such_package'", "module-missing"),
+        ("bash", "no-such-tool --version\npython3 -c 'raise ValueError'", None),
+        (
+            "bash",
+            "echo \"CondaError: Run 'conda init' before 'conda activate'\" >&2; exit 1",
+            "command-missing",
+        ),
+    ],
+)
+def test_a_command_that_a_terminals_settings_would_bring_is_told_of(
+    tmp_path: Path, shell: str, script: str, found: str | None
+) -> None:
+    (tmp_path / "job.sh").write_text(script)
+    done = subprocess.run([shell, "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert hint(FirstFailure("program-error", 0, 1), failed(done.stderr)) == (found and (found, 0))  # type: ignore[arg-type]
+
+
 def test_a_notebook_starts_in_its_own_directory() -> None:
     said = "Cell In[2], line 1\n----> 1 open('x.csv')\n\nFileNotFoundError: [Errno 2] No such file or directory: 'x.csv'"
     assert hint(FirstFailure("program-error", 0, 1), failed(said)) is None  # type: ignore[arg-type]

@@ -42,6 +42,10 @@ _NOT_FROM_HERE = re.compile(
     re.MULTILINE,
 )
 _CELL = re.compile(r"^Cell In\[", re.MULTILINE)
+_NO_COMMAND = re.compile(r": (?:line )?\d+: (\S+): (?:command )?not found$", re.MULTILINE)
+_FROM_SETTINGS = frozenset({"conda", "mamba", "micromamba", "ml", "module", "nvm", "pyenv", "source"})
+"""Commands that a shell has by its settings, and `source`, which only bash has: without them all that follows fails too."""
+_CONDA = re.compile(r"Run 'conda init' before|has not been properly configured to use 'conda activate'")
 _NO_MODULE = "ModuleNotFoundError: No module named "
 _NO_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
 _FRAME = re.compile(r'^  File "([^"]*)"', re.MULTILINE)
@@ -253,6 +257,8 @@ def surprised(tail: str) -> tuple[str, int] | None:
     """Tell how a job differs from a terminal or a notebook, if the program's last words are about that."""
     if _ASKED.search(tail):
         return "nobody-answers", 0
+    if _missed_command(tail):
+        return "command-missing", 0
     error = exception_in(tail)
     if error.startswith(_NO_MODULE):
         return "module-missing", 0
@@ -261,6 +267,13 @@ def surprised(tail: str) -> tuple[str, int] | None:
     if _NOT_FROM_HERE.search(tail) and not _CELL.search(tail):  # a notebook starts in its own directory
         return "starts-at-home", 0
     return None
+
+
+def _missed_command(tail: str) -> bool:
+    """Whether a script's shell missed a command, as its last words or before others that follow from it."""
+    found = list(_NO_COMMAND.finditer(tail))
+    last = bool(found) and not tail[found[-1].end() :].strip()
+    return last or any(each[1] in _FROM_SETTINGS for each in found) or _CONDA.search(tail) is not None
 
 
 def _raised_in_text(tail: str) -> bool:

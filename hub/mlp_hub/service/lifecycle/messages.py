@@ -85,7 +85,13 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
                 "with resource.setrlimit",
                 limit=f"{limit:,}",
             )
-        case Hint.NOBODY_ANSWERS | Hint.STARTS_AT_HOME | Hint.MODULE_MISSING | Hint.OWN_PROGRAM:
+        case (
+            Hint.NOBODY_ANSWERS
+            | Hint.STARTS_AT_HOME
+            | Hint.COMMAND_MISSING
+            | Hint.MODULE_MISSING
+            | Hint.OWN_PROGRAM
+        ):
             return _unlike_a_terminal(hint)
 
 
@@ -93,6 +99,11 @@ def _unlike_a_terminal(hint: Hint) -> Message:
     if hint is Hint.NOBODY_ANSWERS:
         return msg(
             "nobody answers in a job: remove breakpoint(), and give what it asks for with --param or --env, or as arguments after --"
+        )
+    if hint is Hint.COMMAND_MISSING:
+        return msg(
+            "the shell of a job reads no ~/.bashrc: set PATH in the script, or source conda's etc/profile.d/conda.sh before conda; a "
+            "script for bash begins with #!/bin/bash"
         )
     if hint is Hint.MODULE_MISSING:
         return msg(
