@@ -1230,7 +1230,7 @@ export interface Rank {
  * machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
  * which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
  * `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory;
- * `module-missing`, it imported a module that is not there; `own-program`, it used a name of the notebook. `remedy` says so in a sentence, with who can do something about it; empty without a hint.
+ * `command-missing`, its shell missed a command; `module-missing`, it imported a module that is not there; `own-program`, it used a name of the notebook. `remedy` says so in a sentence, with who can do something about it; empty without a hint.
  */
 export interface Failure {
   cause: string;
