@@ -16,7 +16,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
 
 from export import FRONT, PYTHON, ROOT, catalogues
-from messages import holes
+from messages import SAMPLES, holes
 
 PYTHON_SOURCES = ("hub", "extensions", "spawner", "tests")
 OTHER_SOURCES = ("widgets/src/**/*.ts*", "widgets/tests/**/*.ts*", "hub/**/templates/**/*.html")
@@ -51,7 +51,10 @@ def reword_python(source: str, new: Mapping[str, str], used: set[str]) -> str:
             end = starts[node.end_lineno - 1] + node.end_col_offset
             used.add(text)
             data = data[:begin] + json.dumps(new[text], ensure_ascii=False).encode() + data[end:]
-    return data.decode()
+    # sentences within the braces of an f-string have no position of their own before Python 3.12
+    changed = reword_text(data.decode(), {old: text for old, text in new.items() if " " in old}, used)
+    ast.parse(changed)
+    return changed
 
 
 def _literals(module: ast.AST) -> Iterator[ast.Constant]:
@@ -72,6 +75,19 @@ def reword_text(source: str, new: Mapping[str, str], used: set[str]) -> str:
                 source = source.replace(literal, _literal(instead, quote))
                 used.add(old)
     return source
+
+
+def reword_notebook(path: Path, new: Mapping[str, str], used: set[str]) -> str:
+    """Return a sample notebook with its text cells changed."""
+    source = path.read_text(encoding="utf-8")
+    notebook = json.loads(source)
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if text in new:
+            used.add(text)
+            cell["source"] = new[text].splitlines(keepends=True)
+    indent = len(source.splitlines()[1]) - len(source.splitlines()[1].lstrip())
+    return json.dumps(notebook, indent=indent, ensure_ascii=False) + "\n"
 
 
 def _literal(text: str, quote: str) -> str:
@@ -106,6 +122,8 @@ def main(arguments: list[str]) -> int:
         for source in sorted(ROOT.glob(pattern)):
             if "node_modules" not in source.parts:
                 _rewrite(source, reword_text(source.read_text(encoding="utf-8"), new, used))
+    for notebook in sorted((ROOT / SAMPLES).glob("*.ipynb")):
+        _rewrite(notebook, reword_notebook(notebook, new, used))
     for domain in (PYTHON, FRONT):
         for catalogue_path, catalogue in catalogues(domain):
             reword_catalogue(catalogue, new)

@@ -126,7 +126,7 @@ ALLOWED_ONCE = {
     ("mlp_hub/settings/cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",
     ("mlp_hub/settings/login.py", "read_text"): "the operator's secret",
-    ("mlp_hub/hubside/providers/authenticator.py", "exists"): "homes' own directory",
+    ("mlp_hub/hub_integration/providers/authenticator.py", "exists"): "homes' own directory",
     ("mlp_spawner/launcher.py", "exists"): "control groups",
     ("mlp_spawner/launcher.py", "open"): "the cluster's file for a container's last word",
     ("mlp_spawner/launcher.py", "listdir"): "runs as its user, in that one's sandbox",

@@ -74,7 +74,7 @@ def said(seen: Observation) -> str:
     return str(seen.failure.told)
 
 
-@pytest.mark.differs("A start that waits", only="cluster")
+@pytest.mark.differs("Starts that wait", only="cluster")
 async def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

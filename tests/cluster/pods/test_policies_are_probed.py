@@ -22,7 +22,7 @@ from mlp_hub.kubernetes.kinds import NAMESPACES
 from mlp_hub.settings import Settings
 
 
-@pytest.mark.differs("Whom the network keeps out", only="cluster")
+@pytest.mark.differs("Network isolation", only="cluster")
 async def test_a_network_that_enforces_no_policy_is_told_from_one_that_does(kube: Kube) -> None:
     client = await KubernetesClient.connect(kube.kubeconfig)
     try:

@@ -20,6 +20,23 @@ def test_python_literals_change_wherever_they_are() -> None:
     assert used == {"is no number: {n}"}
 
 
+def test_sentences_within_an_f_string_change() -> None:
+    used: set[str] = set()
+    new = reword.reword_python("f\"{say('goes on', n=1)}\"\n", {"goes on": "continues"}, used)
+    assert new == "f\"{say('continues', n=1)}\"\n"
+    assert used == {"goes on"}
+
+
+def test_text_cells_of_a_notebook_change_and_its_form_stays(tmp_path: Path) -> None:
+    path, used = tmp_path / "a.ipynb", set[str]()
+    path.write_text(
+        '{\n "cells": [\n  {\n   "source": [\n    "# é\\n",\n    "it goes on"\n   ]\n  }\n ]\n}\n'
+    )
+    new = reword.reword_notebook(path, {"# é\nit goes on": "# é\nit continues"}, used)
+    assert new == path.read_text().replace("goes on", "continues")
+    assert len(used) == 1
+
+
 def test_literals_of_the_front_end_change_in_each_kind_of_quotes() -> None:
     used: set[str] = set()
     new = reword.reword_text(

@@ -161,7 +161,7 @@ def test_a_user_name_that_is_no_directory_name_is_refused(directories: Directori
         directories.home(user)
 
 
-@pytest.mark.differs("A runtime whose package is not there", only="local")
+@pytest.mark.differs("A runtime without its package", only="local")
 def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there() -> None:
     async def lacks(package: str) -> bool:
         return package in {"torch", "tensorflow"}

@@ -101,7 +101,7 @@ def test_no_request_has_the_platforms_own_context_or_makes_one(name: str) -> Non
         }
         named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         if name == "SYSTEM":
-            outside = module.startswith(("api/", "web/", "dav/", "hubside/"))
+            outside = module.startswith(("api/", "web/", "dav/", "hub_integration/"))
             assert not (outside and name in named and "tenant_context" in ast.unparse(tree)), module
         else:
             assert name not in called or module in MAKES, module

@@ -12,7 +12,7 @@ from mlp_hub.service.tenants import groups
 from mlp_hub.settings import Settings, variable_of
 from mlp_language.render import say
 
-MODULE = "mlp_hub.hubside.providers.examine"
+MODULE = "mlp_hub.hub_integration.providers.examine"
 _PATIENCE_S = 60.0
 _STATUSES = {"ok": OK, "warn": WARN, "fail": FAIL}
 

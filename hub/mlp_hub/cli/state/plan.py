@@ -41,12 +41,12 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         with_config["KUBECONFIG"] = str(
             settings.kubernetes_config
         )  # where KubeSpawner looks when it is loaded
-    hub_config = Path(mlp_hub.__file__).parent / "hubside" / "jupyterhub_config.py"
+    hub_config = Path(mlp_hub.__file__).parent / "hub_integration" / "jupyterhub_config.py"
     components = {  # in the order in which they are stopped
         "hub": _entry(
             settings,
             "hub",
-            [python, "-m", "mlp_hub.hubside", "-f", str(hub_config)],
+            [python, "-m", "mlp_hub.hub_integration", "-f", str(hub_config)],
             base | with_config,
             # a changed file or secret restarts the hub
             extra=_digest_of(settings.config) + _digest(settings.login_client_secret),
