@@ -137,3 +137,44 @@ def test_variables_that_cannot_be_sent_are_named():
         program.variables_json({"loss": float("nan")})
     with pytest.raises(UsageError, match=r"data has 7.*at most 65,536"):
         program.variables_json({"data": "x" * 70_000})
+
+
+SPACE = {
+    "lr": 0.1,
+    "np": object(),
+    "model": print,
+    "In": [],
+    "_": 1,
+    "data": [],
+    "i": 0,
+    "self": 1,
+    "print": print,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("print(model(lr))", "lr, model"),
+        ("def f(lr):\n    return np.sum(lr)\nf(1)", "np"),
+        ("import numpy as np\nfor i in range(3):\n    lr = i\nprint(np, lr)", ""),
+        ("def f():\n    global data\n    data = []\nf()\nprint(data)", ""),
+        ("class A:\n    def f(self):\n        return self\nprint([i for i in range(2)])", ""),
+        ("display(1)", "display"),
+        ("print(_, __name__)", ""),
+        ("print(undefined)", ""),  # of a mistake its failure tells
+        ("from mine import *\nprint(lr)", ""),
+        ("print(lr", ""),
+        ("np.sum(lr, model, data, i, self, In)", "In, data, i, lr, model ..."),
+    ],
+)
+def test_names_of_the_notebook_that_a_program_does_not_see_are_told(text, names):
+    said = program.unseen(text, SPACE)
+    assert said == (
+        names
+        and f"The program does not see {names} of this notebook: send variables with --with, import or define the rest in the cell"
+    )
+
+
+def test_a_variable_that_is_sent_is_seen():
+    assert program.unseen("print(lr)", SPACE, ("lr",)) == ""
