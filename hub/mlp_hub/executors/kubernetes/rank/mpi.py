@@ -25,6 +25,8 @@ _NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _AGAIN_S, _PATIENT_S, _LOOK_S = 0.05, 0.5, 3.0
 """Tuning: seconds until another pod is tried again, at first and at most: how soon ranks begin, for questions to the cluster's
 name servers; and until it is looked whether one has failed: reads of the volume."""
+_OVER_S = 1.0
+"""Tuning: seconds between two looks whether this pod's rank has ended: how soon a gang ends after its ranks, for a read of /proc."""
 TEARDOWN_S = 5.0
 """Given: seconds that the others get once a rank has failed, as on a single machine; Open MPI waits so long several times."""
 _SSHD = f"""\
@@ -122,16 +124,30 @@ def launcher(own: told.OwnPlan) -> int:
     process = children.start(
         [*words, own.python, "-IS", f"{places.HERE}/start.py", "rank"], env=env, echo=True
     )
-    kill_at = None
+    over = _follow(own, children, process)
+    children.drain(process)
+    _tell(own, children.tail, process.returncode)
+    if over:
+        return 0 if over == {"finished"} else 143 if children.asked() else 1
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def _follow(own: told.OwnPlan, children: Children, process: subprocess.Popen[bytes]) -> set[str]:
+    """Wait for the end of mpirun. Return the states of the ranks if all had ended and mpirun alone remained.
+
+    Open MPI waits for its teardown time twice, although nothing is left to tear down: 10 s in which the team's quota is held.
+    """
+    kill_at, over = None, set[str]()
     while process.returncode is None:
         if children.asked() and kill_at is None:
             kill_at = time.monotonic() + float(own.plan["grace_s"]) + 2
-        children.wait(None if kill_at is None else max(0.0, kill_at - time.monotonic()) + 0.01)
-        if kill_at is not None and time.monotonic() >= kill_at:
+        children.wait(_OVER_S)
+        if not over and os.path.exists(_PID) and _rank_here() is None:
+            states = peers.ended(own)
+            over = states if children.asked() or states != {"finished"} else over
+        if over or (kill_at is not None and time.monotonic() >= kill_at):
             process.kill()
-    children.drain(process)
-    _tell(own, children.tail, process.returncode)
-    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+    return over
 
 
 def _reach(own: told.OwnPlan, children: Children) -> int | None:

@@ -61,6 +61,18 @@ def failed(own: OwnPlan) -> int | None:
     return next((one["rank"] for one in every if one and one["state"] == "failed"), None)
 
 
+def ended(own: OwnPlan) -> set[str]:
+    """Return the states in which the ranks ended; nothing if one has not."""
+    os.listdir(own.plan["log"])  # a network's file system looks anew
+    states: set[str] = set()
+    for rank in range(own.ranks):
+        state = (reported(own, rank) or {}).get("state")
+        if state not in _DONE:
+            return set()
+        states.add(state)
+    return states
+
+
 def linger(own: OwnPlan, seconds: float, asked: Callable[[], bool]) -> None:
     """Return once all others have ended, or so many seconds are over."""
     until = time.monotonic() + seconds
