@@ -349,14 +349,35 @@ def test_an_mpi_job_of_which_a_rank_failed_ends_with_its_ranks_and_not_with_mpir
     assert (process.returncode, here.report()["state"]) == (1, "failed")
 
 
-def test_a_gang_has_ended_when_its_last_rank_has(tmp_path: Path) -> None:
+def test_a_rank_that_mpirun_ends_after_a_failure_does_not_wait_for_the_others(tmp_path: Path) -> None:
+    # mpirun asks the others one after the other, each 5 s after the one before
+    here = pod(tmp_path, "raise ValueError('no digit')", workers=3)
+    assert here.run(1)[0] == 1
+    (tmp_path / "main.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(600)\n")
+    here.plan["mode"] = "mpi"
+    start = [sys.executable, "-IS", str(tmp_path / "files" / "start.py"), "rank"]
+    (tmp_path / "files" / "plan.json").write_text(json.dumps(here.plan))
+    env = {
+        "PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "OMPI_COMM_WORLD_RANK": "0",
+        "MLP_FIRST_RANK": "0", "MLP_INDEX": "0", "MLP_RANK_FILES": str(tmp_path / "files"),
+    }  # fmt: skip
+    with subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_for(lambda: ("stdout", "ready") in here.lines())
+        process.terminate()
+        wait_for(lambda: here.report()["state"] == "stopped")
+        assert process.wait(10) != 0  # of the 20 s that it has
+
+
+def test_a_gang_is_over_once_a_rank_failed_and_when_asked_once_all_have_ended(tmp_path: Path) -> None:
     here = pod(tmp_path, "", workers=2)
     own = OwnPlan(here.plan, 0)
     assert here.run(0)[0] == 0
-    assert peers.ended(own) == set()
+    assert (mpi._over(own, asked=False), mpi._over(own, asked=True)) == (None, None)
+    assert here.run(1)[0] == 0
+    assert (mpi._over(own, asked=False), mpi._over(own, asked=True)) == (None, 0)
     (tmp_path / "main.py").write_text("raise ValueError")
     assert here.run(1)[0] == 1
-    assert peers.ended(own) == {"finished", "failed"}
+    assert (mpi._over(own, asked=False), mpi._over(own, asked=True)) == (1, 143)
 
 
 def test_a_rank_waits_for_those_names_only_that_it_is_told() -> None:

@@ -65,8 +65,8 @@ def rank(plan: dict[str, Any]) -> int:
     env = {**own.env(), **{name: text for name, text in os.environ.items() if _of_mpi(name)}}
     status = one.run(own.argv(), env)
     if one.asked:
-        # mpirun would end the others at once, who were asked to end as well and may still write
-        peers.linger(own, float(plan["grace_s"]), lambda: False)
+        # mpirun would end the others at once, who were asked to end as well and may still write; after a failure it does anyway
+        peers.linger(own, float(plan["grace_s"]), lambda: peers.failed(own) is not None)
     return status
 
 
@@ -124,30 +124,42 @@ def launcher(own: told.OwnPlan) -> int:
     process = children.start(
         [*words, own.python, "-IS", f"{places.HERE}/start.py", "rank"], env=env, echo=True
     )
-    over = _follow(own, children, process)
+    status = _follow(own, children, process)
     children.drain(process)
     _tell(own, children.tail, process.returncode)
-    if over:
-        return 0 if over == {"finished"} else 143 if children.asked() else 1
+    if status is not None:
+        return status
     return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
-def _follow(own: told.OwnPlan, children: Children, process: subprocess.Popen[bytes]) -> set[str]:
-    """Wait for the end of mpirun. Return the states of the ranks if all had ended and mpirun alone remained.
+def _follow(own: told.OwnPlan, children: Children, process: subprocess.Popen[bytes]) -> int | None:
+    """Wait for the end of mpirun. Return the gang's exit status if mpirun had nothing left to do and was killed.
 
-    Open MPI waits for its teardown time twice, although nothing is left to tear down: 10 s in which the team's quota is held.
+    Open MPI waits for its teardown time several times, also for ranks that have ended: 10 s in which the team's quota is held.
     """
-    kill_at, over = None, set[str]()
+    kill_at, status = None, None
     while process.returncode is None:
         if children.asked() and kill_at is None:
             kill_at = time.monotonic() + float(own.plan["grace_s"]) + 2
         children.wait(_OVER_S)
-        if not over and os.path.exists(_PID) and _rank_here() is None:
-            states = peers.ended(own)
-            over = states if children.asked() or states != {"finished"} else over
-        if over or (kill_at is not None and time.monotonic() >= kill_at):
+        if status is None and os.path.exists(_PID) and _rank_here() is None:
+            status = _over(own, asked=children.asked())
+        if status is not None or (kill_at is not None and time.monotonic() >= kill_at):
             process.kill()
-    return over
+    return status
+
+
+def _over(own: told.OwnPlan, *, asked: bool) -> int | None:
+    """Return how a gang ended whose rank here has ended; None if mpirun has more to do.
+
+    Once a rank has failed the cluster ends the other pods, which ask their ranks.
+    """
+    states = peers.states(own)
+    if not asked:
+        return 1 if "failed" in states else None
+    if not states <= peers.DONE:
+        return None
+    return 0 if states == {"finished"} else 143
 
 
 def _reach(own: told.OwnPlan, children: Children) -> int | None:
