@@ -125,7 +125,8 @@ def launcher(own: told.OwnPlan) -> int:
         [*words, own.python, "-IS", f"{places.HERE}/start.py", "rank"], env=env, echo=True
     )
     status = _follow(own, children, process)
-    children.drain(process)
+    if status is None:  # else the shells of mpirun hold its output open
+        children.drain(process)
     _tell(own, children.tail, process.returncode)
     if status is not None:
         return status
