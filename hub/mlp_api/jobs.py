@@ -299,10 +299,11 @@ class Verdict(Response):
 
 
 class Stopped(Response):
-    """That a job which waits ran before: how and when its last attempt was stopped, and what of its work is kept.
+    """How and when the last attempt of a job that waits, starts or runs again was stopped, and what of its work is kept.
 
     `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
     tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+    `kept` is empty and `checkpoint_at` null once it runs again.
     """
 
     kind: Literal["preempted", "suspended", "requeued"]
