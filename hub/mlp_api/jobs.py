@@ -311,11 +311,11 @@ class Verdict(Response):
 
 
 class Stopped(Response):
-    """Earlier run of a job that waits: how and when its last attempt was stopped, and the work that is kept.
+    """How and when the last attempt of a job that waits, starts or runs again was stopped, and what of its work is kept.
 
-    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names
-    other jobs of the same tenant only. `checkpoint_at` is the time when the newest file in the
-    checkpoint directory was written. It is null where the directory has no file.
+    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
+    tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+    `kept` is empty and `checkpoint_at` null once it runs again.
     """
 
     kind: Literal["preempted", "suspended", "requeued"]
