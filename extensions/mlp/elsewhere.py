@@ -110,7 +110,7 @@ def option_hint(flag: str, known: Mapping[str, object]) -> str:
 def verb_hint(word: str, surface: str, known: Mapping[str, object]) -> str:
     """Say which verbs do what a word from elsewhere means; empty where nothing is known of it."""
     here = [f"{surface} {verb}" for verb in VERBS.get(word, ()) if verb in known]
-    return say("Here it is {commands}.", commands=say(" or ").join(here)) if here else ""
+    return say("Use {commands} instead.", commands=say(" or ").join(here)) if here else ""
 
 
 def program_hint(words: Sequence[str], line: str) -> str:

@@ -415,7 +415,7 @@ def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
     if call.rest and verb.takes not in {"script", "sweep"}:
-        raise UsageError(say("nothing goes after -- here. Right: {line}", line=line))
+        raise UsageError(say("nothing may follow -- here. Usage: {line}", line=line))
     if verb.takes in {"script", "sweep"}:
         _check_script(call, surface)
     if verb.takes == "job" and count != 1:

@@ -87,7 +87,7 @@ async def test_a_job_that_runs_again_is_told_why_its_last_attempt_was_stopped(tm
         assert str(stopped.kept) == ""  # what is there may be of the attempt that runs
 
 
-async def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path) -> None:
+async def test_a_job_preempted_for_another_tenant_shows_no_names_from_it(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         for name in ("red", "blue"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=2, cohort="main"))

@@ -17,7 +17,7 @@ c.NativeAccounts.login_burst = 6
 c.NativeAccounts.signup_every_s = c.NativeAccounts.login_every_s = 10000
 c.NativeAccounts.waiting_max = 8
 c.NativeAccounts.admin_users = {"chief"}
-from mlp_hub.hubside import tokens
+from mlp_hub.hub_integration.tokens import tokens
 tokens.RATES["made"] = tokens.Rate(0.0001, 4)
 tokens.HELD_MAX["tokens"] = 4
 """

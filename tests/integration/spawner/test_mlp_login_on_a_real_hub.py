@@ -221,7 +221,7 @@ def test_attack_half_a_surrogate_pair_is_not_a_code(stack):
         assert answer.status_code == 403, answer.text
 
 
-def test_who_guesses_codes_soon_has_to_wait(stack):
+def test_guessed_codes_are_rate_limited(stack):
     # the last of this file: what it uses up is the address's, and comes back with time
     answers = [exchange(stack, secrets.token_urlsafe(32)).status_code for _ in range(40)]
     assert set(answers) == {403, 429}

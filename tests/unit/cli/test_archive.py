@@ -23,8 +23,8 @@ import pytest
 
 from mlp_hub.cli.backups import archive, manifest, restore
 from mlp_hub.cli.backups.backup import is_part
-from mlp_hub.cli.database import newest_revision
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state.database import newest_revision
 from mlp_hub.settings import Settings
 
 

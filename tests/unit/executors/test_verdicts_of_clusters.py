@@ -271,7 +271,7 @@ def test_no_room_is_told_only_once_all_pods_of_a_gang_are_there() -> None:
     assert "no room for its pod a-1-0 now" in str(judge(replace(first, pods=tuple(held))).seen.waits)
 
 
-def test_a_pod_that_no_scheduler_looks_at_is_told_of_after_a_moment() -> None:
+def test_a_pod_ignored_by_every_scheduler_is_reported_after_a_moment() -> None:
     left = pod(0, phase="Pending", started_at=None, node="", made_at=NOW - 6)
     assert judge(scene(pods=(replace(left, made_at=NOW - 4),), records={})).seen.waits is None
     told = str(judge(scene(pods=(left,), records={})).seen.waits)

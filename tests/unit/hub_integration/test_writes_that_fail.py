@@ -16,7 +16,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, HTTPError
 
-from mlp_hub.hubside import database
+from mlp_hub.hub_integration import database
 
 HALF = "\ud800"
 """Half a surrogate pair, for which a driver raises no error of a database."""

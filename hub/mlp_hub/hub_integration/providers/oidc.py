@@ -9,11 +9,11 @@ from typing import Any
 
 from tornado.httputil import url_concat
 
-from mlp_hub.hubside.providers import id_token
-from mlp_hub.hubside.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
-from mlp_hub.hubside.providers.claims import TEXT_MAX, Claims, text_of
-from mlp_hub.hubside.providers.discovery import NOW_S, Discovery, Document, Keys
-from mlp_hub.hubside.providers.standing import (
+from mlp_hub.hub_integration.providers import id_token
+from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
+from mlp_hub.hub_integration.providers.claims import TEXT_MAX, Claims, text_of
+from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
+from mlp_hub.hub_integration.providers.standing import (
     Arrival,
     AuthState,
     Begun,

@@ -22,14 +22,14 @@ from jupyterhub.utils import isoformat
 from tornado import web
 from tornado.httputil import url_concat
 
-from mlp_hub.api.connections import address_of
-from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.api.edge.connections import address_of
+from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.domain.text import storable
-from mlp_hub.hubside.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
-from mlp_hub.hubside.configure import socket_url
-from mlp_hub.hubside.language import said
-from mlp_hub.hubside.scopes import USER_SCOPES
-from mlp_hub.hubside.tokens import too_many
+from mlp_hub.hub_integration.configure import socket_url
+from mlp_hub.hub_integration.pages.language import said
+from mlp_hub.hub_integration.scopes import USER_SCOPES
+from mlp_hub.hub_integration.tokens.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
+from mlp_hub.hub_integration.tokens.tokens import too_many
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg, to_data
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable

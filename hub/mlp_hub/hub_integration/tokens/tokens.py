@@ -20,11 +20,11 @@ from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
 from jupyterhub.utils import isoformat
 from tornado import web
 
-from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
-from mlp_hub.api.limits import Limiter, Rate
+from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
+from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.domain.text import escaped, storable
-from mlp_hub.hubside.configure import SERVICE, socket_url
-from mlp_hub.hubside.language import said
+from mlp_hub.hub_integration.configure import SERVICE, socket_url
+from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable

@@ -210,5 +210,5 @@ class ObjectStore:
         if isinstance(error, (HTTPError, LocationParseError, OSError)):
             return not_as_it_should(host)
         if isinstance(error, (InvalidResponseError, MinioException, LongTagError, WrongSizeError)):
-            return msg("{host} answers with what is no object store's", host=host)
-        return msg("what {host} answers cannot be read", host=host)
+            return msg("the answer of {host} is not from an object store", host=host)
+        return msg("the answer of {host} cannot be read", host=host)
