@@ -5,7 +5,8 @@ it names another: since writing transactions exclude each other, that is a fence
 transactions, and by a timer where there are none. A renewal that is committed makes its platform sure of the lease for its
 length, counted from before the renewal. Who comes second reads the row, without waiting for anybody, until it was
 given back, or stayed as it is for the length of a lease, or the database says that whoever has it is connected no more.
-Lengths of time are measured by each with its own steady clock: no wall clock ends a lease.
+Lengths of time are measured by each with its own steady clock: no wall clock ends a lease. Whoever is only cut off from the
+database for a moment sees that at once, sooner than anybody who waits looks twice: it is not sure until it is connected again.
 
 Who hangs within a transaction keeps other writers away. So who takes over ends the sessions of the one before: what that
 was about to commit is undone, and the row is taken in a transaction that excludes all others, if it still is as it was read.
@@ -18,6 +19,7 @@ refuses those that are lower than one it has seen.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -108,6 +110,7 @@ class Leadership:
         # the thread that writes changes it
         self._stored: tuple[Lease | None, float] = (None, 0.0)
         self._renewing: asyncio.Task[None] | None = None
+        self._renew_now = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -117,7 +120,11 @@ class Leadership:
 
     @property
     def is_sure(self) -> bool:
-        """Whether this platform decides, and no other can have begun to since the database said so."""
+        """Whether this platform decides, and no other can have begun to since the database said so.
+
+        Another begins once a lease is over, or at its second look, `poll_s` after the first, at a database to which this
+        platform is not connected. This one is not sure from `writer.LOOK_S` after it was cut off, which is before that.
+        """
         return self._held and self._steady() < self._held_until
 
     @property
@@ -147,7 +154,7 @@ class Leadership:
         self._stored = found, asked + self._length_s
         self._held = True
         self._alone = False  # who takes it from this one is alive
-        self._db.let_pass(self._fence)
+        self._db.let_pass(self._fence, self._note_cut)
         log.info("this service decides: %s, epoch %d", self.holder, self.epoch)
         self._renewing = asyncio.ensure_future(self._renew())
 
@@ -212,6 +219,12 @@ class Leadership:
         """Be sure of a lease that was renewed: whoever waits has seen it since its commit at the earliest."""
         if lease != self._stored[0]:
             self._stored = lease, until
+
+    def _note_cut(self) -> None:
+        """Be unsure from now on, and connect again before anybody takes this platform for a dead one."""
+        self._stored = self._stored[0], float("-inf")
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._renew_now.set)
 
     def _own(self, tx: Tx) -> Lease:
         """Return the lease; raise `LeaseLost` where it is not this platform's."""
@@ -292,9 +305,11 @@ class Leadership:
     async def _renew(self) -> None:
         while True:
             # when it is due, however lately something that was written renewed it
-            await asyncio.sleep(
-                max(self._length_s / 9, self._held_until - self._steady() - self._length_s * RENEW_AT)
-            )
+            due_in = self._held_until - self._steady() - self._length_s * RENEW_AT
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(self._length_s / 9, due_in)):
+                    await self._renew_now.wait()
+            self._renew_now.clear()
             try:
                 await self.confirm()
             except LeaseLost:
