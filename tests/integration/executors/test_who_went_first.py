@@ -42,6 +42,14 @@ def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab, b
     assert "by_mpi4py" not in seen.failure.tail
 
 
+@needs_mpi
+def test_what_ends_them_is_found_whatever_a_program_says_of_pythons_path(lab: Lab) -> None:
+    code = BEGINS + "if world.rank == 1: raise RuntimeError('bad batch')\nworld.Barrier()\n"
+    seen = lab.run(lab.spec(code, runtime="mpi", workers=2, env={"PYTHONSAFEPATH": "1"}))
+    assert seen.failure is not None
+    assert seen.failure.message == "rank 1: RuntimeError: bad batch (exit status 1)"
+
+
 @pytest.mark.parametrize("ends", ["raise RuntimeError('bad batch')", "sys.exit(1)"])
 def test_a_rank_of_tensorflow_that_raised_ends_although_a_thread_of_it_goes_on(lab: Lab, ends: str) -> None:
     code = f"""import os, sys, threading, time
