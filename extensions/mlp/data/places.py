@@ -35,7 +35,12 @@ class DataPlace:
         for step in steps:
             if not may_be_step(step):
                 raise UsageError(
-                    say("{path} has a step that no path in a dataset may have: {step}", path=text, step=step)
+                    say(
+                        "{path} cannot be a path in a dataset, because of {step}: a name in it is text of at most 255 bytes, without "
+                        "an encoded /, and not . or ..",
+                        path=text,
+                        step=step,
+                    )
                 )
         return cls(name, "/".join(steps), text.endswith("/"))
 

@@ -131,7 +131,7 @@ def test_whoever_takes_over_the_name_of_one_that_hangs_is_asked_at_once(
         other.close()
 
 
-def test_no_request_goes_to_who_had_the_name_before_by_a_connection_that_was_kept_open(
+def test_requests_after_a_takeover_use_no_connection_to_the_process_before(
     running: RunningProxy, part: Part
 ) -> None:
     part.answers.clear()

@@ -43,7 +43,7 @@ def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab, b
 
 
 @needs_mpi
-def test_what_ends_them_is_found_whatever_a_program_says_of_pythons_path(lab: Lab) -> None:
+def test_an_exception_ends_all_although_python_has_a_safe_path(lab: Lab) -> None:
     code = BEGINS + "if world.rank == 1: raise RuntimeError('bad batch')\nworld.Barrier()\n"
     seen = lab.run(lab.spec(code, runtime="mpi", workers=2, env={"PYTHONSAFEPATH": "1"}))
     assert seen.failure is not None

@@ -106,7 +106,7 @@ def end_others(tx: Tx) -> None:
     )
 
 
-async def test_one_that_is_cut_off_while_it_writes_nothing_connects_again_and_goes_on_leading(
+async def test_an_idle_leader_that_is_cut_off_connects_again_and_keeps_the_lease(
     url: str,
 ) -> None:
     async with two_services(url) as two:
@@ -122,7 +122,7 @@ async def test_one_that_is_cut_off_while_it_writes_nothing_connects_again_and_go
         assert await two.tries() == await two.tries() == two.first.holder
 
 
-async def test_one_that_is_cut_off_is_not_sure_until_the_database_has_said_that_it_leads(url: str) -> None:
+async def test_a_leader_that_is_cut_off_is_not_sure_until_it_has_asked_the_database(url: str) -> None:
     async with two_services(url) as two:
         await two.first.take()
         await two.first.forget()  # it does not ask by itself

@@ -51,7 +51,7 @@ def read(served: Any, tmp_path: Path) -> Any:
     return {one["id"]: one["settings"] for one in found["settings"]}
 
 
-def test_what_is_public_of_jupyterlab_server_reads_settings_by_the_function_that_is_replaced(
+def test_the_public_way_to_read_settings_uses_the_function_that_is_replaced(
     served: Any, settings: Path, tmp_path: Path
 ) -> None:
     settings.write_text(json.dumps({"theme": "dark"}))
@@ -69,7 +69,7 @@ def test_a_torn_setting_counts_as_not_set(served: Any, settings: Path, tmp_path:
     assert read(served, tmp_path) == {NAME: {}}
 
 
-def test_what_is_not_a_file_counts_as_not_set_and_holds_nobody_up(
+def test_a_named_pipe_counts_as_not_set_and_blocks_no_server(
     served: Any, settings: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.mkfifo(settings)

@@ -107,7 +107,7 @@ def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
         ("install.json", "[]"),
     ],
 )
-def test_what_the_launcher_looks_at_is_what_jupyterlab_reads_for_each_page(
+def test_the_launcher_fails_on_the_same_extensions_as_jupyterlab(
     tmp_path: Path, file: str, text: str
 ) -> None:
     bad = tmp_path / "bad"

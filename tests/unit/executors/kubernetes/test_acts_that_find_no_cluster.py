@@ -93,7 +93,7 @@ async def test_one_act_that_goes_through_has_the_next_outage_looked_at_soon(time
     assert timers.after[-1] == AGAIN_S
 
 
-async def test_while_a_watch_is_cut_what_was_put_off_waits_for_the_watch(
+async def test_acts_that_were_put_off_wait_for_a_watch_that_is_cut(
     timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = Unreached()

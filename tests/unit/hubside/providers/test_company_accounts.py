@@ -174,7 +174,7 @@ def meanwhile(accounts: CompanyAccounts, happens: Callable[[], Any]) -> None:
     accounts._is_taken = taken  # type: ignore[method-assign]
 
 
-async def test_a_login_waits_for_what_is_asked_of_its_person_and_a_first_login_for_nothing(
+async def test_a_login_waits_until_a_refresh_of_the_same_person_has_ended(
     accounts: CompanyAccounts,
 ) -> None:
     expected: list[str] = []

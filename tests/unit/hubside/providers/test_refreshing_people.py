@@ -355,7 +355,7 @@ async def test_with_nobody_to_ask_about_the_provider_itself_is_looked_for_and_ea
     assert world.there == [True, False, False, True]
 
 
-async def test_who_logs_in_while_the_login_before_is_asked_about_comes_after_what_that_brings() -> None:
+async def test_a_login_during_a_refresh_waits_and_keeps_the_tokens_that_it_brings() -> None:
     for answer in (None, LoginEnded("disabled")):
         world = World("ann")
         if answer is not None:
@@ -375,7 +375,7 @@ async def test_who_logs_in_while_the_login_before_is_asked_about_comes_after_wha
             assert world.ended == [("ann", "disabled")]
 
 
-async def test_a_login_that_cannot_be_stored_goes_on_in_memory_and_is_stored_once_that_can_be(
+async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_stored_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(refresh, "STORE_AGAIN_S", 0.001)
@@ -404,7 +404,7 @@ async def test_a_login_that_cannot_be_stored_goes_on_in_memory_and_is_stored_onc
     assert world.told[1:] == [("ann", {"groups": ["/ml/red"], "left_out": [], "admin": True})]
 
 
-async def test_what_could_not_be_stored_is_stored_before_the_next_login_and_forgotten_with_an_end() -> None:
+async def test_an_unstored_login_is_stored_before_the_next_one_and_forgotten_with_its_session() -> None:
     world = World("ann", "bob")
     world.full = True
     assert await world.refresher.stays("ann")

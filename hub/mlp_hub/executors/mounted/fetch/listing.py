@@ -77,7 +77,7 @@ def listed(prefix: str, found: Iterable[tuple[str, int, str]]) -> Listing:
         raise Refused(
             Reason.INVALID,
             msg(
-                "these keys can be no files: {keys}; right are names of at most 255 bytes between single /, none . or .., and none "
+                "these keys can be no files: {keys}; right are names of at most 255 bytes between single /, none . or .., none with an encoded /, and none "
                 "that is a file and a directory",
                 keys=shown,
             ),
