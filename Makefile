@@ -162,9 +162,9 @@ messages: check-tools  ## take what the sources say into the catalogues of hub/m
 	$(BIN)/python languages/messages.py update
 
 docs: install  ## write from the code: reference pages of docs/, names for other languages and layers, the front end's types of the wire
-	$(BIN)/python -m mlp_hub.cli.terms .
+	$(BIN)/python tools/terms.py .
 	$(BOOTSTRAP) install
-	$(BIN)/python -m mlp_hub.cli.reference docs/reference
+	PYTHONPATH=tools $(BIN)/python -m reference docs/reference
 	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
 
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)

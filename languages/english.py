@@ -21,7 +21,7 @@ from babel.messages.pofile import read_po
 
 ROOT = Path(__file__).parents[1]
 CEILINGS = ROOT / "languages" / "english.toml"
-PYTHON = ("hub", "extensions", "spawner")
+PYTHON = ("hub", "extensions", "spawner", "tools")
 CATALOGUES = ROOT / "hub/mlp_language/locale/zh_CN/LC_MESSAGES"
 FALLEN = 0.5
 """Percentage points below its ceiling from which a ceiling has to be lowered."""

@@ -19,16 +19,15 @@ from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
 
-from mlp_hub._origins import ONE_NAME_MEANS
-from mlp_hub.api import recent
+from mlp_hub.api.auth import recent
+from mlp_hub.api.auth.sessions import COOKIE
 from mlp_hub.api.build import make_server, make_service
-from mlp_hub.api.call import API_BASES, BASE, Config
-from mlp_hub.api.connections import Gate, raise_descriptors
+from mlp_hub.api.edge.call import API_BASES, BASE, Config
+from mlp_hub.api.edge.connections import Gate, raise_descriptors
+from mlp_hub.api.edge.listeners import Listener
+from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.api.listeners import Listener
-from mlp_hub.api.sessions import COOKIE
-from mlp_hub.api.sockets import close_all
 from mlp_hub.bindings import KEY, check_service
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
@@ -56,6 +55,7 @@ from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings.origins import ONE_NAME_MEANS
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from mlp_hub import _broker_values
 from mlp_hub.service.config import BrokerPolicy
-from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings import Settings, SettingsError, broker_values
 
 
 def broker_of(settings: Settings) -> BrokerPolicy | None:
@@ -21,5 +20,5 @@ def broker_of(settings: Settings) -> BrokerPolicy | None:
         settings.kafka_bootstrap,
         settings.kafka_topic,
         settings.kafka_group,
-        _broker_values.read_security(settings.kafka_secrets),
+        broker_values.read_security(settings.kafka_secrets),
     )

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.storage import ARRIVING
+from mlp_hub.domain.stored.storage import ARRIVING
 
 
 def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:

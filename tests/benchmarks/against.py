@@ -14,7 +14,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -163,6 +163,15 @@ def compare(root: Path, commit: str, only: str, rounds: int) -> list[Comparison]
     return compared(*in_turn(rounds, lambda tree: measured(tree, only), old, root))
 
 
+def _measured(
+    row: Comparison, commit: str, anchors: Mapping[tuple[str, str], history.Beside | None]
+) -> history.Measured:
+    """Return this tree's median beside the commit's, and beside the anchor of the last round."""
+    assert row.new is not None
+    against = None if row.old is None else history.Beside(commit, row.old)
+    return history.Measured(row.name, row.unit, row.new, anchors.get((row.name, row.unit)), against)
+
+
 def main(words: Sequence[str], root: Path = ROOT) -> int:
     """Compare, print the table and keep this tree's figures."""
     parser = argparse.ArgumentParser(
@@ -180,8 +189,9 @@ def main(words: Sequence[str], root: Path = ROOT) -> int:
         sys.stderr.write(f"{failed}\n")
         return 1
     sys.stdout.write("\n" + "\n".join(table(rows)) + "\n")
-    kept = [(row.name, row.unit, row.new) for row in rows if row.new is not None]
-    history.append(root, kept)
+    anchors = {(found.figure, found.unit): found.anchor for found in history.last(root)}
+    commit = history.commit_of(checked_out(root, asked.commit))
+    history.append(root, [_measured(row, commit, anchors) for row in rows if row.new is not None])
     return 0
 
 

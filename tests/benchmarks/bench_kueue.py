@@ -19,8 +19,8 @@ from tornado.httpserver import HTTPServer
 
 from bench_common import Context, Figure
 from fake_hub import SERVICE_TOKEN, FakeHub
-from mlp_hub.api.listeners import bind_socket
-from mlp_hub.cli import state_dir
+from mlp_hub.api.edge.listeners import bind_socket
+from mlp_hub.cli.state import state_dir
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
 

@@ -15,9 +15,9 @@ from bench_common import Context, Figure
 from browser import chromium
 from front_service import FrontService
 from mlp_api.metrics import MetricPoint
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.run import MetricSummary, RunSummary
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.run import MetricSummary, RunSummary
 from mlp_hub.store.tx import Tx
 from ports import PAGES, free_port
 

@@ -1,7 +1,7 @@
-"""Keep what was measured: a line of JSON for each figure in `tests/benchmarks/history.jsonl`, which is committed.
+"""Keep figures: one line of JSON each in `tests/benchmarks/history.jsonl`, which is committed.
 
-`make bench AGAINST=COMMIT` appends this tree's medians. `python tests/benchmarks/history.py` appends what the last `make bench` measured.
-A line names the machine by its size alone.
+`make bench AGAINST=COMMIT` appends this tree's medians. `python tests/benchmarks/history.py` appends the figures of the last `make bench`.
+A line describes the machine by its size alone. `make docs` writes a page of the newest lines.
 """
 
 from __future__ import annotations
@@ -13,21 +13,59 @@ import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 KEPT = "tests/benchmarks/history.jsonl"
 
 
-def append(root: Path, figures: Iterable[tuple[str, str, float]]) -> None:
-    """Append (figure, unit, value), measured just now with the tree at `root`."""
+class Beside(NamedTuple):
+    """A figure of another program, of a publication or of an earlier commit, in the unit of ours."""
+
+    name: str
+    value: float
+
+
+class Measured(NamedTuple):
+    """One figure, with what it is compared to where there is something."""
+
+    figure: str
+    unit: str
+    value: float
+    anchor: Beside | None = None
+    against: Beside | None = None
+    """An earlier commit, measured in turn with this tree."""
+
+
+def append(root: Path, figures: Iterable[Measured]) -> None:
+    """Append figures that were measured just now with the tree at `root`."""
     of_all = {"commit": commit_of(root), "date": f"{datetime.now(UTC):%Y-%m-%d}", "machine": machine()}
-    lines = [
-        json.dumps({"figure": name, "unit": unit, "value": float(f"{value:.6g}"), **of_all}) + "\n"
-        for name, unit, value in figures
-    ]
     with (root / KEPT).open("a", encoding="utf-8") as file:
-        file.write("".join(lines))
+        file.writelines(json.dumps(_line(figure) | of_all) + "\n" for figure in figures)
+
+
+def _line(figure: Measured) -> dict[str, Any]:
+    line: dict[str, Any] = {"figure": figure.figure, "unit": figure.unit, "value": _short(figure.value)}
+    for name in ("anchor", "against"):
+        beside: Beside | None = getattr(figure, name)
+        if beside is not None:
+            line[name] = {"name": beside.name, "value": _short(beside.value)}
+    return line
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def last(root: Path) -> list[Measured]:
+    """Return the figures of the last `make bench` in the tree at `root`; raises FileNotFoundError where there was none."""
+    found = json.loads((root / "build" / "bench.json").read_text(encoding="utf-8"))
+    return [Measured(each["name"], each["unit"], each["ours"], _anchor(each)) for each in found]
+
+
+def _anchor(found: dict[str, Any]) -> Beside | None:
+    value = found.get("anchor")
+    return None if value is None else Beside(found["anchor_name"], value)
 
 
 def machine() -> dict[str, Any]:
@@ -49,11 +87,11 @@ def commit_of(root: Path) -> str:
 
 def main() -> int:
     """Append the figures of `build/bench.json`."""
-    results = ROOT / "build" / "bench.json"
-    if not results.exists():
-        sys.stderr.write("nothing was measured here yet: make bench\n")
+    try:
+        append(ROOT, last(ROOT))
+    except FileNotFoundError:
+        sys.stderr.write("no figures here yet: run make bench first\n")
         return 1
-    append(ROOT, [(found["name"], found["unit"], found["ours"]) for found in json.loads(results.read_text())])
     return 0
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Admit
 from mlp_hub.service.admission.recheck import Recheck

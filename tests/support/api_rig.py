@@ -23,16 +23,16 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, unix_connect
 
 from fake_hub import SERVICE_TOKEN, FakeHub
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
+from mlp_hub.api.auth.sessions import BrowserSession, xsrf_token
 from mlp_hub.api.build import make_server, make_service
-from mlp_hub.api.call import API_BASES, Config
+from mlp_hub.api.edge.call import API_BASES, Config
+from mlp_hub.api.edge.limits import RATES, Rate
+from mlp_hub.api.edge.listeners import bind_socket
+from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.api.limits import RATES, Rate
-from mlp_hub.api.listeners import bind_socket
-from mlp_hub.api.sessions import BrowserSession, xsrf_token
-from mlp_hub.api.sockets import close_all
-from mlp_hub.domain.environment import Environment, EnvironmentPhase
+from mlp_hub.domain.runtime.environment import Environment, EnvironmentPhase
 from mlp_hub.web.site import make_application
 from platform_rig import FAST, Rig, node
 from waiting import PATIENCE_S, wait_for

@@ -16,7 +16,7 @@ from mlp_api.apps import AppCreate, Application
 from mlp_api.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.apps.connecting import connect

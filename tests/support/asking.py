@@ -10,8 +10,8 @@ import pytest
 from mlp_api import types as api
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from platform_rig import FAST, Rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}

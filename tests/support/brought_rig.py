@@ -16,7 +16,7 @@ from mlp_api.jobs import Job
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.kubernetes.whole import ClusterExecutor
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient

@@ -11,7 +11,7 @@ from executor_lab import PYTHON
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry
 from mlp_hub import sandbox
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.sandbox import Limits, SandboxSpec

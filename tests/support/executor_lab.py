@@ -12,7 +12,7 @@ from typing import Any
 
 import waiting
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, Code, EntryPoint, LaunchSpec, Observation
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.mounted.directories import Directories

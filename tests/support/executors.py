@@ -13,7 +13,7 @@ import pytest
 
 from executor_lab import PROGRAMS, ROOM, Lab
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import Code, Executor, LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from tornado.web import Application, RequestHandler
 
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 
 SERVICE_TOKEN = "the-services-own-token"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kube import Kube, Namespace, RefusedError
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.base import Code, LaunchSpec, LogLine
 from mlp_hub.executors.kubernetes import ways
 from mlp_hub.executors.kubernetes.gang import Gang, describe

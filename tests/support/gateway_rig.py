@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from api_rig import Answer, ApiRig
 from mlp_hub import proxy
 from mlp_hub.api.figures import ProxyFigures
-from mlp_hub.domain.app import App, AppPhase, AppSpec
-from mlp_hub.domain.app_gate import label_of
+from mlp_hub.domain.apps.app import App, AppPhase, AppSpec
+from mlp_hub.domain.apps.app_gate import label_of
 from mlp_hub.domain.resources import Resources
 from mlp_hub.service.apps.endpoints import Endpoint
 from running_proxy import TOKEN, RunningProxy

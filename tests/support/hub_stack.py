@@ -18,9 +18,9 @@ import httpx
 
 from local_names import LocalNames, trusted
 from mlp_hub import in_cluster
-from mlp_hub.cli import state_dir
-from mlp_hub.cli.plan import make as make_plan
-from mlp_hub.cli.plan import write_secrets
+from mlp_hub.cli.state import state_dir
+from mlp_hub.cli.state.plan import make as make_plan
+from mlp_hub.cli.state.plan import write_secrets
 from mlp_hub.settings import Settings
 from ports import free_port
 from waiting import PATIENCE_S, wait_for

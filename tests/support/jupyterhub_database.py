@@ -8,7 +8,7 @@ from typing import Any
 
 from jupyterhub import orm
 
-from mlp_hub.hubside.providers import taken
+from mlp_hub.hub_integration.providers import taken
 
 
 @contextlib.contextmanager

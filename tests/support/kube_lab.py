@@ -19,7 +19,7 @@ from executor_lab import ENDED, PROGRAMS, ROOM
 from executors import _Mounted
 from kube import Kube
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, Code, Executor, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.installation import Installation

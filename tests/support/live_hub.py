@@ -23,10 +23,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from local_names import trusted
-from mlp_hub._origins import label
-from mlp_hub.cli import accounts, processes
+from mlp_hub.cli.commands import accounts
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.supervisor import processes
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import label
 from ports import free_port
 from waiting import PATIENCE_S, wait_for
 

@@ -56,8 +56,8 @@ SILENT = (
 )
 """Calls that look paths up, or wait for a disk, and raise no audit event."""
 ALLOWED = {
-    ("api/connections.py", "peer_of"): "asks the kernel whose a socket is",
-    ("api/connections.py", "_own_namespace"): "the same",
+    ("api/edge/connections.py", "peer_of"): "asks the kernel whose a socket is",
+    ("api/edge/connections.py", "_own_namespace"): "the same",
     (
         "executors/simulated/executor.py",
         "",

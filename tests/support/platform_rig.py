@@ -17,7 +17,7 @@ from typing import Any
 import no_files
 from mlp_api.jobs import Job, JobCreate
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.simulated.executor import SimulatedExecutor

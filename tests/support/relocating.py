@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.types import IsolationMove, TenantCreate, TenantUpdate
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from platform_rig import Rig
 from waiting import until

@@ -10,7 +10,7 @@ from mlp_api.jobs import Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.sweeps import Sweep, SweepCreate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig
 from waiting import until
 

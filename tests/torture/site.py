@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from live_hub import LiveHub
 from mlp_hub import sandbox
-from mlp_hub.cli import processes
+from mlp_hub.cli.supervisor import processes
 from mlp_hub.settings import Settings
 from ports import free_port
 from postgres import PostgresServer

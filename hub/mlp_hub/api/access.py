@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from mlp_hub.api.resources.services import SCOPES as SERVICE_ACCOUNT_SCOPES
 from mlp_hub.api.routes import Relation, Route
 

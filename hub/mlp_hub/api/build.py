@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
-from mlp_hub.api.app_visits import AppVisits
-from mlp_hub.api.auth import Authenticator
-from mlp_hub.api.call import Config, Service
-from mlp_hub.api.connections import ConnectionGate, GuardedServer, network_of
-from mlp_hub.api.exchange import BODY_TIMEOUT_S
+from mlp_hub.api.auth.app_visits import AppVisits
+from mlp_hub.api.auth.authentication import Authenticator
+from mlp_hub.api.auth.gatekeeper import Gatekeeper
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.auth.sessions import COOKIE, Sessions
+from mlp_hub.api.auth.token_uses import TokenUses
+from mlp_hub.api.edge.call import Config, Service
+from mlp_hub.api.edge.connections import ConnectionGate, GuardedServer, network_of
+from mlp_hub.api.edge.exchange import BODY_TIMEOUT_S
+from mlp_hub.api.edge.limits import RATES, Limiter, Rate
+from mlp_hub.api.edge.patience import Patience
+from mlp_hub.api.edge.replay import RecentAnswers
+from mlp_hub.api.edge.server import Front
+from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
-from mlp_hub.api.gatekeeper import Gatekeeper
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.api.limits import RATES, Limiter, Rate
-from mlp_hub.api.patience import Patience
-from mlp_hub.api.principal import CallerKind, Principal
-from mlp_hub.api.replay import RecentAnswers
-from mlp_hub.api.server import Front
-from mlp_hub.api.sessions import COOKIE, Sessions
-from mlp_hub.api.sockets import close_all
 from mlp_hub.api.table import make_table
-from mlp_hub.api.token_uses import TokenUses
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.service.tenants.signups import Applications
 

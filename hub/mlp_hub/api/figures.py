@@ -8,8 +8,8 @@ import msgspec
 from tornado.httpclient import HTTPRequest
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from mlp_hub.api.one_socket import OneSocket
-from mlp_hub.domain.app_usage import AppUse, MinuteOfUse
+from mlp_hub.api.edge.one_socket import OneSocket
+from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Unavailable
 from mlp_language.message import msg
 

@@ -21,9 +21,9 @@ import msgspec
 from tornado.httpclient import HTTPError, HTTPRequest, HTTPResponse
 from tornado.simple_httpclient import SimpleAsyncHTTPClient
 
-from mlp_hub.api.auth import TooMany
-from mlp_hub.api.one_socket import OneSocket
-from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
+from mlp_hub.api.auth.authentication import TooMany
+from mlp_hub.api.auth.principal import CallerKind, Principal, parse_scopes
+from mlp_hub.api.edge.one_socket import OneSocket
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.health.problems import Problem
 from mlp_language.message import from_data, msg, verbatim

@@ -10,11 +10,11 @@ import msgspec
 
 from mlp_api.said import schema_of
 from mlp_api.types import Fault, Refusal
-from mlp_hub.api.call import API_BASES
+from mlp_hub.api.auth.scopes import SCOPES
+from mlp_hub.api.edge.call import API_BASES
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import SCOPES
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import Phase
+from mlp_hub.domain.jobs.job import Phase
 
 _REF = "#/components/schemas/{name}"
 _FAULTS = ("429", "503")

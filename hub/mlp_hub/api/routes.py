@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 if TYPE_CHECKING:
-    from mlp_hub.api.call import Call
+    from mlp_hub.api.edge.call import Call
 
 BODY_LIMIT = 2 * 1024 * 1024
 """Safety: bytes of a request's body: bounds memory."""

@@ -419,7 +419,9 @@ def _sources() -> list[Path]:
 def _files(folder: Path) -> list[Path]:
     found = []
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in _MADE or (f == "static" and "hubside" in place))
+        folders[:] = sorted(
+            f for f in folders if f not in _MADE or (f == "static" and "hub_integration" in place)
+        )
         found += [Path(place, name) for name in sorted(files) if not name.endswith((".pyc", ".mo"))]
     return found
 

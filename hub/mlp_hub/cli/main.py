@@ -49,13 +49,13 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _up(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import up  # noqa: PLC0415
+    from mlp_hub.cli.lifecycle import up  # noqa: PLC0415
 
     return up.up(settings, os.environ, args.take)
 
 
 def _supervise(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import up  # noqa: PLC0415
+    from mlp_hub.cli.lifecycle import up  # noqa: PLC0415
 
     return up.supervise(settings, os.environ, args.take)
 
@@ -76,8 +76,9 @@ def _takes(sub: argparse.ArgumentParser) -> None:
 
 
 def _down(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import down, plan  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
+    from mlp_hub.cli.lifecycle import down  # noqa: PLC0415
+    from mlp_hub.cli.state import plan  # noqa: PLC0415
 
     jobs = args.jobs or os.environ.get("JOBS") or "keep"
     if jobs not in ("keep", "stop"):
@@ -86,13 +87,14 @@ def _down(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _status(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import plan, status  # noqa: PLC0415
+    from mlp_hub.cli.lifecycle import status  # noqa: PLC0415
+    from mlp_hub.cli.state import plan  # noqa: PLC0415
 
     return status.status(plan.as_started(settings, os.environ), as_json=args.json)
 
 
 def _logs(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import status  # noqa: PLC0415
+    from mlp_hub.cli.lifecycle import status  # noqa: PLC0415
 
     # in a pipe the reader waits for our end, unless it asked for what is still to come
     follow = args.follow or (sys.stdout.isatty() and not args.no_follow)
@@ -100,13 +102,13 @@ def _logs(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _doctor(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import doctor  # noqa: PLC0415
+    from mlp_hub.cli.doctor import doctor  # noqa: PLC0415
 
     return doctor.doctor(settings, as_json=args.json)
 
 
 def _token(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import accounts  # noqa: PLC0415
+    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
 
     made = accounts.token(settings, args.user, args.scope, note=args.note, expires_in=args.expires_in)
     sys.stdout.write(made + "\n")
@@ -114,7 +116,7 @@ def _token(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _user_add(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import accounts  # noqa: PLC0415
+    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
 
     accounts.user_add(
         settings, args.name, tenant=args.tenant, admin=args.admin, password_stdin=args.password_stdin
@@ -123,33 +125,33 @@ def _user_add(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _user_password(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import accounts  # noqa: PLC0415
+    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
 
     accounts.user_password(settings, args.name, password_stdin=args.password_stdin)
     return 0
 
 
 def _user_logout(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import accounts  # noqa: PLC0415
+    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
 
     accounts.user_logout(settings, args.name)
     return 0
 
 
 def _user_import(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import people  # noqa: PLC0415
+    from mlp_hub.cli.commands import people  # noqa: PLC0415
 
     return people.import_people(settings, args.file, dry_run=args.dry_run)
 
 
 def _node_list(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import nodes  # noqa: PLC0415
+    from mlp_hub.cli.commands import nodes  # noqa: PLC0415
 
     return nodes.show(settings, as_json=args.json)
 
 
 def _node_drain(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import nodes  # noqa: PLC0415
+    from mlp_hub.cli.commands import nodes  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
 
     if not args.reason and not args.dry_run:
@@ -160,44 +162,44 @@ def _node_drain(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _node_return(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import nodes  # noqa: PLC0415
+    from mlp_hub.cli.commands import nodes  # noqa: PLC0415
 
     return nodes.give_back(settings, args.name)
 
 
 def _audit(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import audit  # noqa: PLC0415
+    from mlp_hub.cli.commands import audit  # noqa: PLC0415
 
     filters = {name: getattr(args, name) for name in audit.FILTERS}
     return audit.audit(settings, filters, lines=args.lines, as_json=args.json)
 
 
 def _runtime_list(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import runtimes  # noqa: PLC0415
+    from mlp_hub.cli.commands import runtimes  # noqa: PLC0415
 
     return runtimes.show(settings, tenant=args.tenant, as_json=args.json)
 
 
 def _runtime_put(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import runtimes  # noqa: PLC0415
+    from mlp_hub.cli.commands import runtimes  # noqa: PLC0415
 
     return runtimes.put(settings, args.tenant, args.name, args.file)
 
 
 def _runtime_act(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import runtimes  # noqa: PLC0415
+    from mlp_hub.cli.commands import runtimes  # noqa: PLC0415
 
     return runtimes.act(settings, args.tenant, args.name, args.verb)
 
 
 def _isolation_list(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import isolation  # noqa: PLC0415
+    from mlp_hub.cli.commands import isolation  # noqa: PLC0415
 
     return isolation.show(settings, as_json=args.json)
 
 
 def _isolation_rotate(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import isolation  # noqa: PLC0415
+    from mlp_hub.cli.commands import isolation  # noqa: PLC0415
 
     return (
         isolation.rotate_master(settings) if args.tenant is None else isolation.rotate(settings, args.tenant)
@@ -223,7 +225,7 @@ def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _simulate(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli import simulate  # noqa: PLC0415
+    from mlp_hub.cli.commands import simulate  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
 
     if (args.scenario is None) == (args.export is None):

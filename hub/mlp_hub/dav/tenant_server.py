@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from cheroot.server import HTTPConnection
 
-from mlp_hub.api.connections import sender_of
+from mlp_hub.api.edge.connections import sender_of
 from mlp_hub.dav.socket_server import SocketServer
 
 THREADS = 32

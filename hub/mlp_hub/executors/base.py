@@ -19,10 +19,10 @@ from enum import StrEnum
 from typing import Protocol
 
 from mlp_hub.domain.errors import MessageError, Unavailable
-from mlp_hub.domain.job import Brought, Failure, RankStatus
+from mlp_hub.domain.jobs.job import Brought, Failure, RankStatus
+from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.runtime import Runtime
-from mlp_hub.domain.stages import NO_TIMES, StageTimes
+from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.brought import BroughtJobs
 from mlp_hub.executors.environments import EnvironmentMaker
 from mlp_hub.executors.nodes import NodeInfo

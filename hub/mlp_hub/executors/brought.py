@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mlp_hub.domain.job import Brought
+from mlp_hub.domain.jobs.job import Brought
 from mlp_hub.domain.resources import Resources
 from mlp_language.message import Message
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from mlp_hub.domain.environment import KIND
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.domain.storage import KERNELS
+from mlp_hub.domain.runtime.environment import KIND
+from mlp_hub.domain.stored.storage import KERNELS
 from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 
 

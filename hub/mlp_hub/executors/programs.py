@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from mlp_hub.beneath import PathKind, look, peek
 from mlp_hub.domain.resources import MILLI, thread_variables
-from mlp_hub.domain.runtime import NOTEBOOK, NOTEBOOK_TEXT
+from mlp_hub.domain.runtime.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
 from mlp_hub.executors.places import home_mount

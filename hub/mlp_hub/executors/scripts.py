@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from mlp_hub.beneath import Folder, PathKind, Peek, peek
-from mlp_hub.domain.runtime import NOTEBOOK
+from mlp_hub.domain.runtime.runtime import NOTEBOOK
 from mlp_hub.executors.workspace import FoundEntry
 from mlp_language.message import Message, msg
 

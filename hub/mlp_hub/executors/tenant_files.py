@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mlp_hub.domain.tenant import Isolation
+from mlp_hub.domain.tenants.tenant import Isolation
 from mlp_hub.executors.places import Belonging
 from mlp_language.message import Message
 

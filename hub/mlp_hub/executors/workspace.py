@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from mlp_hub.beneath import PathKind
-from mlp_hub.domain.model import ModelFormat
-from mlp_hub.domain.points import SpooledPoint
+from mlp_hub.domain.jobs.points import SpooledPoint
+from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.places import Home, JobRun, Place, StoredPlace
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_language.message import Message

@@ -22,8 +22,8 @@ from typing import Protocol
 from mlp_hub import durable
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.domain.storage import ARRIVING
-from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, Isolation
+from mlp_hub.domain.stored.storage import ARRIVING
+from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.isolation import gocryptfs
 from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, locked, write_durably
 from mlp_hub.isolation.mounts import Mounts

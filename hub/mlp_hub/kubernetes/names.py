@@ -1,6 +1,6 @@
 """Labels of what the hub makes in a cluster, and names that the cluster takes.
 
-A job's label and the names of its objects come of `mlp_hub.domain.names.label_name`.
+A job's label and the names of its objects come of `mlp_hub.domain.jobs.names.label_name`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import apprise
 from apprise.manager_plugins import NotificationManager
 
-from mlp_hub.domain.notice_queries import unknown_key
+from mlp_hub.domain.notices.notice_queries import unknown_key
 
 SILENT_S = 10.0
 """Safety: seconds for which a service may say nothing."""

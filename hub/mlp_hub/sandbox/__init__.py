@@ -7,7 +7,7 @@ things stand, after a restart of the hub too.
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.resources import thread_variables
-from mlp_hub.domain.storage import KERNELS
+from mlp_hub.domain.stored.storage import KERNELS
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
 from mlp_hub.sandbox.control import inspect, kill, launch, limit, ran_out, remove, signal, stop, sweep

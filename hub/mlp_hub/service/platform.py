@@ -8,9 +8,9 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.admission.answers import Answers
 from mlp_hub.service.admission.feasibility import Feasibility

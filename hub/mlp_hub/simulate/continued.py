@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_hub.domain.workload import JOB, kind_of
+from mlp_hub.domain.workload.workload import JOB, kind_of
 from mlp_hub.scheduler.model.types import AdmittedWorkload, PendingWorkload
 from mlp_hub.simulate.engine import Recorder, Simulation
 from mlp_hub.simulate.progress import Attempt, Run

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from mlp_hub.domain.job import PRIORITIES as OF_HUB
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.jobs.job import PRIORITIES as OF_HUB
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, ORDERS, POLICIES
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.workload import JOB, kind_of
+from mlp_hub.domain.workload.workload import JOB, kind_of
 from mlp_hub.scheduler.model.types import (
     CapacityWindow,
     Node,
@@ -61,7 +61,7 @@ class RecordedJob:
     ran: float | None = None  # how long it really ran, with however many workers, where that is over
     attempts: int = 1  # in which it really ran; `length` is that of all together
     since: float | None = None  # its present wait began then, where that is later than its age says
-    kind: str = JOB  # or another of `domain.workload`, which waits
+    kind: str = JOB  # or another of `domain.workload.workload`, which waits
 
     @property
     def full_name(self) -> str:

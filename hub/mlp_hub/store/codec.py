@@ -12,13 +12,13 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
-from mlp_hub.domain.booking import BookedWindow, Shortfall
-from mlp_hub.domain.job import AS_SUBMITTED, Failure, Job, JobSpec, Phase, RankStatus, Steered, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import AS_SUBMITTED, Failure, Job, JobSpec, Phase, RankStatus, Steered, Target
+from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.runtime import Runtime, RuntimeState
-from mlp_hub.domain.stages import NO_TIMES, StageTimes
-from mlp_hub.domain.tenant import Lowering, Tenant
+from mlp_hub.domain.runtime.runtime import Runtime, RuntimeState
+from mlp_hub.domain.tenants.tenant import Lowering, Tenant
+from mlp_hub.domain.workload.booking import BookedWindow, Shortfall
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store import tables
 from mlp_hub.store.records import EndedJob, SchedulingShape, StoredRuntime
 from mlp_language.message import NOTHING, Message, from_data, to_data

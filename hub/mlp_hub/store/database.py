@@ -14,7 +14,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DataError, DBAPIError
 
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Tenant
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.store import engine as engines
 from mlp_hub.store.errors import DatabaseFileGone, StoreUnavailable, ValueRefused, WrongSchema
 from mlp_hub.store.tables import REVISION, metadata, schema_version

@@ -10,7 +10,7 @@ from itertools import chain
 
 import msgspec
 
-from mlp_hub.domain.points import bounded
+from mlp_hub.domain.jobs.points import bounded
 from mlp_hub.store.records import Sample, StoredPoint
 
 ROW_POINTS = 2000

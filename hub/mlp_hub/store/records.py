@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from mlp_hub.domain.job import Phase, RankStatus
+from mlp_hub.domain.jobs.job import Phase, RankStatus
+from mlp_hub.domain.jobs.run import MetricSummary, ParamValue
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.run import MetricSummary, ParamValue
-from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_language.message import Message
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from urllib.parse import urlencode
 
-from mlp_hub.api.auth import Unauthorized, may_enter
-from mlp_hub.api.call import BASE
-from mlp_hub.api.principal import CallerKind
-from mlp_hub.api.scopes import APPS_READ
-from mlp_hub.domain.app_gate import label_of
+from mlp_hub.api.auth.authentication import Unauthorized, may_enter
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import APPS_READ
+from mlp_hub.api.edge.call import BASE
+from mlp_hub.domain.apps.app_gate import label_of
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.web.pages import Page
 from mlp_language.message import msg

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from tornado.web import RequestHandler
 
-from mlp_hub.api import answers
+from mlp_hub.api.edge import answers
 
 PACKAGES = ("mlp", "mlp_language", "websocket")
 """What the command needs besides Python: itself, its words, and WebSockets, all of it pure."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import mistune
 from tornado.web import HTTPError
 
-from mlp_hub.api.call import BASE
+from mlp_hub.api.edge.call import BASE
 from mlp_hub.web.pages import HERE, Page, asset_version, template
 from mlp_language.message import msg
 from mlp_language.render import Reader, render

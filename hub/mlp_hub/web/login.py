@@ -15,12 +15,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from mlp_hub.api import answers
-from mlp_hub.api.auth import Unauthorized, check_browser, may_enter
-from mlp_hub.api.call import BASE
-from mlp_hub.api.principal import CallerKind
-from mlp_hub.api.reader import reader_of
-from mlp_hub.api.sessions import LIFETIME_S
+from mlp_hub.api.auth.authentication import Unauthorized, check_browser, may_enter
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.sessions import LIFETIME_S
+from mlp_hub.api.edge import answers
+from mlp_hub.api.edge.call import BASE
+from mlp_hub.api.edge.reader import reader_of
 from mlp_hub.domain.errors import Refused
 from mlp_hub.web.pages import Page
 from mlp_language.message import msg

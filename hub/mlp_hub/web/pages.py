@@ -16,11 +16,11 @@ from urllib.parse import quote
 
 from tornado.web import HTTPError, RequestHandler
 
-from mlp_hub.api import answers
-from mlp_hub.api.auth import Credential, TooMany, Unauthorized
-from mlp_hub.api.call import Service
-from mlp_hub.api.principal import Principal
-from mlp_hub.api.reader import language_asked
+from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized
+from mlp_hub.api.auth.principal import Principal
+from mlp_hub.api.edge import answers
+from mlp_hub.api.edge.call import Service
+from mlp_hub.api.edge.reader import language_asked
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render

@@ -6,7 +6,7 @@ from typing import Any
 
 from tornado.web import Application, RedirectHandler
 
-from mlp_hub.api.call import BASE, Service
+from mlp_hub.api.edge.call import BASE, Service
 from mlp_hub.web.apps import APP_PATH, AppPage
 from mlp_hub.web.client import ClientFile
 from mlp_hub.web.docs import Docs, folder

@@ -143,7 +143,7 @@ async def test_a_node_is_seen_as_it_comes_is_cordoned_tainted_deleted_and_comes_
         assert found["a"].capacity.gpu == 4000
 
 
-@pytest.mark.differs("What a node has", only="cluster")
+@pytest.mark.differs("Capacity of a node", only="cluster")
 async def test_pods_of_others_take_their_part_until_they_are_over_and_the_hubs_own_take_none(
     kube: Kube, mine: str, namespace: Namespace
 ) -> None:

@@ -240,7 +240,7 @@ def test_a_job_may_not_pose_as_anothers_or_grow(ann: Attacker) -> None:
     assert "may set no schedulingPolicy" in ann.refused(given)
 
 
-@pytest.mark.differs("Who else starts jobs", only="cluster")
+@pytest.mark.differs("Jobs from outside the hub", only="cluster")
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
 def test_a_job_without_a_queue_or_with_anothers_is_refused(ann: Attacker, kind: Kind) -> None:
     assert f"may create a {kind.kind} here only with the label mlp-hub/queue" in ann.refused(

@@ -16,7 +16,7 @@ from kube_lab import KubeLab, until
 from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import verdict
 from mlp_hub.executors.kubernetes.gang import pods

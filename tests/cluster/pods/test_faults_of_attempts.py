@@ -15,7 +15,7 @@ from executor_lab import PROGRAMS
 from kube import Kube
 from kube_lab import KubeLab, OwnClientExecutor, until
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import executor as kubernetes_executor
@@ -74,7 +74,7 @@ def said(seen: Observation) -> str:
     return str(seen.failure.told)
 
 
-@pytest.mark.differs("A start that waits", only="cluster")
+@pytest.mark.differs("Starts that wait", only="cluster")
 async def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

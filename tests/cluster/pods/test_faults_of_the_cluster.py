@@ -14,7 +14,7 @@ from executor_lab import PROGRAMS
 from kube import Kube, RefusedError
 from kube_lab import KubeLab, until
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import verdict, why

@@ -10,7 +10,7 @@ import pytest
 from gangs import PLAIN_CLUSTER, GangRig, launch
 from kube import Kube
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import RankRole, Runtime
+from mlp_hub.domain.runtime.runtime import RankRole, Runtime
 from mlp_hub.executors.base import EntryPoint, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import lacking
 from mlp_hub.executors.kubernetes.ways import Ways
@@ -52,7 +52,7 @@ pathlib.Path(os.environ["MLP_WORKSPACE"], "kept.txt").write_text(" ".join(sys.ar
     assert report["started_at"] <= report["finished_at"]
 
 
-@pytest.mark.differs("Where `/tmp` of a job is", only="cluster")
+@pytest.mark.differs("Location of a job's `/tmp`", only="cluster")
 def test_temporary_files_of_a_job_are_on_its_nodes_disk(rig: GangRig) -> None:
     program = """
 lines = [line.split() for line in open("/proc/self/mounts")]
@@ -413,7 +413,7 @@ def test_volcano_binds_a_gang_whole_or_not_at_all(rig: GangRig, kube: Kube) -> N
 
 
 @pytest.mark.whole
-@pytest.mark.differs("Which MPI", only="cluster")
+@pytest.mark.differs("MPI implementation", only="cluster")
 @pytest.mark.parametrize(
     ("missing", "said"),
     [

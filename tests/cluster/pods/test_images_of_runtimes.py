@@ -14,9 +14,9 @@ from kube_installation import installation
 from kube_lab import KubeLab, until
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_cluster import fake_nodes
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.base import AttemptPhase as A
 from mlp_hub.executors.kubernetes import prewarming, troubles
 from mlp_hub.executors.mounted.logs import read_log

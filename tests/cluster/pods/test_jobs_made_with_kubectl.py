@@ -13,7 +13,7 @@ from brought_rig import IMAGE, running_rig
 from kube import Kube
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
 from pods import asked
 from waiting import until

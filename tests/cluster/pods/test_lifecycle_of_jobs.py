@@ -15,7 +15,7 @@ from kube import Kube
 from kube_lab import KubeLab
 from mlp_api.jobs import Job
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from platform_rig import FAST, Rig
 from waiting import PATIENCE_S, until

@@ -32,7 +32,7 @@ def stack(kube: Kube) -> Iterator[PodStack]:
         made.down()
 
 
-@pytest.mark.differs("What an environment is", only="cluster")
+@pytest.mark.differs("Content of an environment", only="cluster")
 def test_a_server_runs_in_the_image_of_its_environment(stack: PodStack) -> None:
     stack.add("ann")
     token = start_server(stack, "ann", environment="whole")

@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "kubernetes.md"
 
 def told(name: str) -> list[str]:
     """Return the two blocks that the page says to type, for a hub of this name."""
-    section = PAGE.read_text().split("## Away again\n")[1].split("\n## ")[0]
+    section = PAGE.read_text().split("## Remove the hub from the cluster\n")[1].split("\n## ")[0]
     blocks = [part for part in section.split("\n\n") if part.startswith("    ")]
     return [
         block.replace("instance=mlp", f"instance={name}").replace(" mlp--", f" {name}--") for block in blocks

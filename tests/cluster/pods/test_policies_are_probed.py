@@ -13,8 +13,8 @@ import pytest
 from kube import Kube
 from kube_installation import installation
 from mlp_hub import in_cluster
-from mlp_hub.cli.checks import OK, WARN
-from mlp_hub.cli.checks_cluster import cluster
+from mlp_hub.cli.doctor.checks import OK, WARN
+from mlp_hub.cli.doctor.cluster import cluster
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.kubernetes.probes.policies import CallResult, Enforcement, enforcement, reached
 from mlp_hub.kubernetes.client import KubernetesClient
@@ -22,7 +22,7 @@ from mlp_hub.kubernetes.kinds import NAMESPACES
 from mlp_hub.settings import Settings
 
 
-@pytest.mark.differs("Whom the network keeps out", only="cluster")
+@pytest.mark.differs("Network isolation", only="cluster")
 async def test_a_network_that_enforces_no_policy_is_told_from_one_that_does(kube: Kube) -> None:
     client = await KubernetesClient.connect(kube.kubeconfig)
     try:

@@ -15,7 +15,7 @@ from kube import Kube
 from kube_lab import KubeLab, until
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB

@@ -10,7 +10,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import HOST, ApiRig, drain
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from mlp_hub.web.login import safe_next
 from waiting import PATIENCE_S
 

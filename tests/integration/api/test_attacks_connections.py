@@ -13,11 +13,11 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
 from api_rig import HOST, PLENTY, ApiRig
-from mlp_hub.api import connections, exchange
 from mlp_hub.api.build import make_server
-from mlp_hub.api.connections import Gate, address_of, network_of, peer_of
-from mlp_hub.api.limits import Rate
-from mlp_hub.api.listeners import bind_socket
+from mlp_hub.api.edge import connections, exchange
+from mlp_hub.api.edge.connections import Gate, address_of, network_of, peer_of
+from mlp_hub.api.edge.limits import Rate
+from mlp_hub.api.edge.listeners import bind_socket
 from mlp_hub.web.site import make_application
 from waiting import PATIENCE_S
 

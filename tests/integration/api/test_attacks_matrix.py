@@ -42,7 +42,7 @@ from mlp_api.users import (
     TokenMade,
     UserClosed,
 )
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from mlp_hub.api.resources.app_gate import tenant_usage, usage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes

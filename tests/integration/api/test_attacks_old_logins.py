@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from api_rig import ApiRig, started
-from mlp_hub.api.recent import COOKIE, RECENT_S, sign
+from mlp_hub.api.auth.recent import COOKIE, RECENT_S, sign
 
 SECRET = b"s" * 32
 GUARDED = [

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api_rig import BASE, HOST, ApiRig, drain
-from mlp_hub.api.auth import TooMany
+from mlp_hub.api.auth.authentication import TooMany
 from waiting import PATIENCE_S, wait_for
 
 FOLLOWED = "/users/ann/jobs/digits/logs?follow=1"

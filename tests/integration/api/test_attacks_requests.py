@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from api_rig import PLENTY, Answer, ApiRig
-from mlp_hub.api.limits import Rate
+from mlp_hub.api.edge.limits import Rate
 from waiting import PATIENCE_S
 
 BIG = "x" * 10_000_000

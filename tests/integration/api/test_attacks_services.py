@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from api_rig import ApiRig
-from mlp_hub.api import scopes
-from mlp_hub.api.recent import COOKIE, sign
+from mlp_hub.api.auth import scopes
+from mlp_hub.api.auth.recent import COOKIE, sign
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.repos.audit import Audit
 from mlp_language.message import msg

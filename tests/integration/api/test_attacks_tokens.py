@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api_rig import ApiRig
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from waiting import wait_for
 
 FEW = (scopes.ACCESS, scopes.JOBS_READ, scopes.USERS_WRITE, scopes.USERS_READ)

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from api_rig import ApiRig
-from mlp_hub.api import scopes
-from mlp_hub.domain.app import AppPhase
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.api.auth import scopes
+from mlp_hub.domain.apps.app import AppPhase
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.store.tx import Tx
 from waiting import wait_for

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from api_rig import HOST, ApiRig
-from mlp_hub.api import build, exchange, patience
+from mlp_hub.api import build
+from mlp_hub.api.edge import exchange, patience
 from waiting import PATIENCE_S
 
 IDLE_S = 0.3

@@ -9,7 +9,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from api_rig import PLENTY, ApiRig
-from mlp_hub.api.limits import Rate
+from mlp_hub.api.edge.limits import Rate
 
 Ask = Callable[..., int]
 JOB = "/users/ann/jobs/a"

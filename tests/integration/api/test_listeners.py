@@ -12,9 +12,9 @@ import pytest
 
 from api_rig import BASE, HOST, PLENTY, ApiRig
 from mlp_hub.api.build import make_server
-from mlp_hub.api.connections import Gate
-from mlp_hub.api.limits import Rate
-from mlp_hub.api.listeners import Listener
+from mlp_hub.api.edge.connections import Gate
+from mlp_hub.api.edge.limits import Rate
+from mlp_hub.api.edge.listeners import Listener
 from mlp_hub.app import listeners_of
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.web.site import make_application

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from api_rig import ApiRig
-from mlp_hub.api.call import BASE
+from mlp_hub.api.edge.call import BASE
 
 
 def run(path: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -13,13 +13,13 @@ from mlp_api.datasets import DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, Resubmit
 from mlp_api.models import ModelCreate
 from mlp_api.runs import RunsAct, RunUpdate
-from mlp_hub.api.authorize import authorize
-from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
+from mlp_hub.api.auth.authorize import authorize
+from mlp_hub.api.auth.principal import CallerKind, Principal, parse_scopes
+from mlp_hub.api.auth.scopes import ACCESS, ADMIN_SCOPES, USER_SCOPES
 from mlp_hub.api.routes import Relation
-from mlp_hub.api.scopes import ACCESS, ADMIN_SCOPES, USER_SCOPES
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.platform import Platform
 
 GET_JOB = next(r for r in all_routes() if r.title == "GET /users/{user}/jobs/{job}")

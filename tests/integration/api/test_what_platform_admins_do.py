@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from api_rig import ApiRig, an_announcement
-from mlp_hub.api import scopes
+from mlp_hub.api.auth import scopes
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.support import limits
 from mlp_language.message import msg

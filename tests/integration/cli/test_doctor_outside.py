@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub._origins import Origins
-from mlp_hub.cli import checks_gateway
-from mlp_hub.cli.checks import Check
+from mlp_hub.cli.doctor import gateway as checks_gateway
+from mlp_hub.cli.doctor.checks import Check
 from mlp_hub.cli.http import request
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import Origins
 from running_proxy import TOKEN, RunningProxy
 
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from live_hub import BIN, PASSWORD, LiveHub
-from mlp_hub.cli import procs
+from mlp_hub.cli.supervisor import procs
 from mlp_hub.settings import Settings
 from ports import free_port
 from waiting import PATIENCE_S, wait_for

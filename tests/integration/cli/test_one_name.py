@@ -10,8 +10,8 @@ import pytest
 
 from live_hub import PASSWORD, LiveHub, live_hub
 from local_names import LocalNames
-from mlp_hub.cli import checks_machine as machine
-from mlp_hub.cli.checks import Check
+from mlp_hub.cli.doctor import machine
+from mlp_hub.cli.doctor.checks import Check
 from mlp_hub.settings import Settings
 from waiting import PATIENCE_S
 

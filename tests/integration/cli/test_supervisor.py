@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import identity, processes, procs, state_dir, up
-from mlp_hub.cli import plan as plans
+from mlp_hub.cli.lifecycle import up
+from mlp_hub.cli.state import identity, state_dir
+from mlp_hub.cli.state import plan as plans
+from mlp_hub.cli.supervisor import processes, procs
 from mlp_hub.settings import Settings
 from small_disk import small_disk
 from waiting import PATIENCE_S

@@ -15,9 +15,9 @@ import pytest
 from jupyterhub import orm
 
 from live_hub import BIN
-from mlp_hub.cli import database, state_dir
 from mlp_hub.cli.backups import dumps, upgrade
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state import database, state_dir
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
 

@@ -105,7 +105,7 @@ print(json.dumps(out))
     await executor.close()
 
 
-@pytest.mark.differs("What keeps users apart", only="local")
+@pytest.mark.differs("Isolation of users", only="local")
 def test_no_right_is_left_and_none_can_be_had(lab: Lab) -> None:
     code = """
 status = dict(l.split(":\\t", 1) for l in open("/proc/self/status").read().splitlines() if ":\\t" in l)

@@ -16,7 +16,7 @@ import pytest
 
 from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub import sandbox
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.executors.local.executor import LocalExecutor

@@ -8,8 +8,8 @@ from contextlib import aclosing
 import pytest
 
 from contract import Contract
-from mlp_hub.domain.job import Cause
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.jobs.job import Cause
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Observation
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from executor_lab import ENDED, Lab, alive, command_line, eventually, tree, until
 from mlp_hub import sandbox
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.sandbox.shim import files
 

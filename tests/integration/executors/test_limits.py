@@ -10,7 +10,7 @@ import time
 import pytest
 
 from executor_lab import ENDED, Lab, eventually, until
-from mlp_hub.domain.job import Cause, Hint
+from mlp_hub.domain.jobs.job import Cause, Hint
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import STATE, AttemptPhase
 from mlp_hub.executors.mounted.logs import read_log, tail_log

@@ -10,7 +10,7 @@ from dataclasses import replace
 from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database

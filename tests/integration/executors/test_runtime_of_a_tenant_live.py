@@ -19,7 +19,7 @@ from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform

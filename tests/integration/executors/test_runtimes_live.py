@@ -8,7 +8,7 @@ import json
 import pytest
 
 from executor_lab import Lab
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from executor_lab import Lab
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase
 
 

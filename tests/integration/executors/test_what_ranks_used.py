@@ -6,7 +6,7 @@ import pytest
 
 import waiting
 from executor_lab import ENDED, Lab, eventually, until
-from mlp_hub.domain.job import Cause, RankStatus
+from mlp_hub.domain.jobs.job import Cause, RankStatus
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.local.executor import LocalExecutor

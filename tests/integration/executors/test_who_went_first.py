@@ -7,7 +7,7 @@ import importlib.util
 import pytest
 
 from executor_lab import Lab
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")

@@ -33,7 +33,7 @@ def is_ended(hub: LiveHub, user: str) -> bool:
 
 
 @pytest.mark.whole
-@pytest.mark.differs("Who writes while the disk fills up", only="local")
+@pytest.mark.differs("Writers while the disk fills up", only="local")
 def test_it_ends_and_its_user_reads_why(tmp_path: Path) -> None:
     with (
         small_disk(tmp_path / "disk", 700, "ext4") as disk,

@@ -19,9 +19,9 @@ from company_login import enter_at_keycloak, led_to, sent_to_provider, step
 from cut_line import LineOfThread
 from hub_stack import Browser, HubStack
 from keycloak import PASSWORD, Keycloak, Realm, own_keycloak
-from mlp_hub.cli import checks_login
-from mlp_hub.cli.checks import Check
-from mlp_hub.cli.checks_login import login as look
+from mlp_hub.cli.doctor import login as checks_login
+from mlp_hub.cli.doctor.checks import Check
+from mlp_hub.cli.doctor.login import login as look
 from waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.whole  # that those inside stay is seen in test_groups_within_a_minute

@@ -18,10 +18,10 @@ from keycloak import PASSWORD, Keycloak, Realm
 from local_names import LocalNames
 from mlp.cli import device
 from mlp.errors import Refused
-from mlp_hub.hubside.cli_codes import Wrong
-from mlp_hub.hubside.providers.device import DeviceFlow
-from mlp_hub.hubside.providers.oidc import OidcProvider
-from mlp_hub.hubside.providers.standing import Standing
+from mlp_hub.hub_integration.providers.device import DeviceFlow
+from mlp_hub.hub_integration.providers.oidc import OidcProvider
+from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_hub.settings import Settings
 from waiting import PATIENCE_S
 

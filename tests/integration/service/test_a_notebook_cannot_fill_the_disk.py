@@ -13,7 +13,7 @@ from executor_lab import ROOT
 from mlp_api.types import ResourceRequestTry
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
 from small_disk import SmallDisk, small_disk

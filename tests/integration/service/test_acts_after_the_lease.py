@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from mlp_api.jobs import JobCreate
-from mlp_hub.domain.job import Failure
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import Failure
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec, Superseded
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor

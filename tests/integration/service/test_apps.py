@@ -15,10 +15,10 @@ from mlp_api.apps import AppScale
 from mlp_api.models import ModelCreate
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub import sandbox
-from mlp_hub.domain.app_usage import AppUse
+from mlp_hub.domain.apps.app_usage import AppUse
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.connecting import connect
 from model_files import FORMATS
 from waiting import until

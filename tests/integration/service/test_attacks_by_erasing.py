@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease

@@ -12,7 +12,7 @@ import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import board
 from platform_rig import FAST, Rig, node, running_rig
 

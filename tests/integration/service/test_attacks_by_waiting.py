@@ -12,7 +12,7 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected
 from mlp_hub.service.forecast import service

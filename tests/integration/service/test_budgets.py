@@ -19,7 +19,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, running_rig
 from waiting import until
 
@@ -135,8 +135,8 @@ print(len([m for m in sys.modules if not m.startswith(("encodings", "_"))]))
         ("modules_of_waiting_for_files", "import mlp_hub.dav.__main__"),
         ("modules_of_the_supervisor", "import mlp_hub.cli.supervisor"),
         ("modules_of_the_command", "import mlp.cli"),
-        ("modules_of_the_culler", "import mlp_hub.hubside.culler"),
-        ("modules_of_the_doctors_look", "import mlp_hub.hubside.providers.examine"),
+        ("modules_of_the_culler", "import mlp_hub.hub_integration.culler"),
+        ("modules_of_the_doctors_look", "import mlp_hub.hub_integration.providers.examine"),
     ],
 )
 def test_what_is_loaded_at_rest(name: str, code: str) -> None:

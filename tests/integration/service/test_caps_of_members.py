@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_api.teams import MemberCapSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, node, running_rig
 from waiting import until
 

@@ -12,7 +12,7 @@ from mlp_api.datasets import DatasetCreate, DatasetHeartbeat, DatasetSource
 from mlp_api.jobs import Resubmit
 from mlp_api.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import DataMount, LaunchSpec
 from mlp_hub.executors.workspace import StoredPlace
 from platform_rig import Rig, running_rig

@@ -14,11 +14,11 @@ import pytest
 
 from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource
 from mlp_api.types import TenantCreate, TenantUpdate
-from mlp_hub.domain.dataset import Dataset as DatasetRow
-from mlp_hub.domain.dataset import DatasetPhase, ObjectSource
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.storage import StoredItem, StoredKind
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.stored.dataset import Dataset as DatasetRow
+from mlp_hub.domain.stored.dataset import DatasetPhase, ObjectSource
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources

@@ -13,8 +13,8 @@ import pytest
 from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource, SourceOpen
 from mlp_api.types import TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Cause
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import Cause
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from object_stores import KEYS, FalseStore, RealStore
 from platform_rig import FAST, Rig, running_rig

@@ -13,9 +13,9 @@ import pytest
 from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat
 from mlp_api.models import ModelCreate
 from mlp_api.types import TenantCreate
-from mlp_hub.domain.dataset import DatasetPhase as P
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.stored.dataset import DatasetPhase as P
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from platform_rig import FAST, Rig, running_rig
 from waiting import until

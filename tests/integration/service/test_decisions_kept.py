@@ -7,8 +7,8 @@ from pathlib import Path
 from mlp_api.said import Text
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Decision
-from mlp_hub.api import answers
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.api.edge import answers
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.reasons.decisions import KEPT_S
 from platform_rig import Rig, node, running_rig
 from waiting import until

@@ -10,10 +10,10 @@ import pytest
 
 from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.models import ModelCreate
-from mlp_hub.domain.departure import Departure, DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.departure import Departure, DeparturePhase, FilesChoice, JobsChoice
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 from platform_rig import Rig, running_rig

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate
-from mlp_hub.domain.tenant import ENCRYPTED, Isolation
+from mlp_hub.domain.tenants.tenant import ENCRYPTED, Isolation
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.isolation import (
     KeyUnknownError,

@@ -28,9 +28,9 @@ from environment_rig import (
 )
 from mlp_api.jobs import Resubmit
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
-from mlp_hub.domain.environment import digest_of
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.runtime.environment import digest_of
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import Space
 from mlp_hub.service.config import DiskPolicy
 from platform_rig import FAST, Rig

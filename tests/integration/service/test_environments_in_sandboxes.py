@@ -8,7 +8,7 @@ from pathlib import Path
 
 from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, running_rig
 from mlp_api.jobs import JobCreate
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.workspace import JobRun
 

@@ -17,8 +17,8 @@ from mlp_api.jobs import Resubmit
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.runtime import RuntimeState
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.runtime.runtime import RuntimeState
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from platform_rig import FAST, Rig, running_rig

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.resources import ZERO, Quota, Resources
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
 from platform_rig import running_rig

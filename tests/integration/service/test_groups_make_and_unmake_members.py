@@ -9,7 +9,7 @@ import pytest
 
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
 from platform_rig import Rig, running_rig

@@ -12,7 +12,7 @@ from mlp_api.jobs import Heartbeat, Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, running_rig
 from waiting import until
 

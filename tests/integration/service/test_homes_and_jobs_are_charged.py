@@ -11,10 +11,10 @@ import pytest
 
 from mlp_api import types as api
 from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_hub.domain.departure import DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.departure import DeparturePhase, FilesChoice, JobsChoice
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
 from platform_rig import FAST, Rig, running_rig

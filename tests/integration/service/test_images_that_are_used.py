@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.domain.environment import Environment, EnvironmentPhase
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.runtime.environment import Environment, EnvironmentPhase
+from mlp_hub.domain.runtime.runtime import Runtime
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.lifecycle import images_used

@@ -11,8 +11,8 @@ import pytest
 from mlp_api.jobs import JobUpdate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Phase
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import Phase
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import FAST, Rig, running_rig
 from waiting import until
 

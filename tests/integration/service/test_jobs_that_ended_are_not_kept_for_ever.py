@@ -12,7 +12,7 @@ import pytest
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention

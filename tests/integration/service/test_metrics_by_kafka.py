@@ -16,9 +16,9 @@ import pytest
 import kafka_broker
 from kafka_broker import KafkaBroker
 from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_hub.cli import checks_broker
+from mlp_hub.cli.doctor import broker as checks_broker
 from mlp_hub.domain.errors import Refused, Unavailable
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import BrokerPolicy, RunPolicy
 from mlp_hub.service.metrics import kafka_log
 from mlp_hub.service.metrics.carrier import Carrier

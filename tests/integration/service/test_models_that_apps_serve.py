@@ -16,7 +16,7 @@ import pytest
 
 import make_models
 from app_rig import door, running_apps
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 
 ROWS = make_models.ROWS
 MAKER = Path(make_models.__file__)

@@ -11,7 +11,7 @@ import pytest
 from mlp_api.datasets import DatasetCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.tenant_files import TreeRoom
 from mlp_hub.sandbox.homes import open_environments

@@ -12,7 +12,7 @@ import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate, TenantUpdate
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.store.tx import Tx

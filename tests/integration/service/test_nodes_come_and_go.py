@@ -15,7 +15,7 @@ from mlp_api.jobs import Job
 from mlp_api.types import ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.nodes import Condition, ConditionKind, Effect, Taint
 from platform_rig import FAST, Rig, node, running_rig

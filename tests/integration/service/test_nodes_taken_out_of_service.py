@@ -10,9 +10,9 @@ import pytest
 from mlp_api.jobs import QueueEntry
 from mlp_api.nodes import NodeDrainPreview, NodeDrainSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry
-from mlp_hub.domain.drain import NodeDrain
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.drain import NodeDrain
 from mlp_hub.executors.base import LaunchSpec
 from platform_rig import FAST, Rig, node, running_rig
 from waiting import until

@@ -20,8 +20,8 @@ from mlp_api.notices import ChannelSet, NotificationsSet, QuietTime
 from mlp_api.teams import JoinAsk, QuotaAsk
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.notice import NoticeKind
-from mlp_hub.domain.tenant import Role
+from mlp_hub.domain.notices.notice import NoticeKind
+from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from platform_rig import FAST, Rig
 from ports import free_port

@@ -9,9 +9,9 @@ import pytest
 
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
-from mlp_hub.api import answers
+from mlp_hub.api.edge import answers
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import node, running_rig
 from said import seen
 from waiting import until

@@ -12,7 +12,7 @@ from disk_rig import STEADY, WRITES, running_rig
 from executor_lab import ROOT
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Size

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptKey, LogChunk
 from mlp_hub.executors.following import follow

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate, TenantUpdate
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
 from platform_rig import running_rig

@@ -13,7 +13,7 @@ from mlp_api import types as api
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.service.state.bus import QUEUE_TOPIC
 from mlp_language.message import msg

@@ -13,10 +13,10 @@ from asking import LONG, SLOW, asked, lent_out, refusal, running, server, starte
 from mlp_api import types as api
 from mlp_api.types import TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Target
-from mlp_hub.domain.ledger import RequestPhase
+from mlp_hub.domain.jobs.job import Target
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.ledger import RequestPhase
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_language.message import msg
 from platform_rig import FAST, Rig, node, running_rig

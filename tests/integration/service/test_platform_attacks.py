@@ -11,7 +11,7 @@ from pathlib import Path
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, node, running_rig
 
 TENANT_OF = {"ann": "red", "bob": "blue"}

@@ -12,9 +12,9 @@ import pytest
 from mlp_api.bookings import Booking, BookingCreate
 from mlp_api.jobs import JobCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
-from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings import service
 from mlp_hub.service.support import limits

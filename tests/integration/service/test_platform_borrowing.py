@@ -9,7 +9,7 @@ import pytest
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, node, running_rig
 from said import seen as read
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import HOLDING
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store.tx import Tx
 from platform_rig import Rig, node
 from waiting import until

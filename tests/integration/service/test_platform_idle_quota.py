@@ -10,7 +10,7 @@ import pytest
 
 from mlp_api.types import ResourceRequestTry, Tenant, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit

@@ -14,9 +14,9 @@ import pytest
 
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import HOLDING
+from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.service.admission import loop
 from mlp_hub.service.admission.cache import KeptCore

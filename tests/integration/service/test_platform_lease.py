@@ -17,9 +17,9 @@ from msgspec import structs
 
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate, TenantUpdate
-from mlp_hub.domain.job import HOLDING
+from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform

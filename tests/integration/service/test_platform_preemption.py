@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from mlp_api.types import TenantCreate
-from mlp_hub.api import answers
-from mlp_hub.domain.job import Target
+from mlp_hub.api.edge import answers
+from mlp_hub.domain.jobs.job import Target
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, running_rig
 from waiting import until
 

@@ -13,7 +13,7 @@ from mlp_api.jobs import Job
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from platform_rig import FAST, Rig, running_rig

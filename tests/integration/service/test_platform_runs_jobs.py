@@ -12,7 +12,7 @@ from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import OutOfReach, Reason, Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_language.message import msg
 from platform_rig import Rig, node, running_rig

@@ -13,7 +13,7 @@ from mlp_api import stream
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.said import Detail, Text, writer
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import bus
 from mlp_language.message import ALL, from_data, verbatim
 from mlp_language.render import ENGLISH

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import FAST, Rig, node, running_rig
 from waiting import until
 

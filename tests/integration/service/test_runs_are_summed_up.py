@@ -11,7 +11,7 @@ from mlp_api.jobs import Provenance, Resubmit
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, running_rig
 from waiting import until
 

@@ -14,8 +14,8 @@ import pytest
 from mlp_api.jobs import Job, JobCreate
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import FINAL
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, running_rig
 from waiting import until
 

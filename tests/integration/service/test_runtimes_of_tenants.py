@@ -12,8 +12,8 @@ from mlp_api.jobs import JobCreate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.runtime import BUILT_IN, RuntimeState
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.runtime.runtime import BUILT_IN, RuntimeState
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
 from platform_rig import Rig, node, running_rig

@@ -9,8 +9,8 @@ import pytest
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import APPLIERS, OF_STORAGE
-from mlp_hub.domain.storage import StoredItem, StoredKind
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
+from mlp_hub.domain.workload.ledger import APPLIERS, OF_STORAGE
 from mlp_hub.store.tx import Tx
 from platform_rig import Rig, running_rig
 

@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate, Provenance
 from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, node, running_rig
 from sweep_rig import LONG, finish, job, once, over, report, sweep
 from waiting import until

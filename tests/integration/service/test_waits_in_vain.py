@@ -11,7 +11,7 @@ import pytest
 from asking import asked
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from platform_rig import FAST, Rig, node, running_rig
 from said import seen

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from platform_rig import FAST, Rig, running_rig

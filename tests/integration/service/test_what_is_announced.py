@@ -8,7 +8,7 @@ import pytest
 
 from mlp_api.datasets import DatasetCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.datasets.worker import ANNOUNCED_S
 from platform_rig import Rig, running_rig
 

@@ -14,7 +14,7 @@ from asking import refusal
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.whatif import worker
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome

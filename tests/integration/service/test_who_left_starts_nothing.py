@@ -9,9 +9,9 @@ import pytest
 
 from mlp_api.jobs import JobCreate, Why
 from mlp_api.types import TenantCreate
-from mlp_hub.api import answers
+from mlp_hub.api.edge import answers
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import Verdict, Wait
 from mlp_hub.service.admission.commit import Decided, store
 from mlp_hub.service.jobs import intake

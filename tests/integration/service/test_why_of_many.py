@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlp_api.types import TenantCreate
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import explain_planned
 from mlp_hub.scheduler.model.types import Why

@@ -23,7 +23,7 @@ def cullers(stack) -> list[int]:
             line = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"mlp_hub.hubside.culler" in line and str(stack.settings.hub_socket).encode() in line:
+        if b"mlp_hub.hub_integration.culler" in line and str(stack.settings.hub_socket).encode() in line:
             found.append(int(process.name))
     return found
 

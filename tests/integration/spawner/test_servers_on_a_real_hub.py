@@ -18,7 +18,7 @@ from kernel_client import Kernel
 from local_names import LocalNames
 from mlp_hub import sandbox
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.hubside.configure import socket_url
+from mlp_hub.hub_integration.configure import socket_url
 from waiting import PATIENCE_S, wait_for
 
 STACK = {"limits": {"small": 1500}}

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from axe import violations_light_and_dark
 from browser import chromium, new_context, shot
 from hub_stack import PASSWORD, HubStack
-from mlp_hub.api.scopes import ACCESS, USER_SCOPES
+from mlp_hub.api.auth.scopes import ACCESS, USER_SCOPES
 
 
 @pytest.fixture(scope="module")

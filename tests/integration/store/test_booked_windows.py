@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.resources import Quota
-from mlp_hub.domain.tenant import Lowering, Tenant
+from mlp_hub.domain.tenants.tenant import Lowering, Tenant
+from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.store import Database
 from mlp_language.message import msg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlp_api.metrics import MetricPoint
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.store import Database

@@ -5,9 +5,9 @@ from __future__ import annotations
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, func, insert, inspect, select, table
 
-from mlp_hub.domain.job import JobSpec, Phase
+from mlp_hub.domain.jobs.job import JobSpec, Phase
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_language.message import msg

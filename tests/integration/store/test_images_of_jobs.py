@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mlp_hub.domain.environment import EnvironmentUse
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.runtime.environment import EnvironmentUse
+from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.store import Database
 
 

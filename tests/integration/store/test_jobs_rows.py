@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import text
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.jobs.job import FINAL, Cause, Failure, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.span import RowSpan
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import Remembered, StoredDecision
 from mlp_hub.store.repos.jobs import PAGE_BYTES

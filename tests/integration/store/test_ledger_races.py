@@ -12,9 +12,9 @@ from pathlib import Path
 from admissions import admit_one
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database

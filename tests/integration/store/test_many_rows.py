@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant import Member, Role, Tenant
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant import Member, Role, Tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import DecayedUsage, Lease
 from mlp_hub.store.repos.base import LOTS

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, MetaData, insert, select
 
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.jobs.job import JobSpec
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.reasons.rows import to_wire
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pytest
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store import Database
 from mlp_hub.store.point_form import ROW_POINTS

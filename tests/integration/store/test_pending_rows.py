@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store import Database
 
 PENDING = ResourceRequest(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.app import App, AppPhase, AppSpec
-from mlp_hub.domain.dataset import Dataset, DatasetPhase
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
-from mlp_hub.domain.model import ModelPhase, ModelSource, ModelVersion
+from mlp_hub.domain.apps.app import App, AppPhase, AppSpec
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.storage import StoredItem, StoredKind
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.tenant_context import NOBODY, SYSTEM, TenantContext
+from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase
+from mlp_hub.domain.stored.model import ModelPhase, ModelSource, ModelVersion
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.tenants.tenant_context import NOBODY, SYSTEM, TenantContext
 from mlp_hub.store import Database
 from mlp_hub.store.tx import Tx
 

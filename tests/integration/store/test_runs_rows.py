@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target, Trial
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target, Trial
+from mlp_hub.domain.jobs.run import MetricSummary, Origin, RunSummary, UsedDataset
+from mlp_hub.domain.jobs.runquery import parse, parse_order
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.run import MetricSummary, Origin, RunSummary, UsedDataset
-from mlp_hub.domain.runquery import parse, parse_order
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.sweeps.next_action import core_s
 from mlp_hub.store import Database
 from mlp_hub.store.repos.runs import sha256_of

@@ -7,9 +7,9 @@ import time
 import pytest
 from sqlalchemy import update
 
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store import Database, tables
 
 FOREST = (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.service.tenants.service_accounts import ServiceAccounts
 from mlp_hub.store import Database
 from mlp_hub.store.repos.audit import Audit

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from mlp_hub.api.answers import of_error
+from mlp_hub.api.edge.answers import of_error
 from mlp_hub.store import Database
 from mlp_hub.store.errors import ValueRefused
 from mlp_hub.store.tx import Tx

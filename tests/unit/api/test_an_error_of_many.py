@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from mlp_hub.api.exchange import _let_go
+from mlp_hub.api.edge.exchange import _let_go
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_language.message import msg
 from waiting import PATIENCE_S

@@ -19,15 +19,15 @@ from msgspec import Meta, Struct
 from sqlalchemy import text
 
 from mlp_api.types import TenantCreate
-from mlp_hub.api import decode
-from mlp_hub.api.auth import Authenticator, Credential, TooMany, Unauthorized
-from mlp_hub.api.limits import Limiter, Rate
-from mlp_hub.api.principal import CallerKind, Principal, parse_scopes
-from mlp_hub.api.replay import RecentAnswers
+from mlp_hub.api.auth.authentication import Authenticator, Credential, TooMany, Unauthorized
+from mlp_hub.api.auth.principal import CallerKind, Principal, parse_scopes
+from mlp_hub.api.auth.sessions import BELIEVED_S, LIFETIME_S, Sessions, xsrf_matches, xsrf_token
+from mlp_hub.api.auth.token_uses import TokenUses
+from mlp_hub.api.edge import decode
+from mlp_hub.api.edge.limits import Limiter, Rate
+from mlp_hub.api.edge.replay import RecentAnswers
 from mlp_hub.api.routes import Relation, Route, RouteTable
-from mlp_hub.api.sessions import BELIEVED_S, LIFETIME_S, Sessions, xsrf_matches, xsrf_token
 from mlp_hub.api.table import all_routes
-from mlp_hub.api.token_uses import TokenUses
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.store.database import Database
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-from mlp_hub.api.call import Config
-from mlp_hub.api.server import _strip
-from mlp_hub.hubside.bodies import LARGE, SMALL, limit_of
+from mlp_hub.api.edge.call import Config
+from mlp_hub.api.edge.server import _strip
+from mlp_hub.hub_integration.bodies import LARGE, SMALL, limit_of
 
 
 def asked(uri: str) -> HTTPServerRequest:

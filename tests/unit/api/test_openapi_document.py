@@ -10,11 +10,12 @@ import jsonschema
 import msgspec
 import pytest
 
-from mlp_hub.api import openapi, scopes
+from mlp_hub.api import openapi
+from mlp_hub.api.auth import scopes
 from mlp_hub.api.routes import Relation
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import Phase
+from mlp_hub.domain.jobs.job import Phase
 
 ROUTES = all_routes()
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-from mlp_hub.api.gatekeeper import Admitted, Gatekeeper
-from mlp_hub.api.limits import Limiter
-from mlp_hub.api.owned import KINDS, Owned
-from mlp_hub.api.principal import CallerKind, Principal
+from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
+from mlp_hub.api.auth.owned import KINDS, Owned
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.auth.scopes import ACCESS, CLUSTER_READ, JOBS_READ
+from mlp_hub.api.edge.limits import Limiter
 from mlp_hub.api.routes import Relation, Route, RouteTable
-from mlp_hub.api.scopes import ACCESS, CLUSTER_READ, JOBS_READ
 from mlp_hub.domain.errors import Reason, Refused
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from tornado.httputil import HTTPHeaders
 
-from mlp_hub.api.reader import language_asked, reader_of
+from mlp_hub.api.edge.reader import language_asked, reader_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from operator import attrgetter
 
 import pytest
 
-from mlp_hub.api import scopes
-from mlp_hub.api.owned import kind_in
+from mlp_hub.api.auth import scopes
+from mlp_hub.api.auth.owned import kind_in
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 

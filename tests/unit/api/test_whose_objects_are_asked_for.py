@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.api import resources
-from mlp_hub.api.call import Call
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation
 from mlp_hub.api.table import all_routes
 

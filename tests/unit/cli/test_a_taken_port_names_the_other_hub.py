@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import plan, ports
 from mlp_hub.cli.errors import MachineFailure
+from mlp_hub.cli.state import plan, ports
 
 _LISTENS = """
 import socket

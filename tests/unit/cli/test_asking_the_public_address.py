@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub._origins import Origins
-from mlp_hub.cli import checks_gateway
+from mlp_hub.cli.doctor import gateway as checks_gateway
 from mlp_hub.settings import Settings
+from mlp_hub.settings.origins import Origins
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

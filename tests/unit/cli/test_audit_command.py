@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from mlp_hub.cli import audit
+from mlp_hub.cli.commands import audit
 from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
 

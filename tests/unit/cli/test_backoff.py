@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_hub.cli.backoff import FIRST, LONGEST, STABLE, Backoff
+from mlp_hub.cli.supervisor.backoff import FIRST, LONGEST, STABLE, Backoff
 
 
 def waits(lives: list[float]) -> list[float]:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import bindings
-from mlp_hub.cli import belonging, copies, database, identity, plan, state_dir, uids
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state import belonging, copies, database, identity, plan, state_dir, uids
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.store import Database, migrate
 

@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from certificates import certificate
-from mlp_hub.cli.certificates import certificate as examined
-from mlp_hub.cli.certificates import check_files
+from mlp_hub.cli.doctor.certificates import certificate as examined
+from mlp_hub.cli.doctor.certificates import check_files
 from mlp_hub.cli.errors import MachineFailure
 from mlp_hub.settings import Settings
 
@@ -103,7 +103,7 @@ def test_a_file_that_the_hub_may_not_read_is_named(tmp_path: Path) -> None:
     pem = certificate(tmp_path, *NAMES)
     pem.chmod(0o000)
     code = (
-        "import os, sys; from pathlib import Path; from mlp_hub.cli import certificates as c; os.setuid(65534);"
+        "import os, sys; from pathlib import Path; from mlp_hub.cli.doctor import certificates as c; os.setuid(65534);"
         f"\ntry: c._readable(Path({str(pem)!r}), 'MLP_TLS_CERT')"
         "\nexcept Exception as failure: print(failure.text())"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import in_cluster
-from mlp_hub.cli.doctor import checks_of
+from mlp_hub.cli.doctor.doctor import checks_of
 from mlp_hub.settings import Settings, SettingsError
 
 KUBECONFIG = """

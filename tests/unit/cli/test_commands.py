@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import sandbox
-from mlp_hub.cli import checks_machine, database
+from mlp_hub.cli.doctor import machine as checks_machine
+from mlp_hub.cli.lifecycle.up import check_sandbox, stop_command
 from mlp_hub.cli.main import run
-from mlp_hub.cli.up import check_sandbox, stop_command
+from mlp_hub.cli.state import database
 from mlp_hub.sandbox import Capabilities, Missing
 from mlp_hub.sandbox.wayout import WayOut
 from mlp_hub.settings import Settings, table

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import component as components
-from mlp_hub.cli import procs
-from mlp_hub.cli.component import Component
-from mlp_hub.cli.supervisor import Supervisor
+from mlp_hub.cli.supervisor import Supervisor, procs
+from mlp_hub.cli.supervisor import component as components
+from mlp_hub.cli.supervisor.component import Component
 
 ME = os.getpid()
 

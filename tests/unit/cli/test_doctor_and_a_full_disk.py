@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp_hub.cli import checks_machine
+from mlp_hub.cli.doctor import machine as checks_machine
 from mlp_hub.settings import Settings
 
 GIB = 2**30

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from mlp_hub import sandbox
-from mlp_hub.cli import copies, identity, processes, procs, state_dir
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state import copies, identity, state_dir
+from mlp_hub.cli.supervisor import processes, procs
 from mlp_hub.sandbox.shim import files
 from mlp_hub.settings import Settings
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import liveness
-from mlp_hub.cli.liveness import Liveness
+from mlp_hub.cli.supervisor import liveness
+from mlp_hub.cli.supervisor.liveness import Liveness
 from waiting import PATIENCE_S
 
 

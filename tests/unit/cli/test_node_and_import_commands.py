@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import nodes, people
+from mlp_hub.cli.commands import nodes, people
 from mlp_hub.cli.errors import AwayFailure
 from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import notes
+from mlp_hub.cli.supervisor import notes
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub._origins import Origins, label
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings.origins import Origins, label
 
 
 def origins(**environ: str) -> Origins:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import proxy
-from mlp_hub.cli import plan as plans
-from mlp_hub.cli import state_dir
+from mlp_hub.cli.state import plan as plans
+from mlp_hub.cli.state import state_dir
 from mlp_hub.settings import Settings
 
 SHELL = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mlp_hub.cli.reference_scenarios import scenarios_page
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.settings import table
+from reference.scenarios import scenarios_page
 
 
 def test_settings_and_scenarios_say_what_each_goes_by() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import database
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state import database
 
 
 def write(folder: Path, *texts: str) -> None:

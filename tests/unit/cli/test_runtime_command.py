@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import runtimes
+from mlp_hub.cli.commands import runtimes
 from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.service.tenants.runtime_rules import runtime_to
 
 MINE = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.cli import down_pods
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.lifecycle import down_pods
 from mlp_hub.kubernetes.client import Listed
 from mlp_hub.kubernetes.errors import ClusterUnreachable
 from server_pods import AT

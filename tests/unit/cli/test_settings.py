@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub._state_paths import SOCKET_PATH_MAX
-from mlp_hub.settings import PARTS, Settings, SettingsError, table, variable_of
+from mlp_hub.settings import Settings, SettingsError, table, variable_of
+from mlp_hub.settings.definition import PARTS
+from mlp_hub.settings.state_paths import SOCKET_PATH_MAX
 
 
 def write(path: Path, text: str) -> str:

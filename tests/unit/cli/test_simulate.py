@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import simulate
+from mlp_hub.cli.commands import simulate
 from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
 

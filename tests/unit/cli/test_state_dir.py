@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import state_dir
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state import state_dir
 from mlp_hub.settings import Settings
 
 

@@ -12,20 +12,12 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import durable, sandbox
-from mlp_hub.cli import (
-    belonging,
-    checks_state,
-    copies,
-    database,
-    identity,
-    plan,
-    processes,
-    state_dir,
-    status,
-    uids,
-)
-from mlp_hub.cli.down import _lives, _run_dirs
+from mlp_hub.cli.doctor import state as checks_state
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.lifecycle import status
+from mlp_hub.cli.lifecycle.down import _lives, _run_dirs
+from mlp_hub.cli.state import belonging, copies, database, identity, plan, state_dir, uids
+from mlp_hub.cli.supervisor import processes
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.isolation import KeyUnknownError, RootEntry, TenantRoots, roots_of
 from mlp_hub.sandbox.shim import files

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.cli import checks_machine, state_dir, uids
+from mlp_hub.cli.doctor import machine as checks_machine
+from mlp_hub.cli.state import state_dir, uids
 from mlp_hub.settings import Settings
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only a hub that is root has uids to give")

@@ -11,12 +11,12 @@ import pytest
 
 from mlp.options import SUBMIT
 from mlp.verbs import COMMAND, MAGIC, VERBS, options_of
-from mlp_hub.api.scopes import SCOPES
+from mlp_hub.api.auth.scopes import SCOPES
 from mlp_hub.api.table import all_routes
-from mlp_hub.cli.reference import PAGES
-from mlp_hub.cli.terms import FILES
 from mlp_hub.domain.errors import Reason
 from mlp_hub.settings import table
+from reference.pages import PAGES
+from terms import FILES
 
 ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"

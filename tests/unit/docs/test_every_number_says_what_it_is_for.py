@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlp_hub.cli.reference_numbers import MARKS, numbers
 from mlp_hub.service.support import limits
+from reference.numbers import MARKS, numbers
 
 CONTRACT = "service.support.limits"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 import pytest
 
 from mlp_hub.domain.changed import changed
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 
 

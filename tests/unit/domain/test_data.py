@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.data import DataUse, parse, targets
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.stored.data import DataUse, parse, targets
 
 
 def seen(*asked: str) -> dict[str, str]:

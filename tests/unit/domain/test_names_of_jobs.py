@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_api.jobs import JOB_NAME_PATTERN, JOB_PATTERN
-from mlp_hub.domain.names import directory_name, label_name, parse_reference, reference, title
+from mlp_hub.domain.jobs.names import directory_name, label_name, parse_reference, reference, title
 
 NAME, JOB = re.compile(JOB_NAME_PATTERN), re.compile(JOB_PATTERN)
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -8,8 +8,8 @@ from array import array
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.run import MOST_METRICS, MetricSummary, low_is_best, scalars, summed
-from mlp_hub.domain.runquery import LONGEST_QUERY, RunOrder, Term, parse, parse_order
+from mlp_hub.domain.jobs.run import MOST_METRICS, MetricSummary, low_is_best, scalars, summed
+from mlp_hub.domain.jobs.runquery import LONGEST_QUERY, RunOrder, Term, parse, parse_order
 from mlp_hub.service.runs.curves import CurveMaker, thinned
 
 

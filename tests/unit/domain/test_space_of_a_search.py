@@ -7,7 +7,7 @@ import math
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.space import (
+from mlp_hub.domain.jobs.space import (
     Choice,
     Range,
     check_grid,

@@ -5,8 +5,10 @@ from enum import StrEnum
 import pytest
 
 from mlp_hub.domain.errors import IllegalTransition, Reason
-from mlp_hub.domain.job import FINAL, HOLDING, JOB_MACHINE, WAITING, Phase, State, state_of
-from mlp_hub.domain.ledger import (
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, JOB_MACHINE, WAITING, Phase, State, state_of
+from mlp_hub.domain.machine import Machine
+from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload.ledger import (
     HELD,
     RELEASE_MACHINE,
     REQUEST_MACHINE,
@@ -14,8 +16,6 @@ from mlp_hub.domain.ledger import (
     ResourceRequest,
     check_request_move,
 )
-from mlp_hub.domain.machine import Machine
-from mlp_hub.domain.resources import Resources
 from mlp_language.message import Message
 
 TRANSITIONS = JOB_MACHINE.transitions

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.app import _Lines
-from mlp_hub.cli.status import _line
+from mlp_hub.cli.lifecycle.status import _line
 from mlp_hub.domain.text import escaped, one_line, readable
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\u200e\u200f]")

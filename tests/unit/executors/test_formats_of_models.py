@@ -15,7 +15,7 @@ import pytest
 
 from mlp.serving import loaders
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.mounted import model_formats
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS, PREFERRED
 from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors

@@ -16,7 +16,7 @@ import yaml
 
 from gangs import pods_in
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN, RankRole, Runtime
+from mlp_hub.domain.runtime.runtime import BUILT_IN, RankRole, Runtime
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.kubernetes.gang import LONGEST_NAME, Gang, describe, rank_of
 from mlp_hub.executors.kubernetes.gang.pods import NODE_S

@@ -10,7 +10,7 @@ import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
 from mlp import notebooks
-from mlp_hub.domain.environment import kernel_of
+from mlp_hub.domain.runtime.environment import kernel_of
 from mlp_hub.executors.local import kernels
 from mlp_hub.sandbox import Bind
 from mlp_spawner.shelves import environments

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors import programs
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.local import node as nodes

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import Code, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.kubernetes.gang.files import paths

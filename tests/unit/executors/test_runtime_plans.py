@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.rank_commands import Command, GangCommand, GangShape, lacks
 from mlp_hub.executors.rank_commands import build as built

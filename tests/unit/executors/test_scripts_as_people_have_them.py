@@ -11,7 +11,7 @@ import pytest
 
 from mlp_hub.beneath import PathKind, peek
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors import programs, scripts
 from mlp_hub.executors.base import CannotStart, Code, EntryPoint, LaunchSpec
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mlp_hub import durable, sandbox
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.mounted.directories import Directories

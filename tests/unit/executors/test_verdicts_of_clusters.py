@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import Cause, Failure
-from mlp_hub.domain.stages import StageTimes
+from mlp_hub.domain.jobs.job import Cause, Failure
+from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
 from mlp_hub.executors.kubernetes import why
 from mlp_hub.executors.kubernetes.claims import ABOUT, CLAIM, END, About, Claim, End, claim_of

@@ -13,13 +13,13 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.runtimes import RuntimeRole, RuntimeUpdate
 from mlp_api.types import TenantCreate
-from mlp_hub.api import answers, decode
-from mlp_hub.api.auth import TooMany, Unauthorized
+from mlp_hub.api.auth.authentication import TooMany, Unauthorized
+from mlp_hub.api.edge import answers, decode
 from mlp_hub.domain.errors import MessageError, Unavailable, not_found
-from mlp_hub.domain.job import JOB_MACHINE, Phase
+from mlp_hub.domain.jobs.job import JOB_MACHINE, Phase
 from mlp_hub.domain.quantities import quantities, quantity
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.service.support.units import finite_thousandths
 from mlp_hub.service.tenants.runtime_rules import runtime_from
 from mlp_language.catalogue import LANGUAGES

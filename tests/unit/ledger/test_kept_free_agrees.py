@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete
 
-from mlp_hub.domain.booking import BookedWindow
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Lowering, Tenant
+from mlp_hub.domain.tenants.tenant import Lowering, Tenant
+from mlp_hub.domain.workload.booking import BookedWindow
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot

@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from mlp_api import types as api
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database

@@ -4,8 +4,8 @@ import pytest
 
 from admissions import admit_one
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import RequestPhase
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.workload.ledger import RequestPhase
 
 
 def refused(reason: Reason, *words: str):

@@ -9,11 +9,11 @@ import pytest
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import PRIORITIES
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import PRIORITIES
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.workload import KINDS, SERVER, WorkloadKind
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.workload.workload import KINDS, SERVER, WorkloadKind
 from mlp_hub.service.admission.snapshot import workload_of
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_language.message import Eyes, msg

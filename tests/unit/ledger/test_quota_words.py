@@ -88,7 +88,7 @@ def test_a_quota_below_its_use_stops_only_work_that_needs_that_resource(bench) -
 
 
 def test_limits_are_the_tenants_own_or_those_of_the_nodes(make_node) -> None:
-    from mlp_hub.domain.tenant import Tenant
+    from mlp_hub.domain.tenants.tenant import Tenant
 
     nodes = [make_node(gpu=1000, gpu_kind="a"), make_node("n2", gpu=2000, gpu_kind="b")]
     tenant = Tenant("t", Quota(ram=5, kinds={"a": 500}))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.service.quota.accounting import Quotas
 
 

@@ -17,9 +17,9 @@ from sqlalchemy import delete
 from admissions import admit
 from mlp_api import types as api
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.ledger import RequestPhase
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import RequestPhase
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import vector_of
 from mlp_hub.scheduler.model.types import TenantQueue

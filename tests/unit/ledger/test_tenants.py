@@ -9,9 +9,9 @@ import pytest
 
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant import Member, Role, User
+from mlp_hub.domain.tenants.tenant import Member, Role, User
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.quota.ledger import Ledger

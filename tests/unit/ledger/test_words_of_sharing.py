@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlp_hub.domain.resources import Quota
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 
 
 @pytest.fixture

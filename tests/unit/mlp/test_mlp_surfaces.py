@@ -18,8 +18,8 @@ from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.verboptions import STATES
 from mlp.verbs import ACTS, COMMAND, MAGIC, TAKES, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
-from mlp_hub.domain import runtime as service_runtimes
-from mlp_hub.domain.job import Phase, State
+from mlp_hub.domain.jobs.job import Phase, State
+from mlp_hub.domain.runtime import runtime as service_runtimes
 
 HERE_ONLY = {"wait", "detach", "dry_run", "array"}
 SAMPLES = Path(mlp.__file__).parent / "samples"

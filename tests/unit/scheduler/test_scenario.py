@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import POLICIES

@@ -10,7 +10,7 @@ import msgspec
 from mlp_api import types as api
 from mlp_api.whatif import WhatIfTenant
 from mlp_hub.domain.resources import ZERO
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.scheduler.model.types import TenantQueue
 from mlp_hub.service.quota.accounting import owner_of
 from mlp_hub.service.tenants import wire

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.jobs.job import JobSpec
+from mlp_hub.domain.jobs.space import check_grid, parse_space
+from mlp_hub.domain.jobs.sweep import Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.space import check_grid, parse_space
-from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
 from mlp_hub.service.sweeps.adviser import Adviser
 from mlp_hub.service.sweeps.reported import MOST_KEPT, Reported
 from mlp_hub.store.records import StoredPoint

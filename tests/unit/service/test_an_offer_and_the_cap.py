@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.service.admission import caps
 from mlp_hub.service.admission.loop import Admission

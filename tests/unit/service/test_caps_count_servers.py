@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import Job, JobSpec, Phase, Steered, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Steered, Target
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload.caps import EVERYBODY, Cap, CapOfMember
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.scheduler.model.types import PendingWorkload, SchedulingPolicy, Verdict
 from mlp_hub.service.admission import caps
 from mlp_hub.service.admission.caps import held_back

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import JOB_MACHINE, Cause, Failure, Hint, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.jobs.job import JOB_MACHINE, Cause, Failure, Hint, Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mlp_hub.domain.job import FINAL, HOLDING, JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, JOB_MACHINE, Cause, Failure, Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d

@@ -13,7 +13,7 @@ from mlp.completion import Remembering
 from mlp.errors import MLPError
 from mlp.options import SUBMIT
 from mlp_api.jobs import MOST_RANKS, JobCreate
-from mlp_hub.domain.runtime import BUILT_IN, WITH_PS, roles_of
+from mlp_hub.domain.runtime.runtime import BUILT_IN, WITH_PS, roles_of
 from mlp_hub.executors import rank_commands as started
 from mlp_hub.executors.base import CannotStart
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_api.types import NAME_PATTERN
-from mlp_hub.domain.tenant import Role
+from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.service.tenants.groups import (
     GROUP_LONGEST,
     GROUPS_MOST,

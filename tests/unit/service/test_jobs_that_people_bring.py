@@ -13,9 +13,9 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused, Unavailable
-from mlp_hub.domain.job import Brought
+from mlp_hub.domain.jobs.job import Brought
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.brought import BroughtJob
 from mlp_language.message import Message, msg
 from platform_rig import Rig, running_rig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
 from mlp_hub.service.admission.backoff import JobBackoff

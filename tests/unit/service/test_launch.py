@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target, Trial
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target, Trial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories

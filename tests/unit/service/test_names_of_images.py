@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.image import check_image, digest_in, is_below
+from mlp_hub.domain.runtime.image import check_image, digest_in, is_below
 
 DIGEST = "0123456789abcdef" * 4
 

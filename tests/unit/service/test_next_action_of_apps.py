@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from mlp_hub.domain.app import APP_MACHINE, App, AppPhase, AppSpec, replica_name
+from mlp_hub.domain.apps.app import APP_MACHINE, App, AppPhase, AppSpec, replica_name
 from mlp_hub.domain.errors import IllegalTransition
-from mlp_hub.domain.job import Cause, Failure, Job, JobSpec, Phase, Replica, Target
+from mlp_hub.domain.jobs.job import Cause, Failure, Job, JobSpec, Phase, Replica, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.service.apps.next_action import MOST_WAIT_S, STEADY_S, decide
 from mlp_language.message import msg

@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.errors import IllegalTransition, Reason
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
-from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.space import check_grid
-from mlp_hub.domain.sweep import (
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.space import check_grid
+from mlp_hub.domain.jobs.sweep import (
     SWEEP_MACHINE,
     Budget,
     Sweep,
@@ -23,6 +22,7 @@ from mlp_hub.domain.sweep import (
     label_of,
     trial_name,
 )
+from mlp_hub.domain.resources import Resources
 from mlp_hub.service.sweeps.next_action import AHEAD, TrialJob, decide
 from mlp_language.message import msg
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from mlp_api import jobs as jobs_api
-from mlp_hub.domain.job import Job, Phase, Target
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.jobs.job import Job, Phase, Target
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.service.jobs import wire
 
 FULL = jobs_api.JobCreate(

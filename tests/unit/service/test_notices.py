@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import Phase
-from mlp_hub.domain.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
-from mlp_hub.domain.notice_queries import unknown_key
+from mlp_hub.domain.jobs.job import Phase
+from mlp_hub.domain.notices.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
+from mlp_hub.domain.notices.notice_queries import unknown_key
 from mlp_hub.outbound import services, webhook
 from mlp_hub.outbound.mail import message
 from mlp_hub.service.config import MailPolicy, NoticePolicy

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import Phase, RankStatus
-from mlp_hub.domain.run import RunSummary
+from mlp_hub.domain.jobs.job import Phase, RankStatus
+from mlp_hub.domain.jobs.run import RunSummary
 from mlp_hub.service.runs.summaries import _summed_up
 from mlp_hub.store.records import RunEnd
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.domain.app import replica_name
-from mlp_hub.domain.job import Job, JobSpec, Phase, Replica, Target
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest, replica_holder
+from mlp_hub.domain.apps.app import replica_name
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Replica, Target
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, replica_holder
 from mlp_hub.service.admission.snapshot import waiting_job
 from mlp_hub.service.jobs.wire import queue_to
 from mlp_hub.service.quota.wire import holding_to

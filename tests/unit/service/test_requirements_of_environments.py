@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.domain.environment import (
+from mlp_hub.domain.errors import IllegalTransition, Reason, Refused
+from mlp_hub.domain.runtime.environment import (
     Environment,
     EnvironmentPhase,
     check_environment_move,
@@ -16,8 +17,7 @@ from mlp_hub.domain.environment import (
     files_uid,
     packages_of,
 )
-from mlp_hub.domain.errors import IllegalTransition, Reason, Refused
-from mlp_hub.domain.requirements import MOST_LINES, MOST_TEXT, checked_requirements
+from mlp_hub.domain.runtime.requirements import MOST_LINES, MOST_TEXT, checked_requirements
 from mlp_hub.executors.local.package_index import PackageIndex, index_of
 
 P = EnvironmentPhase

@@ -10,7 +10,7 @@ import pytest
 
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.runtime import BUILT_IN, Runtime, misfit, roles_of
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.rank_commands import Command, GangShape, build
 from mlp_hub.service.tenants.runtime_rules import runtime_from, runtime_to

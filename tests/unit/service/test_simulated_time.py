@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, Code, LaunchSpec
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo, Taint

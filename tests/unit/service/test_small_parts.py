@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.domain.job import Cause, Failure
+from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.executors.mounted import spool
 from mlp_hub.scheduler.fairness.usage import UsageMeter
 from mlp_hub.service.lifecycle.job_tokens import digest, make_token

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes, StartStage
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.stages import NO_TIMES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.jobs.stages import MOST_ATTEMPTS, StagedAttempt, attempts_of
 from mlp_hub.service.lifecycle import next_action as d

@@ -13,10 +13,10 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.sweeps import SweepCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.sweep import Budget, Sweep, SweepPhase, SweepTrial
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime import BUILT_IN, Runtime
-from mlp_hub.domain.sweep import Budget, Sweep, SweepPhase, SweepTrial
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.mounted.workspace import MountedWorkspace
@@ -161,7 +161,7 @@ def test_a_user_name_that_is_no_directory_name_is_refused(directories: Directori
         directories.home(user)
 
 
-@pytest.mark.differs("A runtime whose package is not there", only="local")
+@pytest.mark.differs("A runtime without its package", only="local")
 def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there() -> None:
     async def lacks(package: str) -> bool:
         return package in {"torch", "tensorflow"}

@@ -9,7 +9,7 @@ import pytest
 
 from mlp_api.previews import TenantPreview
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.scheduler.model.types import Snapshot
 from mlp_hub.service.tenants import preview_starts
 from mlp_hub.service.tenants.preview import preview

@@ -8,7 +8,7 @@ from pathlib import Path
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import TenantPlace
 from mlp_hub.service.lifecycle.tenant_places import most_of
 from mlp_hub.service.quota.accounting import tree_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.job import Cause, Failure, Job, JobSpec, Phase, Target, wait_ends, with_progress
+from mlp_hub.domain.jobs.job import Cause, Failure, Job, JobSpec, Phase, Target, wait_ends, with_progress
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.admission.snapshot import waiting_of

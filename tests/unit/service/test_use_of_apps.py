@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_hub.domain.app_usage import AppUse, MinuteOfUse, together, told
+from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse, together, told
 
 BOUNDS = (5, 10)
 ONE = AppUse(100.0, 3, 1, 30, 60, 160.0, BOUNDS, (1, 1, 1), (MinuteOfUse(2, 3, 1, 30, 60),))

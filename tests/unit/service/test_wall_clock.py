@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.hubside.culler import Patient
+from mlp_hub.hub_integration.culler import Patient
 from mlp_hub.service.support.wall_clock import WallClockWatch
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.service.state.user_limits import Scales, Weights, kind_of, size_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_hub.domain.environment import directory_of
-from mlp_hub.domain.ledger import OF_STORAGE, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.runtime.environment import directory_of
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import OF_STORAGE, RequestPhase, ResourceRequest
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.service.admission.snapshot import read_holders
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.store import Database

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import Failure, Phase
+from mlp_hub.domain.jobs.job import Failure, Phase
 from mlp_hub.executors.base import DiskUse
 from mlp_hub.executors.workspace import Home, Place, Size, Sizes, Space
 from mlp_hub.service.config import DAY_S, DiskPolicy, KeepPolicy

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.domain.booking import BookedWindow, Shortfall
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.booking import BookedWindow, Shortfall
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings.feasibility import Supply, checked
 from mlp_language.message import msg

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlp_api.types import ResourceRequestKey
-from mlp_hub.domain.tenant import Member, Role
+from mlp_hub.domain.tenants.tenant import Member, Role
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.tenants.service import TenantService

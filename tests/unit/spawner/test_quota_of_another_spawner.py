@@ -18,10 +18,10 @@ from jupyterhub.objects import Hub, Server
 from jupyterhub.spawner import SimpleLocalProcessSpawner
 
 from mlp_api import types as api
-from mlp_hub.domain.environment import Environment, EnvironmentPhase
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.runtime.environment import Environment, EnvironmentPhase
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp_hub.domain.booking import BookedWindow
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.resources import Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.booking import BookedWindow
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.store import codec
 
 words = st.text(string.printable + "äß€", max_size=12)

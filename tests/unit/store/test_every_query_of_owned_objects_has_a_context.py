@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import mlp_hub
-from mlp_hub.domain.tenant_context import NOBODY, SYSTEM, TenantContext
+from mlp_hub.domain.tenants.tenant_context import NOBODY, SYSTEM, TenantContext
 from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.datasets import Datasets
 from mlp_hub.store.repos.jobs import Jobs
@@ -45,7 +45,12 @@ TELLS_NO_ROW = {
     Sweeps: {"count", "put", "remove", "put_trials"},
 }  # fmt: skip
 """Methods that are not asked for rows; of any other it is wrong to have no context."""
-MAKES = {"api/authorize.py", "api/gatekeeper.py", "domain/tenant_context.py", "service/storage/data.py"}
+MAKES = {
+    "api/auth/authorize.py",
+    "api/auth/gatekeeper.py",
+    "domain/tenants/tenant_context.py",
+    "service/storage/data.py",
+}
 """Where a context is made: as the gatekeeper authorises, and of whom a job is that reads a dataset of its tenant."""
 
 
@@ -79,7 +84,7 @@ def test_every_method_that_returns_owned_objects_asks_for_whose() -> None:
 
 
 def test_the_list_of_owned_repositories_is_whole() -> None:
-    """A kind of object that users own (`api/owned.py`) has a repository here."""
+    """A kind of object that users own (`api/auth/owned.py`) has a repository here."""
     there = {name for name, made in vars(Tx).items() if made.__class__.__name__ == "cached_property"}
     assert {"jobs", "datasets", "models", "apps", "runs", "sweeps"} <= there
     for name, tree in modules():
@@ -96,7 +101,7 @@ def test_no_request_has_the_platforms_own_context_or_makes_one(name: str) -> Non
         }
         named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         if name == "SYSTEM":
-            outside = module.startswith(("api/", "web/", "dav/", "hubside/"))
+            outside = module.startswith(("api/", "web/", "dav/", "hub_integration/"))
             assert not (outside and name in named and "tenant_context" in ast.unparse(tree)), module
         else:
             assert name not in called or module in MAKES, module

@@ -25,7 +25,9 @@ value = json.loads(Path("value").read_text())
 with open(os.environ["RUNS"], "a") as runs:
     runs.write(f"{value} {sys.argv[1:]}\\n")
 Path("build").mkdir(exist_ok=True)
-Path("build/bench.json").write_text(json.dumps([{"name": "a step", "unit": "ms", "ours": value}]))
+Path("build/bench.json").write_text(json.dumps(
+    [{"name": "a step", "unit": "ms", "ours": value, "anchor": 8.0, "anchor_name": "another"}]
+))
 sys.exit(value < 0)
 """
 
@@ -89,7 +91,10 @@ def test_this_trees_median_is_kept_with_its_commit_and_the_size_of_the_machine(
     assert against.main(["HEAD~1", "ROUNDS=1"], tree) == 0
     assert against.main(["HEAD~1", "ROUNDS=1"], tree) == 0
     first, again = kept(tree)
-    assert {*first} == {"figure", "unit", "value", "commit", "date", "machine"}
+    assert {*first} == {"figure", "unit", "value", "anchor", "against", "commit", "date", "machine"}
+    assert first["anchor"] == {"name": "another", "value": 8.0}
+    assert first["against"]["value"] == 4.0
+    assert first["against"]["name"] != first["commit"]
     assert (first["figure"], first["unit"], first["value"]) == ("a step", "ms", 2.0)
     assert {*first["machine"]} == {"cores", "memory_gib"}
     assert again["commit"] == first["commit"], "the history itself is no change of what is measured"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlp_api.announcements import Announcement, AnnouncementCreate
-from mlp_hub.api.call import Call
-from mlp_hub.api.principal import CallerKind
-from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import (
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import (
     CLUSTER_READ,
     CLUSTER_WRITE,
     LEDGER_WRITE,
@@ -17,6 +15,8 @@ from mlp_hub.api.scopes import (
     TENANTS_READ,
     TENANTS_WRITE,
 )
+from mlp_hub.api.edge.call import Call
+from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import msg
 

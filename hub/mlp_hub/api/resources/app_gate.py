@@ -16,16 +16,16 @@ from mlp_api.app_gate import (
     AppUsage,
     CountedUse,
 )
-from mlp_hub.api import answers
-from mlp_hub.api.auth import Credential, TooMany, Unauthorized, may_enter
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.connections import network_of
-from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized, may_enter
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import APPS_READ, APPS_WRITE, GATEWAY, TENANTS_READ
+from mlp_hub.api.edge import answers
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.connections import network_of
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import APPS_READ, APPS_WRITE, GATEWAY, TENANTS_READ
-from mlp_hub.domain import app_gate as domain
-from mlp_hub.domain.app import AppAccess
-from mlp_hub.domain.app_usage import AppUse, MinuteOfUse
+from mlp_hub.domain.apps import app_gate as domain
+from mlp_hub.domain.apps.app import AppAccess
+from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.service.apps.usage import with_live

@@ -8,11 +8,11 @@ from msgspec import Meta, Struct
 
 from mlp_api.apps import AppCreate, Application, AppScale, AppState, SharedApp
 from mlp_api.types import Name
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage, listed
+from mlp_hub.api.auth.scopes import APPS_READ, APPS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.paging import ListPage, listed
 from mlp_hub.api.resources.jobs import log_reply, page_of
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import APPS_READ, APPS_WRITE
 
 
 class AppQuery(ListPage, forbid_unknown_fields=True):

@@ -10,10 +10,10 @@ from msgspec import Meta
 from mlp_api.audit import AuditEntry, JobDecision
 from mlp_api.jobs import JOB_PATTERN
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, Name
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage
+from mlp_hub.api.auth.scopes import CLUSTER_READ
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.paging import ListPage
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.span import RowSpan
 from mlp_language.message import msg

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlp_api.bookings import Booking, BookingCreate
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import TENANTS_READ, TENANTS_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
 
 
 async def list_(call: Call) -> Sequence[Booking]:

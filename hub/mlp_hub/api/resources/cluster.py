@@ -11,10 +11,10 @@ from mlp_api.jobs import JobCreate, JobShape, Offer, QueueEntry
 from mlp_api.nodes import NodeDrainPreview, NodeDrainSet
 from mlp_api.overview import Overview
 from mlp_api.types import Name, Node, ResourceRequestKey, ResourceRequestTry, Scheduling
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, LEDGER_WRITE, TENANTS_READ
+from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, LEDGER_WRITE, TENANTS_READ
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_language.message import msg

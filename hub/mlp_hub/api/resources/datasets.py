@@ -14,11 +14,11 @@ from mlp_api.datasets import (
     StorageTake,
 )
 from mlp_api.types import Name
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage, listed
-from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import DATA, DATA_READ, DATA_WRITE, STORED_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import DATA, DATA_READ, DATA_WRITE, STORED_WRITE
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import msg
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlp_api.environments import EnvironmentCreate, EnvironmentDetail, EnvironmentInfo
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import JOBS_READ, JOBS_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 
 
 async def create(call: Call) -> EnvironmentInfo:

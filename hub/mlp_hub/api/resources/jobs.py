@@ -26,14 +26,14 @@ from mlp_api.jobs import (
 )
 from mlp_api.types import Name
 from mlp_api.whatif import Decision
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
-from mlp_hub.api.paging import ListPage, listed
+from mlp_hub.api.auth.scopes import JOBS_READ, JOBS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.contents import ContentQuery, FilesQuery, content, listing
+from mlp_hub.api.edge.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, Phase
-from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
+from mlp_hub.domain.jobs.job import FINAL, Phase
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, no_such_tenant
 from mlp_hub.executors.base import BREAK, STATE, LogChunk
 from mlp_language.message import msg
 

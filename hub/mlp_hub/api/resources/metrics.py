@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from mlp_api.metrics import JobMetrics, MetricAck, MetricBatch
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import JOBS_READ, JOBS_WRITE, LEDGER_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import METRICS_BODY_LIMIT, Relation, Route
-from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE, LEDGER_WRITE
 
 KNOWN = ("epoch", "step", "accuracy", "loss", "progress")
 COUNTS = ("epoch", "step", "progress")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mlp_api.files import FileEntry
 from mlp_api.models import FoundModel, Model, ModelCreate, ModelStageChange, ModelState, ModelUse
 from mlp_api.types import Name
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.contents import ContentQuery, FilesQuery, content, listing
-from mlp_hub.api.paging import ListPage, listed
+from mlp_hub.api.auth.scopes import JOBS_READ, MODELS_READ, MODELS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.contents import ContentQuery, FilesQuery, content, listing
+from mlp_hub.api.edge.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import JOBS_READ, MODELS_READ, MODELS_WRITE
 
 
 class ModelQuery(ListPage, forbid_unknown_fields=True):

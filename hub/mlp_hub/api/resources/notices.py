@@ -7,9 +7,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from mlp_api.notices import ChannelTest, ChannelTested, Notice, Notifications, NotificationsSet
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import NOTICES_READ, NOTICES_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import NOTICES_READ, NOTICES_WRITE
 
 
 class NoticeQuery(Struct, forbid_unknown_fields=True):

@@ -11,13 +11,13 @@ from typing import Literal
 
 from mlp_api.people import ImportedPerson, PeopleImport, PeopleImported
 from mlp_api.said import Text
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import USERS_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.hubclient import HubAccount
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import USERS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.people_file import PersonLine, read_people
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.people_file import PersonLine, read_people
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_language.message import NOTHING, Message, msg
 
 AT_ONCE = 50

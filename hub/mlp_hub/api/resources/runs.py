@@ -18,9 +18,9 @@ from mlp_api.runs import (
     Search,
     SortBy,
 )
-from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.auth.scopes import JOBS_READ, JOBS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 
 
 class RunQuery(Struct, kw_only=True, forbid_unknown_fields=True):

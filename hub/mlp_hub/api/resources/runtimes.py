@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from mlp_api.runtimes import RuntimeInfo, RuntimeUpdate
-from mlp_hub.api.call import Call
-from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import TENANTS_READ, TENANTS_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
-from mlp_hub.domain.runtime import RuntimeState
+from mlp_hub.domain.runtime.runtime import RuntimeState
 from mlp_language.message import Message
 from mlp_language.render import Reader, render
 

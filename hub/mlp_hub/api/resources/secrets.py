@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mlp_api.secrets import Secret, SecretSet
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import DATA_READ, DATA_WRITE, TENANTS_READ, TENANTS_WRITE
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import DATA_READ, DATA_WRITE, TENANTS_READ, TENANTS_WRITE
-from mlp_hub.domain.secret import SealedSecret
+from mlp_hub.domain.tenants.secret import SealedSecret
 from mlp_hub.service.support.units import when
 
 

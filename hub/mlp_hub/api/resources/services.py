@@ -8,10 +8,7 @@ from datetime import UTC, datetime
 from msgspec import structs
 
 from mlp_api import users as wire
-from mlp_hub.api.call import Call
-from mlp_hub.api.resources.tokens import shown
-from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import (
+from mlp_hub.api.auth.scopes import (
     ACCESS,
     APPS_READ,
     APPS_WRITE,
@@ -24,9 +21,12 @@ from mlp_hub.api.scopes import (
     TENANTS_READ,
     TENANTS_WRITE,
 )
+from mlp_hub.api.edge.call import Call
+from mlp_hub.api.resources.tokens import shown
+from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
-from mlp_hub.domain.service_account import PREFIX, ServiceAccount
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.service_account import PREFIX, ServiceAccount
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.service.support.units import when
 from mlp_language.message import msg
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mlp_api.users import Keeping, Session
-from mlp_hub.api import answers
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.sessions import xsrf_token
+from mlp_hub.api.edge import answers
+from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.sessions import xsrf_token
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.config import DAY_S, MIB, KeepPolicy
 from mlp_hub.service.state.leadership import LeaseLost, short_name

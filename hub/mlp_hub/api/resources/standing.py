@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from mlp_api.users import LoginStanding, ProviderStanding, UserName
-from mlp_hub.api.call import Call
-from mlp_hub.api.principal import CallerKind
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import LEDGER_WRITE, SPAWNER
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import LEDGER_WRITE, SPAWNER
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.service.tenants.syncing import GROUP
 from mlp_language.message import msg, verbatim
 

@@ -14,11 +14,11 @@ from msgspec import Meta, Struct
 from mlp_api.jobs import LogLine
 from mlp_api.metrics import JobMetrics
 from mlp_api.stream import Frame
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import CLUSTER_READ, JOBS_READ
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.resources.jobs import LogQuery, follow_pages, pin
 from mlp_hub.api.resources.metrics import shown
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ, JOBS_READ
 
 
 class SinceQuery(Struct, forbid_unknown_fields=True):

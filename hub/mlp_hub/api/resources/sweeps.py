@@ -8,10 +8,10 @@ from msgspec import Meta, Struct
 
 from mlp_api.sweeps import Sweep, SweepCreate, SweepCurve, SweepExtend, SweepPreview
 from mlp_api.types import Name
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.paging import ListPage, listed
+from mlp_hub.api.auth.scopes import JOBS_READ, JOBS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.paging import ListPage, listed
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import JOBS_READ, JOBS_WRITE
 
 
 class SweepQuery(ListPage, forbid_unknown_fields=True):

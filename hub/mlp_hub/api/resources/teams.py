@@ -16,13 +16,13 @@ from mlp_api.teams import (
     Teams,
 )
 from mlp_api.types import Member
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.decode import clip
+from mlp_hub.api.auth.scopes import CLUSTER_READ, TENANTS_READ, TENANTS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.decode import clip
 from mlp_hub.api.resources.audit import TenantAuditQuery, audit_page, span_of
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.notice import NoticeKind
+from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_language.message import msg
 
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from mlp_api.previews import TenantPreview
 from mlp_api.types import Member, MemberUpdate, Tenant, TenantCreate, TenantUpdate, Usage
-from mlp_hub.api.call import Call, Reply
-from mlp_hub.api.decode import clip
+from mlp_hub.api.auth.scopes import TENANTS_READ, TENANTS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.decode import clip
+from mlp_hub.api.edge.paging import ListPage, listed_by
 from mlp_hub.api.hubclient import Person
-from mlp_hub.api.paging import ListPage, listed_by
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import TENANTS_READ, TENANTS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.service_account import is_service
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant import Member as Place
+from mlp_hub.domain.tenants.service_account import is_service
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant import Member as Place
 from mlp_language.message import msg
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from mlp_api.users import TokenAsk, TokenCreate, TokenEnded, TokenGiven, TokenInfo, TokenMade, TokenUse
-from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, SPAWNER, USERS_READ, USERS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.paging import ListPage, listed_by
 from mlp_hub.api.hubclient import HubToken
-from mlp_hub.api.lesser_tokens import lasts_no_longer, left_of, may_no_more
-from mlp_hub.api.paging import ListPage, listed_by
-from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, SPAWNER, USERS_READ, USERS_WRITE
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_language.message import msg
 

@@ -26,16 +26,16 @@ from mlp_api.users import (
     UserClosed,
     UserCreate,
 )
-from mlp_hub.api.call import Call, Reply
+from mlp_hub.api.auth.principal import CallerKind
+from mlp_hub.api.auth.scopes import LEDGER_WRITE, USERS_READ, USERS_WRITE
+from mlp_hub.api.edge.call import Call, Reply
+from mlp_hub.api.edge.paging import ListPage
 from mlp_hub.api.hubclient import HubAccount
-from mlp_hub.api.paging import ListPage
-from mlp_hub.api.principal import CallerKind
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import LEDGER_WRITE, USERS_READ, USERS_WRITE
-from mlp_hub.domain.departure import FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.departure import FilesChoice, JobsChoice
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.service.quota.lending import LentOut
 from mlp_hub.service.support.units import when
 from mlp_language.message import msg

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from mlp_api.whatif import Simulated, SimulateRequest
-from mlp_hub.api.call import Call
+from mlp_hub.api.auth.scopes import CLUSTER_READ
+from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.api.scopes import CLUSTER_READ
 
 SCENARIO_LIMIT = 4 * 1024 * 1024
 """Safety: bytes of a scenario in a request: bounds memory."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from mlp_hub.cli import belonging, database, state_dir
 from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.archive import Counted
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
-from mlp_hub.domain.tenant import DEDICATED
+from mlp_hub.cli.state import belonging, database, state_dir
+from mlp_hub.domain.tenants.tenant import DEDICATED
 from mlp_hub.domain.text import escaped
 from mlp_hub.isolation import roots_of
 from mlp_hub.settings import Settings

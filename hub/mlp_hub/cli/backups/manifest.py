@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from mlp_hub.cli.backups import dumps
 from mlp_hub.cli.errors import CommandFailed
-from mlp_hub.domain.job import HOLDING, WAITING
+from mlp_hub.domain.jobs.job import HOLDING, WAITING
 from mlp_hub.settings import Settings
 from mlp_hub.store import engine as engines
 from mlp_language.render import say

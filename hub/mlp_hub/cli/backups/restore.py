@@ -9,11 +9,12 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from mlp_hub.cli import belonging, database, processes
 from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.backup import room
 from mlp_hub.cli.backups.manifest import Manifest
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state import belonging, database
+from mlp_hub.cli.supervisor import processes
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 from mlp_language.render import say

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlp_hub.cli import belonging, database, identity, processes, state_dir, up
 from mlp_hub.cli.backups import dumps
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.lifecycle import up
+from mlp_hub.cli.state import belonging, database, identity, state_dir
+from mlp_hub.cli.supervisor import processes
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
 from mlp_language.render import say

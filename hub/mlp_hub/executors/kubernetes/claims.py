@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from mlp_hub.domain import names as job_names
-from mlp_hub.domain.job import Failure
-from mlp_hub.domain.runtime import roles_of
+from mlp_hub.domain.jobs import names as job_names
+from mlp_hub.domain.jobs.job import Failure
+from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.kubernetes import names

@@ -20,7 +20,7 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.domain.job import Failure
+from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.executors.base import (
     AttemptKey,
     AttemptPhase,

@@ -14,7 +14,7 @@ from json import JSONDecodeError
 from typing import Any
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.job import Cause
+from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.text import one_line, readable
 
 _MOST = 64 << 10

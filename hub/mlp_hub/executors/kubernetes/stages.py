@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mlp_hub.domain.stages import StageTimes
+from mlp_hub.domain.jobs.stages import StageTimes
 
 if TYPE_CHECKING:
     from mlp_hub.executors.kubernetes.views import PodView

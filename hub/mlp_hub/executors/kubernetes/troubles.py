@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.domain.job import Cause, Failure
+from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.executors.kubernetes.claims import About
 from mlp_hub.executors.kubernetes.gang import lacking
 from mlp_hub.executors.kubernetes.views import MainView, PodView

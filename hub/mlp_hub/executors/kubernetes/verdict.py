@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
-from mlp_hub.domain.job import Cause, Failure, Hint, RankStatus
+from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.executors.kubernetes import troubles
 from mlp_hub.executors.kubernetes.claims import Claim, End

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import (

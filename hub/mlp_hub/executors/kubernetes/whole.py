@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
-from mlp_hub.domain.job import Failure
+from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.executors.base import LaunchSpec, Observation, TenantPlace
 from mlp_hub.executors.kubernetes import prewarming, troubles
 from mlp_hub.executors.kubernetes.brought.at_door import BroughtAtDoor

@@ -26,9 +26,9 @@ from weakref import WeakValueDictionary
 
 from mlp_hub import sandbox
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.environment import MOST_LOCK
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.storage import ARRIVING
+from mlp_hub.domain.runtime.environment import MOST_LOCK
+from mlp_hub.domain.stored.storage import ARRIVING
 from mlp_hub.executors.environments import BuildFailed, BuildSteps
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.local.package_index import PackageIndex

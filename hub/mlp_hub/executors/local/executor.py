@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from mlp_hub import durable, sandbox
-from mlp_hub.domain.job import Cause, Failure, Hint, RankStatus
-from mlp_hub.domain.runtime import roles_of
-from mlp_hub.domain.stages import StageTimes
+from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
+from mlp_hub.domain.jobs.stages import StageTimes
+from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import (
     AskedToEnd,

@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.environment import kernel_of
-from mlp_hub.domain.storage import KERNELS
+from mlp_hub.domain.runtime.environment import kernel_of
+from mlp_hub.domain.stored.storage import KERNELS
 from mlp_hub.executors.mounted.erase import remove_directory_in
 from mlp_hub.sandbox import ENVIRONMENTS_AT
 

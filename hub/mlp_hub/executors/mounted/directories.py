@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.storage import ARRIVING
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.stored.storage import ARRIVING
 from mlp_hub.executors.workspace import Home, JobRun, Place, StoredPlace
 from mlp_hub.isolation import TenantRoots
 from mlp_language.message import msg

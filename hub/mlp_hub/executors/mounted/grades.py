@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, SHARED, Isolation
+from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, SHARED, Isolation
 from mlp_hub.executors.mounted import moving
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.erase import remove_directory_in

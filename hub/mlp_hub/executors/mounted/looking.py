@@ -17,7 +17,7 @@ import msgspec
 from mlp_hub import helpers
 from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS
 from mlp_hub.pools import FairPool, FairTurns
 from mlp_language.message import msg

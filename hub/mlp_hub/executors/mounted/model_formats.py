@@ -16,7 +16,7 @@ from io import BufferedReader
 from itertools import islice
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.mounted.model_names import PREFERRED
 
 MOST_NAMES = 1000

@@ -14,7 +14,7 @@ from json import JSONDecodeError, loads
 from pathlib import Path
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.points import SpooledPoint, values_of
+from mlp_hub.domain.jobs.points import SpooledPoint, values_of
 from mlp_hub.executors.workspace import SpoolLot
 
 MOST_FILES = 20_000

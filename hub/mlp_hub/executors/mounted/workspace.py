@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors import scripts
 from mlp_hub.executors.mounted import copying, fetching, spool
 from mlp_hub.executors.mounted.checkpoints import newest_checkpoint

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mlp_hub.domain.job import Cause, Failure
+from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.executors.base import AttemptPhase, LogLine
 from mlp_hub.executors.workspace import JobRun
 

@@ -20,8 +20,8 @@ from typing import Any, TextIO
 import msgspec
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import Failure, RankStatus
-from mlp_hub.domain.runtime import roles_of
+from mlp_hub.domain.jobs.job import Failure, RankStatus
+from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors.base import (
     AttemptKey,
     AttemptPhase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mlp_hub.domain.workload import JOB
+from mlp_hub.domain.workload.workload import JOB
 from mlp_hub.scheduler.model.types import Node, PendingWorkload, TenantQueue
 
 

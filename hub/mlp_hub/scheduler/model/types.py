@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact, numbers_of
 from mlp_hub.domain.resources import ZERO, Quota, Resources
-from mlp_hub.domain.workload import APP, JOB
+from mlp_hub.domain.workload.workload import APP, JOB
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_language.message import NOTHING, JobRef, Message
 
@@ -111,7 +111,7 @@ class PendingWorkload:
         None  # where it ran before: its present wait began then, its age counts from `queued_at`
     )
 
-    kind: str = JOB  # or another of `domain.workload`
+    kind: str = JOB  # or another of `domain.workload.workload`
     replica: tuple[str, int] | None = None  # the app that it is a replica of, and which: how people know it
 
     @property

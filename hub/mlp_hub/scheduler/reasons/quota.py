@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.domain.workload import APP, SERVER
+from mlp_hub.domain.workload.workload import APP, SERVER
 from mlp_hub.scheduler.assign.feasible import beyond_quota, less_per_rank, most_workers
 from mlp_hub.scheduler.assign.fit import stays_inside
 from mlp_hub.scheduler.cache.state import ClusterState

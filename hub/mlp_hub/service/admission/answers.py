@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_hub.service.quota.caps import refusal
 from mlp_hub.store.database import Database

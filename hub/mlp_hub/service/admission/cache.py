@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import GOES_ON, HOLDING, Job, Phase, Target
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.jobs.job import GOES_ON, HOLDING, Job, Phase, Target
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.cycle.grounds import Grounds
 from mlp_hub.scheduler.model.types import (

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
-from mlp_hub.domain.job import Job, JobSpec
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.jobs.job import Job, JobSpec
+from mlp_hub.domain.workload.caps import EVERYBODY, Cap, CapOfMember
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, JobKey, job_key
 from mlp_hub.service.admission.snapshot import Holders, waiting_of

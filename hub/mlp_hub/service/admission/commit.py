@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import GOES_ON, HOLDING, Job, Phase, Target, wait_ends
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest, replica_holder
+from mlp_hub.domain.jobs.job import GOES_ON, HOLDING, Job, Phase, Target, wait_ends
 from mlp_hub.domain.resources import Resources
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, replica_holder
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Wait
 from mlp_hub.service.admission.recheck import Recheck

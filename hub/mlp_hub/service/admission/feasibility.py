@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.jobs.job import JobSpec
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.assign.feasible import Possible
 from mlp_hub.scheduler.model.types import Snapshot, Verdict

@@ -19,10 +19,10 @@ from functools import partial
 from typing import TypeVar
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import FINAL, HOLDING, Job, JobSpec, Phase, Target
-from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.workload import JOB
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, JobSpec, Phase, Target
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import ResourceRequest
+from mlp_hub.domain.workload.workload import JOB
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.fairness.members import SEPARATOR, usage_of_members
 from mlp_hub.scheduler.fairness.usage import UsageMeter

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mlp_hub.domain import names
-from mlp_hub.domain.caps import CapOfMember
-from mlp_hub.domain.job import PRIORITIES, Job, JobSpec, Phase, Target
-from mlp_hub.domain.ledger import APPLIERS, ResourceRequest
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import PRIORITIES, Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.workload import KINDS
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.caps import CapOfMember
+from mlp_hub.domain.workload.ledger import APPLIERS, ResourceRequest
+from mlp_hub.domain.workload.workload import KINDS
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import (
     AdmittedWorkload,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Admit, Verdict, Wait
 from mlp_hub.scheduler.reasons.verdicts import waits_for_preempted
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from mlp_api import announcements as api
-from mlp_hub.domain.announcement import Announcement, Level
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.notices.announcement import Announcement, Level
+from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.text import one_line
 from mlp_hub.service.config import DAY_S
 from mlp_hub.service.support import limits

@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from mlp_hub.domain.app import App, AppAccess, AppPhase
-from mlp_hub.domain.app_gate import KEY, KEY_PREFIX, AppKey, label_of
+from mlp_hub.domain.apps.app import App, AppAccess, AppPhase
+from mlp_hub.domain.apps.app_gate import KEY, KEY_PREFIX, AppKey, label_of
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.visitors import opens
 from mlp_hub.service.support.limits import KEYS_OF_APP

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.app import App, AppPhase, check_app_move
-from mlp_hub.domain.job import FINAL, Job, Phase, Target
+from mlp_hub.domain.apps.app import App, AppPhase, check_app_move
+from mlp_hub.domain.jobs.job import FINAL, Job, Phase, Target
 from mlp_language.message import NOTHING, Message, msg, msgs
 
 FIRST_WAIT_S = 1.0

@@ -9,14 +9,14 @@ from typing import NoReturn
 from msgspec import UNSET
 
 from mlp_api import apps as api
-from mlp_hub.domain import names
-from mlp_hub.domain.app import App, AppPhase, AppSpec, check_app_move
+from mlp_hub.domain.apps.app import App, AppPhase, AppSpec, check_app_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import FINAL, PRIORITIES, Job, Phase
-from mlp_hub.domain.model import ModelPhase
-from mlp_hub.domain.runtime import BUILT_IN, Runtime
-from mlp_hub.domain.tenant import no_such_tenant
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import FINAL, PRIORITIES, Job, Phase
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.stored.model import ModelPhase
+from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.apps.endpoints import Endpoints

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlp_hub.domain.app_usage import AppUse, StoredUse, together, told
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.apps.app_usage import AppUse, StoredUse, together, told
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 

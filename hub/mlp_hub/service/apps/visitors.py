@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from mlp_api import apps as api
 from mlp_api.said import Detail, Text
-from mlp_hub.domain.app import App
-from mlp_hub.domain.app_gate import may_open
+from mlp_hub.domain.apps.app import App
+from mlp_hub.domain.apps.app_gate import may_open
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg

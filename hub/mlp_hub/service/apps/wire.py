@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mlp_api import apps as api
 from mlp_api.said import Detail, Text
-from mlp_hub.domain import names
-from mlp_hub.domain.app import App, AppAccess, AppPhase, AppSpec
-from mlp_hub.domain.job import Job
+from mlp_hub.domain.apps.app import App, AppAccess, AppPhase, AppSpec
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.scheduler.model.types import Wait
 from mlp_hub.service.apps.next_action import slot_of

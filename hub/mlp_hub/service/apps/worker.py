@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mlp_hub.domain.app import App, AppPhase
+from mlp_hub.domain.apps.app import App, AppPhase
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import FINAL, Cause, Failure, Job, Phase, Target
-from mlp_hub.domain.runtime import BUILT_IN, Runtime
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import FINAL, Cause, Failure, Job, Phase, Target
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live

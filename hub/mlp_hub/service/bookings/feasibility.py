@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.account_names import THE_HUB
-from mlp_hub.domain.booking import BookedWindow, Shortfall
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.booking import BookedWindow, Shortfall
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import limits_of, vector_of
 from mlp_hub.service.bookings.load import Load

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import NoReturn, TypeVar
 
 from mlp_api import bookings as booking_api
-from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.booking import BookedWindow
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import limits_of, part
 from mlp_hub.service.bookings.feasibility import Occupancy, Supply, changed, review_in

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from mlp_hub.domain import names
-from mlp_hub.domain.job import HOLDING, Job
-from mlp_hub.domain.storage import StoredItem, StoredKind, home_uid
-from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import HOLDING, Job
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind, home_uid
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import Home, JobRun, Place, Size
 from mlp_hub.service.charges.full import FullStorages

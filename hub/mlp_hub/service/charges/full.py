@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.ledger import OF_STORAGE
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.quantities import quantity
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.ledger import OF_STORAGE
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.accounting import Quotas, limits
 from mlp_hub.service.quota.refusals import holder_of, standing_in

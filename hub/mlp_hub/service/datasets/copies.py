@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import OutOfReach, Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.datasets.fetch_turns import FetchTurn, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from mlp_api import datasets as api
 from mlp_api.said import Text
-from mlp_hub.domain.dataset import Dataset, DatasetPhase, SourceMode, check_dataset_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.storage import StoredItem, StoredKind
-from mlp_hub.domain.tenant import DEFAULT_TENANT, no_such_tenant
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, SourceMode, check_dataset_move
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, no_such_tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.workspace import OpenSource, SourceAsk
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker

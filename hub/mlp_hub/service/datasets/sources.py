@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from mlp_api.datasets import DatasetSource
-from mlp_hub.domain.dataset import Dataset, ObjectSource, SourceMode
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.stored.dataset import Dataset, ObjectSource, SourceMode
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.tenants.service import tenants_of

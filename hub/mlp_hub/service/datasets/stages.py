@@ -13,10 +13,10 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from mlp_hub.domain.dataset import Dataset
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.stored.dataset import Dataset
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.service.datasets.copies import TRIES, CopyMakesWay, CopySteps, CopyStopped, SourceCopies
 from mlp_hub.service.datasets.fetch_turns import FetchTurn

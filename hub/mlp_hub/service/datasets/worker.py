@@ -11,10 +11,10 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.domain.storage import StoredItem
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, check_dataset_move
+from mlp_hub.domain.stored.storage import StoredItem
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import OpenSource, SourceAsk, Unfinished
 from mlp_hub.service.datasets.copies import SourceCopies

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mlp_hub.domain.job import Job
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import Home, JobRun, Place, Size, Space
 from mlp_hub.service.config import DiskPolicy

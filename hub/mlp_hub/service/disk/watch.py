@@ -14,10 +14,10 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import MLPError, Reason, Refused
-from mlp_hub.domain.job import ALIVE, Cause, Failure, Job
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.jobs.job import ALIVE, Cause, Failure, Job
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home, Place, Size, Space
 from mlp_hub.scheduler.model.types import Verdict

@@ -8,19 +8,19 @@ from dataclasses import replace
 from mlp_api import environments as api
 from mlp_api import users as users_api
 from mlp_api.said import Text
-from mlp_hub.domain.environment import (
+from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.runtime.environment import (
     Environment,
     EnvironmentPhase,
     check_environment_move,
     kernel_of,
     packages_of,
 )
-from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.image import check_image, is_below
-from mlp_hub.domain.requirements import checked_requirements
-from mlp_hub.domain.runtime import RuntimeState
-from mlp_hub.domain.tenant import no_such_tenant
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.runtime.image import check_image, is_below
+from mlp_hub.domain.runtime.requirements import checked_requirements
+from mlp_hub.domain.runtime.runtime import RuntimeState
+from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.quota.refusals import holder_of

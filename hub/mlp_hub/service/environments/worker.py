@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from weakref import WeakValueDictionary
 
-from mlp_hub.domain.environment import (
+from mlp_hub.domain.errors import OutOfReach, Reason, Refused
+from mlp_hub.domain.runtime.environment import (
     KIND,
     Environment,
     EnvironmentPhase,
@@ -21,8 +22,7 @@ from mlp_hub.domain.environment import (
     directory_of,
     files_uid,
 )
-from mlp_hub.domain.errors import OutOfReach, Reason, Refused
-from mlp_hub.domain.storage import StoredItem, StoredKind
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.environments import BuildFailed, EnvironmentMaker
 from mlp_hub.executors.workspace import Space, StoredPlace, Unfinished

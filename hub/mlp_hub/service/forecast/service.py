@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import Job, JobSpec, Phase
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected, expectations, explain, explain_planned, offered

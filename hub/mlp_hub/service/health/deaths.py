@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 

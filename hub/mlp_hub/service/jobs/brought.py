@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from mlp_hub.domain.errors import MessageError, Refused
-from mlp_hub.domain.job import FINAL, Job, Phase, Target
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import FINAL, Job, Phase, Target
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.brought import BroughtJob, BroughtJobs
 from mlp_hub.service.jobs.service import JobService

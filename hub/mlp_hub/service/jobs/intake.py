@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, Job, JobSpec, Target
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import FINAL, Job, JobSpec, Target
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.jobs.kept import NOTHING_KEPT, KeptRun, keep
 from mlp_hub.service.jobs.validation import still_there

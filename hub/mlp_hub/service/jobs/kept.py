@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from mlp_api.jobs import Provenance
-from mlp_hub.domain.data import DataUse
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec
-from mlp_hub.domain.run import MOST_PARAMS, Origin, ParamValue, UsedDataset, scalars
-from mlp_hub.domain.sweep import SubmittedFrom
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import Job, JobSpec
+from mlp_hub.domain.jobs.run import MOST_PARAMS, Origin, ParamValue, UsedDataset, scalars
+from mlp_hub.domain.jobs.sweep import SubmittedFrom
+from mlp_hub.domain.stored.data import DataUse
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import Home, Workspace
 from mlp_hub.service.storage.manifests import with_digest
 from mlp_hub.store.repos.runs import sha256_of

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from mlp_hub.domain.job import Job
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.service.jobs import wire

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mlp_api import jobs as jobs_api
-from mlp_hub.domain.job import HOLDING, Job, Phase
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.jobs.job import HOLDING, Job, Phase
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Wait
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.forecast.service import Forecasts

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from mlp_api import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, HOLDING, PHASES, WAITING, Job, Phase, State, Target, state_of
-from mlp_hub.domain.tenant import Role
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, PHASES, WAITING, Job, Phase, State, Target, state_of
+from mlp_hub.domain.tenants.tenant import Role
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict, Why

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mlp_hub.domain.stages import StartStage
+from mlp_hub.domain.jobs.stages import StartStage
 from mlp_hub.store.records import JobEvent
 
 MOST_ATTEMPTS = 20

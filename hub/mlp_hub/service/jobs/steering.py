@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from mlp_api import jobs as api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import HOLDING, PHASES, PRIORITIES, WAITING, Job, Phase, Target
+from mlp_hub.domain.jobs.job import HOLDING, PHASES, PRIORITIES, WAITING, Job, Phase, Target
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.policy import is_one_queue
 from mlp_language.message import Message, msg

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import wire

@@ -9,11 +9,11 @@ from msgspec import UNSET, structs
 
 from mlp_api import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target
-from mlp_hub.domain.run import Origin
-from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState
-from mlp_hub.domain.sweep import SubmittedFrom
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.run import Origin
+from mlp_hub.domain.jobs.sweep import SubmittedFrom
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.scheduler.model.types import Why

@@ -14,11 +14,10 @@ import msgspec
 
 from mlp_api.jobs import MOST_RANKS, JobCreate
 from mlp_hub.beneath import PathKind
-from mlp_hub.domain.data import targets
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import PHASES, PRIORITIES, Brought, Job, JobSpec
+from mlp_hub.domain.jobs.job import PHASES, PRIORITIES, Brought, Job, JobSpec
 from mlp_hub.domain.resources import milli
-from mlp_hub.domain.runtime import (
+from mlp_hub.domain.runtime.runtime import (
     BUILT_IN,
     NOTEBOOK,
     Runtime,
@@ -27,7 +26,8 @@ from mlp_hub.domain.runtime import (
     misfit,
     no_notebook,
 )
-from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.stored.data import targets
+from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.executors.workspace import Workspace
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES

@@ -11,15 +11,15 @@ from mlp_api import jobs as jobs_api
 from mlp_api import types as api_types
 from mlp_api.jobs import Sureness
 from mlp_api.said import Detail, Text
-from mlp_hub.domain.data import parse as parse_data
-from mlp_hub.domain.environment import EnvironmentUse
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import LABELS, Fact
-from mlp_hub.domain.job import Failure, Job, JobSpec, Phase, RankStatus
-from mlp_hub.domain.ledger import ResourceRequest
+from mlp_hub.domain.jobs.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
-from mlp_hub.domain.runtime import Runtime
-from mlp_hub.domain.workload import APP, JOB, KINDS
+from mlp_hub.domain.runtime.environment import EnvironmentUse
+from mlp_hub.domain.runtime.runtime import Runtime
+from mlp_hub.domain.stored.data import parse as parse_data
+from mlp_hub.domain.workload.ledger import ResourceRequest
+from mlp_hub.domain.workload.workload import APP, JOB, KINDS
 from mlp_hub.executors.base import LogChunk
 from mlp_hub.scheduler.model.types import Verdict, Wait, Why
 from mlp_hub.service.jobs.history import RecordedStop, kept_words

@@ -10,11 +10,17 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from mlp_hub.domain.departure import DEPARTURE_MACHINE, Departure, DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
-from mlp_hub.domain.storage import StoredKind, home_uid
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase, Target
+from mlp_hub.domain.stored.storage import StoredKind, home_uid
+from mlp_hub.domain.tenants.departure import (
+    DEPARTURE_MACHINE,
+    Departure,
+    DeparturePhase,
+    FilesChoice,
+    JobsChoice,
+)
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Home
 from mlp_hub.service.lifecycle.effects import Acts

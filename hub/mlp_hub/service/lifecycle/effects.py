@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mlp_hub.domain.job import Failure
-from mlp_hub.domain.model import ModelFormat
+from mlp_hub.domain.jobs.job import Failure
+from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.base import AttemptKey, Executor, LaunchSpec
 from mlp_hub.executors.workspace import Extent, FetchSteps, OpenSource, Place, StoredPlace
 from mlp_hub.service.state.leadership import Leadership, LeaseLost

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from mlp_hub.domain.data import DATA, targets
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.storage import StoredKind
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.stored.data import DATA, targets
+from mlp_hub.domain.stored.storage import StoredKind
 from mlp_hub.executors.base import Code, DataMount, EntryPoint, LaunchSpec
 from mlp_hub.executors.workspace import WORKSPACE, StoredPlace
 from mlp_hub.service.config import RunPolicy

@@ -6,7 +6,7 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 
-from mlp_hub.domain.job import Cause, Failure, Hint
+from mlp_hub.domain.jobs.job import Cause, Failure, Hint
 from mlp_hub.executors.base import AskedToEnd
 from mlp_language.message import Message, msg, msgs
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import (
+from mlp_hub.domain.jobs.job import (
     ALIVE,
     JOB_MACHINE,
     Cause,
@@ -27,7 +27,7 @@ from mlp_hub.domain.job import (
     Target,
     wait_ends,
 )
-from mlp_hub.domain.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
+from mlp_hub.domain.jobs.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.lifecycle.messages import (
     REMARKS,

@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import MessageError, MLPError, OutOfReach
-from mlp_hub.domain.job import ALIVE, FINAL, HOLDING, Failure, Job, Phase, Target, with_progress
-from mlp_hub.domain.run import UsedDataset
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import ALIVE, FINAL, HOLDING, Failure, Job, Phase, Target, with_progress
+from mlp_hub.domain.jobs.run import UsedDataset
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation, Superseded
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle import next_action as d

@@ -15,9 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.account_names import THE_HUB
-from mlp_hub.domain.job import FINAL, Job, Target
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import FINAL, Job, Target
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import MIB, KeepPolicy
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.state.board import Board, Changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mlp_hub.domain.storage import StoredItem, StoredKind
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.lifecycle.effects import Acts

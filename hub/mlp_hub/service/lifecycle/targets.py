@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_hub.domain.job import HOLDING, Job, Phase
+from mlp_hub.domain.jobs.job import HOLDING, Job, Phase
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
 from mlp_hub.service.state.board import Changes

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.domain.resources import ZERO, Quota, Resources
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Tenant
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.executors.base import Executor, Superseded, TenantPlace
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.service.lifecycle.workqueue import WorkQueue

@@ -20,8 +20,8 @@ from msgspec import Meta
 from mlp_api.jobs import SOURCE_PATTERN
 from mlp_api.metrics import MetricAck
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.domain.job import FINAL
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.jobs.job import FINAL
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.config import BrokerPolicy
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.metrics.kafka_log import (

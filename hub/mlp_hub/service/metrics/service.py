@@ -14,9 +14,9 @@ from typing import cast
 
 from mlp_api.metrics import MetricAck, MetricBatch
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, HOLDING, PHASES, Job, with_progress
-from mlp_hub.domain.points import SpooledPoint, values_of
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, PHASES, Job, with_progress
+from mlp_hub.domain.jobs.points import SpooledPoint, values_of
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.workspace import SpoolLot, Workspace
 from mlp_hub.service.config import BrokerPolicy
 from mlp_hub.service.health.problems import Problem

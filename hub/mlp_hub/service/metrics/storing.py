@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from mlp_hub.domain.job import HOLDING, Phase
+from mlp_hub.domain.jobs.job import HOLDING, Phase
 from mlp_hub.service.config import MIB
 from mlp_hub.service.state.board import Board, Changes, PointsStored
 from mlp_hub.service.state.bus import job_topic

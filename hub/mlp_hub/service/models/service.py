@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mlp_api import models as api
-from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.model import ModelPhase, ModelSource, ModelStage, ModelVersion, check_model_move
-from mlp_hub.domain.storage import StoredItem, StoredKind
-from mlp_hub.domain.tenant import no_such_tenant
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.stored.model import ModelPhase, ModelSource, ModelStage, ModelVersion, check_model_move
+from mlp_hub.domain.stored.storage import StoredItem, StoredKind
+from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.places import Home
 from mlp_hub.executors.workspace import DirectoryPage, Extent, JobRun, OpenFile

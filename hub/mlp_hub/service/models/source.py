@@ -9,11 +9,11 @@ import msgspec
 
 from mlp_api.jobs import JOB_PATTERN
 from mlp_api.models import Lineage
-from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.model import ModelSource
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.stored.model import ModelSource
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.support.units import when
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from mlp_api import models as api
 from mlp_api.said import Text
-from mlp_hub.domain import names
-from mlp_hub.domain.model import ModelPhase, ModelStage, ModelVersion
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.stored.model import ModelPhase, ModelStage, ModelVersion
 from mlp_hub.service.models.source import lineage_from, text_of
 from mlp_hub.service.support.units import when
 

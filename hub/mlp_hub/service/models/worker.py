@@ -10,7 +10,7 @@ import errno
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.model import (
+from mlp_hub.domain.stored.model import (
     ANY_FILES,
     ModelFormat,
     ModelPhase,
@@ -18,7 +18,7 @@ from mlp_hub.domain.model import (
     ModelVersion,
     check_model_move,
 )
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api import nodes as api
-from mlp_hub.domain.account_names import THE_HUB
-from mlp_hub.domain.drain import NodeDrain
 from mlp_hub.domain.errors import MLPError, Reason, Refused, not_found
-from mlp_hub.domain.job import HOLDING, Job, Phase, Target
-from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.jobs.job import HOLDING, Job, Phase, Target
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.drain import NodeDrain
+from mlp_hub.domain.workload.ledger import ResourceRequest
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo
 from mlp_hub.service.state.board import Board, Changes

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from mlp_api import types as api
-from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources, units
+from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.store import Database

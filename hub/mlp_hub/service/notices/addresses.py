@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.notice import ChannelKind
-from mlp_hub.domain.notice_queries import COMMON, KEYS, unknown_key
+from mlp_hub.domain.notices.notice import ChannelKind
+from mlp_hub.domain.notices.notice_queries import COMMON, KEYS, unknown_key
 from mlp_hub.service.config import NoticePolicy
 from mlp_language.message import msg
 

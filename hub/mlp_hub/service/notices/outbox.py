@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.notice import AskedFor, Notice, NoticeChoice, NoticeKind, QuietHours, kinds_of, wanted
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.notices.notice import (
+    AskedFor,
+    Notice,
+    NoticeChoice,
+    NoticeKind,
+    QuietHours,
+    kinds_of,
+    wanted,
+)
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.service.state.moves import Move
 from mlp_hub.store.tx import Tx

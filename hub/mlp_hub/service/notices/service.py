@@ -10,7 +10,7 @@ from mlp_api import notices as api
 from mlp_api.said import Detail, Text
 from mlp_api.terms import NoticeEvent
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.notice import (
+from mlp_hub.domain.notices.notice import (
     OF_REQUESTS,
     Channel,
     ChannelKind,

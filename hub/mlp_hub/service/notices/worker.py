@@ -11,7 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlp_hub.domain.notice import OF_REQUESTS, TITLES, AskedFor, Channel, Notice, NoticeChoice, NoticeKind
+from mlp_hub.domain.notices.notice import (
+    OF_REQUESTS,
+    TITLES,
+    AskedFor,
+    Channel,
+    Notice,
+    NoticeChoice,
+    NoticeKind,
+)
 from mlp_hub.service.config import NoticePolicy
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.notices.outbox import quiet_for, zone_of

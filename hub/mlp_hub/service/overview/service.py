@@ -16,11 +16,11 @@ from mlp_api import overview as api
 from mlp_api import types
 from mlp_api.jobs import QueueEntry
 from mlp_api.said import Text
-from mlp_hub.domain.app import App, AppPhase
-from mlp_hub.domain.job import Job, Phase
-from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.apps.app import App, AppPhase
+from mlp_hub.domain.jobs.job import Job, Phase
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.ledger import ResourceRequest
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Wait
 from mlp_hub.service.admission.loop import Admission

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.quantities import quantities
 from mlp_hub.domain.resources import ZERO, Quota, Resources
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import vector_of
 from mlp_hub.scheduler.model.types import TenantQueue

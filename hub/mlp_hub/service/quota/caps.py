@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mlp_hub.domain.caps import EVERYBODY, Cap
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.facts import Fact
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.ledger import OF_JOBS, ResourceRequest
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.domain.workload import KINDS
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.caps import EVERYBODY, Cap
+from mlp_hub.domain.workload.ledger import OF_JOBS, ResourceRequest
+from mlp_hub.domain.workload.workload import KINDS
 from mlp_hub.service.quota.refusals import holder
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Arg, JobRef, Message, TenantRef, msg, msgs, some

@@ -10,11 +10,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import MLPError
-from mlp_hub.domain.ledger import ResourceRequest
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.workload.ledger import ResourceRequest
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 

@@ -15,9 +15,9 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from mlp_hub.domain.account_names import THE_HUB
-from mlp_hub.domain.job import Job, Phase
-from mlp_hub.domain.tenant import Lowering, Tenant
+from mlp_hub.domain.jobs.job import Job, Phase
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import Lowering, Tenant
 from mlp_hub.scheduler.quota.idle import IdlePolicy, IdleTenant, Lowered, idle_quota, next_idle
 from mlp_hub.store import Database, Tx
 from mlp_language.message import NOTHING, Message

@@ -9,7 +9,7 @@ whether it was swept or not. All calls may be repeated.
     cancel       ->  cancelled  holds nothing
     try release  ->  releasing  still holds; cancel and expiry take it back to confirmed; confirm -> released
 
-A request of an applier whose requests are workloads (`domain.workload`) is not tried here: it is pending until a cycle of
+A request of an applier whose requests are workloads (`domain.workload.workload`) is not tried here: it is pending until a cycle of
 the scheduler admits it, in one order with jobs, which makes it a try that holds. Who asks again keeps its place; it
 expires when nobody does. What names its node, or needs storage, which nobody gives back by being stopped, is tried at once.
 
@@ -25,12 +25,12 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from mlp_api import types as api
-from mlp_hub.domain.environment import EnvironmentPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.ledger import RequestPhase, ResourceRequest, check_request_move
 from mlp_hub.domain.quantities import quantities
 from mlp_hub.domain.resources import DIMENSIONS, ZERO, Resources
-from mlp_hub.domain.workload import KINDS
+from mlp_hub.domain.runtime.environment import EnvironmentPhase
+from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, check_request_move
+from mlp_hub.domain.workload.workload import KINDS
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota import accounting, caps
 from mlp_hub.service.support import limits

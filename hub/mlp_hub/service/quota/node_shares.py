@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mlp_hub.domain.ledger import ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.workload.ledger import ResourceRequest
 
 Shares = tuple[tuple[str, Resources], ...]
 

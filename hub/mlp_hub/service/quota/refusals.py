@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import reduce
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.ledger import APPLIERS, OF_JOBS, OF_STORAGE, ResourceRequest, replica_in
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
-from mlp_hub.domain.storage import StoredKind, title
-from mlp_hub.domain.tenant import Tenant
-from mlp_hub.domain.workload import KINDS, SERVER
+from mlp_hub.domain.stored.storage import StoredKind, title
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.ledger import APPLIERS, OF_JOBS, OF_STORAGE, ResourceRequest, replica_in
+from mlp_hub.domain.workload.workload import KINDS, SERVER
 from mlp_hub.scheduler.model.resources import part
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.service.quota.reserved import by_quota_alone

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mlp_api import whatif as api
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.scheduler.cycle.grounds import Grounds
 from mlp_hub.scheduler.model.types import Admit, Decision, Preempt, Resize
 from mlp_hub.service.reasons.rows import to_wire

@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import MessageError, Reason, Refused, Unavailable
-from mlp_hub.domain.job import GOES_ON, HOLDING, Phase, Target
-from mlp_hub.domain.relocation import Relocation, RelocationPhase, check_relocation_move
-from mlp_hub.domain.tenant import ENCRYPTED, Isolation, Tenant
-from mlp_hub.domain.tenant_context import SYSTEM
-from mlp_hub.domain.workload import SERVER
+from mlp_hub.domain.jobs.job import GOES_ON, HOLDING, Phase, Target
+from mlp_hub.domain.tenants.relocation import Relocation, RelocationPhase, check_relocation_move
+from mlp_hub.domain.tenants.tenant import ENCRYPTED, Isolation, Tenant
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.environments import kernels_of
 from mlp_hub.executors.places import Belonging, JobRun

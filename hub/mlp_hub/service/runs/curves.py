@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from mlp_api.runs import Curve
-from mlp_hub.domain.run import AXES
+from mlp_hub.domain.jobs.run import AXES
 
 By = Literal["step", "epoch", "time"]
 MOST_METRICS = 20

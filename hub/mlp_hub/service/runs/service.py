@@ -11,8 +11,8 @@ from msgspec import UNSET
 from mlp_api import runs as runs_api
 from mlp_api.said import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.runquery import parse, parse_order
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs.runquery import parse, parse_order
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.jobs import wire as jobs_wire
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.runs import wire

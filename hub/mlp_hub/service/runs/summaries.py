@@ -11,8 +11,8 @@ import logging
 from collections.abc import Sequence
 from typing import TypeVar
 
-from mlp_hub.domain.job import FINAL, HOLDING, Job, RankStatus
-from mlp_hub.domain.run import RunSummary, summed
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, RankStatus
+from mlp_hub.domain.jobs.run import RunSummary, summed
 from mlp_hub.service.metrics.storing import PointStore
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.leadership import LeaseLost

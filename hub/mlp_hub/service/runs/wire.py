@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterable, Sequence
 
 from mlp_api import runs as runs_api
-from mlp_hub.domain.job import FINAL, state_of
+from mlp_hub.domain.jobs.job import FINAL, state_of
+from mlp_hub.domain.jobs.run import MetricSummary
 from mlp_hub.domain.resources import HOUR_S
-from mlp_hub.domain.run import MetricSummary
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.records import RunRow
 

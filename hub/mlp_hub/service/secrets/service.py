@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.secret import SealedSecret
-from mlp_hub.domain.tenant import no_such_tenant
+from mlp_hub.domain.tenants.secret import SealedSecret
+from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Job, JobSpec, Phase, Target, wait_ends
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target, wait_ends
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import JOB_MACHINE, Job, Phase
+from mlp_hub.domain.jobs.job import JOB_MACHINE, Job, Phase
 from mlp_hub.service.state.former_members import has_left, put_aside
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import HOLDING, Job, JobSpec
+from mlp_hub.domain.jobs.job import HOLDING, Job, JobSpec
 from mlp_language.message import msg
 
 BESIDES = 1024

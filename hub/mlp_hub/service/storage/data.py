@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_hub.domain.data import DataUse, with_uid
-from mlp_hub.domain.dataset import Dataset, DatasetPhase
 from mlp_hub.domain.errors import OutOfReach, Reason, Refused, not_found
-from mlp_hub.domain.job import PHASES, JobSpec
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.jobs.job import PHASES, JobSpec
+from mlp_hub.domain.stored.data import DataUse, with_uid
+from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from mlp_hub.domain.environment import Environment, EnvironmentPhase, EnvironmentUse, packages_of
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import PHASES, JobSpec
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import PHASES, JobSpec
+from mlp_hub.domain.runtime.environment import Environment, EnvironmentPhase, EnvironmentUse, packages_of
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg

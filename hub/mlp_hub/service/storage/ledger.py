@@ -19,7 +19,7 @@ from dataclasses import replace
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.storage import StoredItem, title
+from mlp_hub.domain.stored.storage import StoredItem, title
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota import accounting
 from mlp_hub.store.tx import Tx

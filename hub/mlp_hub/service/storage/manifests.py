@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.errors import MLPError
-from mlp_hub.domain.run import UsedDataset
-from mlp_hub.domain.storage import StoredKind
+from mlp_hub.domain.jobs.run import UsedDataset
+from mlp_hub.domain.stored.storage import StoredKind
 from mlp_hub.executors.workspace import StoredPlace, Workspace
 
 

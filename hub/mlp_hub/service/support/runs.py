@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.store.tx import Tx

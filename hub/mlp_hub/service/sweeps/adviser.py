@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from mlp_hub.domain.job import Param
-from mlp_hub.domain.space import Range
-from mlp_hub.domain.sweep import Sweep, SweepSpec, SweepTrial, TrialState, is_better
+from mlp_hub.domain.jobs.job import Param
+from mlp_hub.domain.jobs.space import Range
+from mlp_hub.domain.jobs.sweep import Sweep, SweepSpec, SweepTrial, TrialState, is_better
 
 FACTOR = 3
 """Tuning: of so many trials that come to a rung of ASHA one goes on; each rung is so many times as far as the one before."""

@@ -9,10 +9,10 @@ from typing import NoReturn
 
 from mlp_api import sweeps as api
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import JobSpec
+from mlp_hub.domain.jobs.job import JobSpec
+from mlp_hub.domain.jobs.space import Grid, check_grid, parse_array, parse_space
+from mlp_hub.domain.jobs.sweep import MOST_TRIALS, Budget, SubmittedFrom, SweepSpec
 from mlp_hub.domain.resources import HOUR_S, units
-from mlp_hub.domain.space import Grid, check_grid, parse_array, parse_space
-from mlp_hub.domain.sweep import MOST_TRIALS, Budget, SubmittedFrom, SweepSpec
 from mlp_language.message import Message, msg
 
 LEAST_S = 1.0

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import Reason
-from mlp_hub.domain.job import FINAL, Job, Phase
-from mlp_hub.domain.resources import HOUR_S, core_seconds, units
-from mlp_hub.domain.sweep import (
+from mlp_hub.domain.jobs.job import FINAL, Job, Phase
+from mlp_hub.domain.jobs.sweep import (
     ALL_FAILED,
     ENDED_SWEEPS,
     Sweep,
@@ -21,6 +20,7 @@ from mlp_hub.domain.sweep import (
     TrialState,
     check_sweep_move,
 )
+from mlp_hub.domain.resources import HOUR_S, core_seconds, units
 from mlp_language.message import NOTHING, Message, msg
 
 AHEAD = 2

@@ -8,10 +8,10 @@ from statistics import median
 
 from mlp_api import sweeps as api
 from mlp_api.said import Text
-from mlp_hub.domain.job import JobSpec, Phase
+from mlp_hub.domain.jobs.job import JobSpec, Phase
+from mlp_hub.domain.jobs.sweep import Budget, SweepSpec, TrialState
 from mlp_hub.domain.resources import HOUR_S, units
-from mlp_hub.domain.sweep import Budget, SweepSpec, TrialState
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.support.units import maybe_when
 from mlp_hub.store.database import Database

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from mlp_api import sweeps as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import Job
-from mlp_hub.domain.sweep import (
+from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.jobs.sweep import (
     ENDED_SWEEPS,
     MOST_TRIALS,
     Budget,
@@ -17,7 +17,7 @@ from mlp_hub.domain.sweep import (
     SweepTrial,
     check_sweep_move,
 )
-from mlp_hub.domain.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.limits import SWEEPS_OF_USER

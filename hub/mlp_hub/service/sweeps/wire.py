@@ -9,10 +9,10 @@ import msgspec
 
 from mlp_api import sweeps as api
 from mlp_api.said import Detail, Text
-from mlp_hub.domain.job import Job, Phase
+from mlp_hub.domain.jobs.job import Job, Phase
+from mlp_hub.domain.jobs.space import Choice, Range
+from mlp_hub.domain.jobs.sweep import Sweep, SweepPhase, SweepTrial, TrialState, best_of
 from mlp_hub.domain.resources import HOUR_S, units
-from mlp_hub.domain.space import Choice, Range
-from mlp_hub.domain.sweep import Sweep, SweepPhase, SweepTrial, TrialState, best_of
 from mlp_hub.service.jobs.wire import workers_to
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.service.sweeps.next_action import core_s

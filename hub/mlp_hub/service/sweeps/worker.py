@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, Job, JobSpec, Target, Trial
-from mlp_hub.domain.sweep import (
+from mlp_hub.domain.jobs.job import FINAL, Job, JobSpec, Target, Trial
+from mlp_hub.domain.jobs.sweep import (
     ENDED_SWEEPS,
     SubmittedFrom,
     Sweep,
@@ -23,7 +23,7 @@ from mlp_hub.domain.sweep import (
     label_of,
     trial_name,
 )
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.lifecycle.workqueue import WorkQueue

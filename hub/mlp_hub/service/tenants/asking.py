@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api import teams as api
-from mlp_hub.domain.asking import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.notice import AskedFor, NoticeKind
+from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
+from mlp_hub.domain.tenants.asking import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import finite_thousandths, maybe_when, when
 from mlp_hub.service.tenants.service import TenantService

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlp_api import teams as api
-from mlp_hub.domain.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
-from mlp_hub.domain.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.workload.caps import EVERYBODY, Cap, CapOfMember
 from mlp_hub.service.support.units import finite_thousandths
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.store import Database, Tx

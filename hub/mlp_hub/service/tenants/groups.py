@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec import ValidationError, convert
 
 from mlp_api.types import NAME_PATTERN, TenantCreate
-from mlp_hub.domain.tenant import Role
+from mlp_hub.domain.tenants.tenant import Role
 from mlp_language.message import Message, msg
 
 GROUPS_MOST = 1000

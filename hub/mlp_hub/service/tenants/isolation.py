@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.relocation import REVOCABLE, Relocation, RelocationPhase, check_relocation_move
-from mlp_hub.domain.tenant import DEDICATED, ENCRYPTED, Isolation, Tenant
+from mlp_hub.domain.tenants.relocation import REVOCABLE, Relocation, RelocationPhase, check_relocation_move
+from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, Isolation, Tenant
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg

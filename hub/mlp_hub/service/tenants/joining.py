@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from mlp_api import teams as api
 from mlp_api.types import Member as ApiMember
-from mlp_hub.domain.asking import AskedPlace
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.notice import AskedFor, NoticeKind
-from mlp_hub.domain.service_account import is_service
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Role, Tenant
+from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
+from mlp_hub.domain.tenants.asking import AskedPlace
+from mlp_hub.domain.tenants.service_account import is_service
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Role, Tenant
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.telling import Nobody, TellsPeople

@@ -13,10 +13,10 @@ from typing import TypeGuard
 from mlp_api import previews as preview_api
 from mlp_api import types as api
 from mlp_api.said import Text
-from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.resources import DIMENSIONS, ZERO
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
+from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.assign.feasible import check_possible

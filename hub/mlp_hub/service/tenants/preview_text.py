@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mlp_api import previews as preview_api
 from mlp_api.said import Text
-from mlp_hub.domain.booking import BookedWindow
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.quantities import quantity
+from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.scheduler.model.types import PendingWorkload, Verdict
 from mlp_hub.service.bookings.feasibility import sentence
 from mlp_hub.service.support import units

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from mlp_hub.domain.job import HOLDING, Job, JobSpec, Phase, Target
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.jobs.job import HOLDING, Job, JobSpec, Phase, Target
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state.board import Changes
 from mlp_hub.service.state.former_members import has_left, left_message, suspended_message, taken_away_message
 from mlp_hub.service.state.moves import Step, aside

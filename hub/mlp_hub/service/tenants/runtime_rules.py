@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NoReturn
 
 from mlp_api import runtimes as api
-from mlp_hub.domain import template
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.image import check_image
-from mlp_hub.domain.runtime import BUILT_IN, PS, RankRole, Runtime
+from mlp_hub.domain.runtime import template
+from mlp_hub.domain.runtime.image import check_image
+from mlp_hub.domain.runtime.runtime import BUILT_IN, PS, RankRole, Runtime
 from mlp_hub.service.support.units import maybe_when
 from mlp_hub.store.records import StoredRuntime
 from mlp_language.message import Message, msg

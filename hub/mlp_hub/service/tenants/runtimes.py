@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from mlp_api import runtimes as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.job import WAITING, Job
-from mlp_hub.domain.runtime import BUILT_IN, Runtime, RuntimeState
+from mlp_hub.domain.jobs.job import WAITING, Job
+from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.tenants.runtime_rules import runtime_from, runtime_to

@@ -10,11 +10,11 @@ from msgspec import structs
 
 from mlp_api import types as api
 from mlp_api.said import Text
-from mlp_hub.domain.account_names import THE_HUB
-from mlp_hub.domain.environment import EnvironmentPhase
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
-from mlp_hub.domain.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
+from mlp_hub.domain.runtime.environment import EnvironmentPhase
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.service.quota.accounting import Quotas, tree_of

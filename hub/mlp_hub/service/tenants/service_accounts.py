@@ -7,8 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.service_account import ServiceAccount, ServiceToken
-from mlp_hub.domain.tenant import Member, Role, no_such_tenant
+from mlp_hub.domain.tenants.service_account import ServiceAccount, ServiceToken
+from mlp_hub.domain.tenants.tenant import Member, Role, no_such_tenant
 from mlp_hub.service.tenants.syncing import LOCAL
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant import Member, Tenant
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import Member, Tenant
 from mlp_hub.service.tenants import wire
 from mlp_hub.service.tenants.groups import GroupPolicy, GroupsGive, Place, no_tenant
 from mlp_hub.service.tenants.validation import check_sharing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from mlp_hub.domain.notice import AskedFor, NoticeKind
+from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.store import Tx
 from mlp_language.message import Message
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.account_names import THE_HUB
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.tenant import DEFAULT_TENANT, User
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import told
 from mlp_hub.service.tenants.service import default_tenant, places
 from mlp_hub.store import Database, Tx

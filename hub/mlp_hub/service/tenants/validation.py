@@ -7,7 +7,7 @@ from typing import NoReturn, Protocol
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import DIMENSIONS, Quota
-from mlp_hub.domain.tenant import Tenant
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.service.quota.refusals import limit_in
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg

@@ -10,9 +10,9 @@ from typing import Any
 
 from mlp_api import types as api
 from mlp_api.said import Text
-from mlp_hub.domain.relocation import Relocation
 from mlp_hub.domain.resources import HOUR_S, Quota, Resources, units
-from mlp_hub.domain.tenant import Lowering, Member, Tenant
+from mlp_hub.domain.tenants.relocation import Relocation
+from mlp_hub.domain.tenants.tenant import Lowering, Member, Tenant
 from mlp_hub.service.quota.lending import Share
 from mlp_hub.service.support.units import (
     amounts_to,

@@ -15,11 +15,11 @@ from msgspec import UNSET
 from mlp_api import whatif as api
 from mlp_api.said import Text
 from mlp_hub import helpers
-from mlp_hub.domain import names
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
-from mlp_hub.domain.job import Phase
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import Phase
 from mlp_hub.domain.resources import MILLI, Quota, Resources, milli
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.service.admission.loop import Admission

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import delete, select
 
-from mlp_hub.domain.announcement import Announcement, Level
+from mlp_hub.domain.notices.announcement import Announcement, Level
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import announcement as t
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select, update
 
-from mlp_hub.domain.app_gate import AppKey, AppVisit
+from mlp_hub.domain.apps.app_gate import AppKey, AppVisit
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import app_key as k
 from mlp_hub.store.tables import app_visit as v

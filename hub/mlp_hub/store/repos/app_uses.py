@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from sqlalchemy import delete, select
 
-from mlp_hub.domain.app_usage import AppUse, StoredUse
+from mlp_hub.domain.apps.app_usage import AppUse, StoredUse
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import app_use as u

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, delete, func, select
 
-from mlp_hub.domain.app import PORTS, App, AppPhase, AppSpec
+from mlp_hub.domain.apps.app import PORTS, App, AppPhase, AppSpec
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.tables import app as a

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import delete, func, select, update
 
-from mlp_hub.domain.asking import AskedPlace, AskedQuota, AskPhase
+from mlp_hub.domain.tenants.asking import AskedPlace, AskedQuota, AskPhase
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import join_request as j

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, CursorResult, Dialect, Select, Table, bindparam, or_
 from sqlalchemy.dialects import postgresql, sqlite
 
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, delete, func, select, update
 
-from mlp_hub.domain.booking import BookedWindow
+from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import booking as t

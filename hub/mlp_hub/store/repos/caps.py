@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from mlp_hub.domain.caps import Cap, CapOfMember
+from mlp_hub.domain.workload.caps import Cap, CapOfMember
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import member_cap as t
 

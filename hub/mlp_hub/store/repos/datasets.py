@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import Row, Select, delete, select
 
-from mlp_hub.domain.dataset import Dataset, DatasetPhase, ObjectSource
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, ObjectSource
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.repos.stored import item_of

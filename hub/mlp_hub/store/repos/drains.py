@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, select
 
-from mlp_hub.domain.drain import NodeDrain
+from mlp_hub.domain.workload.drain import NodeDrain
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import node_drain as t
 

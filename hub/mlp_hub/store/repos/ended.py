@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, LargeBinary, Table, cast, delete, func, select
 
-from mlp_hub.domain.job import FINAL
+from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.store.records import Kept
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import decision, job, job_event, metric_source, metric_total, run_origin

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, delete, func, select
 
-from mlp_hub.domain.environment import Environment, EnvironmentPhase, fold
+from mlp_hub.domain.runtime.environment import Environment, EnvironmentPhase, fold
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import environment as t

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, bindparam, case, delete, exists, func, or_, select, update
 
-from mlp_hub.domain import names
-from mlp_hub.domain.app import OF_APPS, replica_name
+from mlp_hub.domain.apps.app import OF_APPS, replica_name
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import FINAL, HOLDING, Job, Phase, Target
-from mlp_hub.domain.tenant import DEFAULT_TENANT
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase, Target
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks, within

@@ -20,8 +20,8 @@ from sqlalchemy import (
     update,
 )
 
-from mlp_hub.domain.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.domain.resources import ZERO, Resources
+from mlp_hub.domain.workload.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import environment

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, delete, func, select, update
 
-from mlp_hub.domain.model import ModelFormat, ModelPhase, ModelSource, ModelStage, ModelVersion
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.stored.model import ModelFormat, ModelPhase, ModelSource, ModelStage, ModelVersion
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, within
 from mlp_hub.store.repos.stored import item_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, func, select, update
 
-from mlp_hub.domain.notice import Channel, ChannelKind, Notice, NoticeChoice, NoticeKind, QuietHours
+from mlp_hub.domain.notices.notice import Channel, ChannelKind, Notice, NoticeChoice, NoticeKind, QuietHours
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import notice as n

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
-from mlp_hub.domain.relocation import UNDER_WAY, Relocation, RelocationPhase
-from mlp_hub.domain.tenant import Isolation
+from mlp_hub.domain.tenants.relocation import UNDER_WAY, Relocation, RelocationPhase
+from mlp_hub.domain.tenants.tenant import Isolation
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import relocation as r

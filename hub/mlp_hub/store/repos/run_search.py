@@ -23,11 +23,11 @@ from sqlalchemy import (
     select,
 )
 
-from mlp_hub.domain.app import OF_APPS
+from mlp_hub.domain.apps.app import OF_APPS
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.job import Phase, State, state_of
+from mlp_hub.domain.jobs.job import Phase, State, state_of
+from mlp_hub.domain.jobs.runquery import NUMBERS, RunOrder, Term
 from mlp_hub.domain.resources import HOUR_S, core_seconds
-from mlp_hub.domain.runquery import NUMBERS, RunOrder, Term
 from mlp_hub.store import codec
 from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_value
 from mlp_language.message import msg

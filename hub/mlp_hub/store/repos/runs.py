@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from sqlalchemy import BindParameter, bindparam, delete, exists, func, or_, select, update
 
-from mlp_hub.domain.job import FINAL, Phase, RankStatus, Trial
-from mlp_hub.domain.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
-from mlp_hub.domain.runquery import RunOrder, Term
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs.job import FINAL, Phase, RankStatus, Trial
+from mlp_hub.domain.jobs.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
+from mlp_hub.domain.jobs.runquery import RunOrder, Term
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.records import RunEnd, RunRow, RunTotals
 from mlp_hub.store.repos import run_search, run_totals

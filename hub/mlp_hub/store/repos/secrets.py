@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, select
 
-from mlp_hub.domain.secret import SealedSecret
+from mlp_hub.domain.tenants.secret import SealedSecret
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import secret as t

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Row, delete, or_, select, update
 
-from mlp_hub.domain.service_account import ServiceAccount, ServiceToken
+from mlp_hub.domain.tenants.service_account import ServiceAccount, ServiceToken
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import service_account as a
 from mlp_hub.store.tables import service_token as t

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, delete, func, select, update
 
-from mlp_hub.domain.job import FINAL
-from mlp_hub.domain.ledger import OF_STORAGE, RequestPhase, ResourceRequest
+from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.storage import MEASURED, StoredItem, StoredKind, home_uid, outputs_id
+from mlp_hub.domain.stored.storage import MEASURED, StoredItem, StoredKind, home_uid, outputs_id
+from mlp_hub.domain.workload.ledger import OF_STORAGE, RequestPhase, ResourceRequest
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import job, resource_request, user

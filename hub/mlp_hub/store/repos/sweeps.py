@@ -9,9 +9,17 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, delete, func, select
 
-from mlp_hub.domain import names
-from mlp_hub.domain.sweep import ENDED_SWEEPS, Budget, Sweep, SweepPhase, SweepSpec, SweepTrial, TrialState
-from mlp_hub.domain.tenant_context import TenantContext
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.sweep import (
+    ENDED_SWEEPS,
+    Budget,
+    Sweep,
+    SweepPhase,
+    SweepSpec,
+    SweepTrial,
+    TrialState,
+)
+from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, bounded, chunks, within
 from mlp_hub.store.tables import sweep as s

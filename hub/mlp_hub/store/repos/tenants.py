@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Row, Select, bindparam, delete, exists, func, or_, select, text, update
 
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.tenant import (
+from mlp_hub.domain.tenants.tenant import (
     DEDICATED,
     DEFAULT_TENANT,
     NUMBERS_GIVEN,

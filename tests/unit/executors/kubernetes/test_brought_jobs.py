@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executors import simulated_attempt
-from mlp_hub.domain.job import Brought, Cause
+from mlp_hub.domain.jobs.job import Brought, Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.executors.kubernetes.brought import patches

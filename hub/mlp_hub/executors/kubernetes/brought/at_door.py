@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlp_hub.domain.job import Brought
+from mlp_hub.domain.jobs.job import Brought
 from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.executors.kubernetes.brought import patches
 from mlp_hub.executors.kubernetes.brought.objects import BroughtObjects

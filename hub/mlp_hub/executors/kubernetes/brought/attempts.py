@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from collections.abc import Set as AbstractSet
 
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.domain.job import Brought, Failure
+from mlp_hub.domain.jobs.job import Brought, Failure
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import troubles, why
 from mlp_hub.executors.kubernetes.brought import complaints, patches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from mlp_hub.domain.job import Cause, Failure, RankStatus
+from mlp_hub.domain.jobs.job import Cause, Failure, RankStatus
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.kubernetes import troubles
 from mlp_hub.executors.kubernetes.brought.views import BroughtView

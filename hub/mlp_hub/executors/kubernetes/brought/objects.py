@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from mlp_hub.domain.job import Brought
+from mlp_hub.domain.jobs.job import Brought
 from mlp_hub.executors.kubernetes.brought.forms import FORMS
 from mlp_hub.executors.kubernetes.brought.views import BroughtView, maker
 from mlp_hub.executors.kubernetes.installation import Installation

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mlp_hub.domain.job import Brought
+from mlp_hub.domain.jobs.job import Brought
 from mlp_hub.domain.resources import MILLI, Resources
 from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.executors.kubernetes.brought.forms import BroughtForm, BroughtPart

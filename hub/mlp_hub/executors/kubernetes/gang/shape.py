@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mlp_hub.domain.runtime import roles_of
+from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.ways import Way

@@ -1,0 +1,1 @@
+"""Callers, their scopes and rights: each request and socket passes the gatekeeper."""

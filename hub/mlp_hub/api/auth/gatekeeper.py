@@ -1,0 +1,143 @@
+"""The one way in, for requests and WebSockets alike: find, identify, check the browser, limit, authorise, in this order.
+
+Nothing is read or looked up for who may not have it, and what does not exist is said to nobody who is not known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlsplit
+
+from tornado.httputil import HTTPServerRequest
+
+from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized, check_browser
+from mlp_hub.api.auth.authorize import authorize
+from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.api.auth.recent import check_recent
+from mlp_hub.api.edge import decode
+from mlp_hub.api.edge.call import Service
+from mlp_hub.api.edge.connections import network_of
+from mlp_hub.api.routes import Found, Relation, Route, RouteTable
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_hub.domain.tenants.tenant_context import NOBODY, TenantContext
+from mlp_language.message import msg
+
+log = logging.getLogger(__name__)
+ANONYMOUS = Principal(CallerKind.USER, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A request that may be served: its route with the values of its path, whose it is, and which owned objects it may come to.
+
+    The gatekeeper alone makes the context. Public routes have no credential, and nothing is within their context.
+    """
+
+    route: Route
+    params: dict[str, str]
+    principal: Principal = ANONYMOUS
+    context: TenantContext = NOBODY
+    credential: Credential | None = None
+
+
+class Gatekeeper:
+    """Lets requests in, or raises `Unauthorized`, `TooMany`, `Refused` or `Unavailable`."""
+
+    def __init__(self, service: Service, table: RouteTable) -> None:
+        self._service = service
+        self._table = table
+
+    async def admit(self, request: HTTPServerRequest, path: str, address: str, *, socket: bool) -> Admitted:
+        """Admit a request for a path below the API's base; `socket`: for a WebSocket there."""
+        found = self._find(request, path, socket=socket)
+        if found is not None and found.route.relation is Relation.PUBLIC:
+            self._take(found.route.bucket, network_of(address))
+            return Admitted(found.route, found.params)
+        credential = await self._service.auth.credential(request.headers)
+        principal = await self._service.auth.identify(credential, address)
+        self._check_browser(request, principal, socket=socket)
+        self._take(_bucket(found, principal), principal.key)
+        if found is None:
+            what = "WebSocket" if socket else request.method or ""
+            text = msg("there is no {method} {path} here", method=what, path=decode.clip(request.path))
+            raise Refused(Reason.NOT_FOUND, text)
+        context = await self._authorize(found.route, principal, found.params)
+        admitted = Admitted(found.route, found.params, principal, context, credential)
+        if found.route.recent:
+            service = self._service
+            config = service.config
+            check_recent(
+                request.headers, principal, config.cookie_secret, config.recent_cookie, service.clock()
+            )
+        return admitted
+
+    async def watch(
+        self,
+        admitted: Admitted,
+        address: str,
+        every_s: float,
+        told: Callable[[Admitted], Awaitable[None]] | None = None,
+    ) -> None:
+        """Return once who was admitted would be no more: whatever is open for longer than a moment is to end then.
+
+        `told`, if given, is told each time who they are now. Who cannot be asked cannot have said no.
+        """
+        while True:
+            await asyncio.sleep(every_s)
+            try:
+                now = await self.admit_again(admitted, address)
+                if told is not None:
+                    await told(now)
+            except (Unauthorized, Refused):
+                return
+            except Unavailable:
+                continue
+            except Exception:  # this was no answer either; the next look may go better
+                log.exception("whether %s goes on could not be found out", admitted.route.operation)
+
+    async def admit_again(self, admitted: Admitted, address: str) -> Admitted:
+        """Return who was admitted as they are now, while they would be: what was open stays open no longer than that."""
+        credential, auth = admitted.credential, self._service.auth
+        assert credential is not None  # noqa: S101 - what is open for longer is not public
+        if not await auth.stands(credential):
+            raise Unauthorized
+        principal = await auth.identify(credential, address, again=True)
+        context = await self._authorize(admitted.route, principal, admitted.params)
+        return replace(admitted, principal=principal, context=context)
+
+    def _find(self, request: HTTPServerRequest, path: str, *, socket: bool) -> Found | None:
+        if not socket:
+            return self._table.find(request.method or "", path)
+        return self._table.find("WS", path) if request.method == "GET" else None
+
+    def _check_browser(self, request: HTTPServerRequest, principal: Principal, *, socket: bool) -> None:
+        method = "WS" if socket else request.method or ""
+        check_browser(request.headers, method, principal, _xsrf_of(request.query))
+        origin = request.headers.get("Origin") if socket else None
+        if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
+            raise Refused(Reason.FORBIDDEN, msg("WebSockets from another site are refused"))
+
+    async def _authorize(self, route: Route, principal: Principal, params: dict[str, str]) -> TenantContext:
+        return await authorize(route, principal, params, self._service.platform)
+
+    def _take(self, bucket: str, key: str) -> None:
+        wait = self._service.limiter.take(bucket, key)
+        if wait:
+            raise TooMany(wait)
+
+
+def _bucket(found: Found | None, principal: Principal) -> str:
+    """Return from which bucket a request is taken."""
+    if principal.kind is CallerKind.SERVICE:
+        return "service"
+    bucket = found.route.bucket if found else "api"
+    return "api" if bucket == "change" and principal.is_platform_admin else bucket
+
+
+def _xsrf_of(query: str) -> str:
+    if "_xsrf=" not in query:
+        return ""
+    return dict(parse_qsl(query, max_num_fields=100)).get("_xsrf", "")

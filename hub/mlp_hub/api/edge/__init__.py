@@ -1,0 +1,1 @@
+"""HTTP exchanges and WebSockets: limits, decoding, answers."""

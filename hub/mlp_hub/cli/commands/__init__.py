@@ -1,0 +1,1 @@
+"""Commands of `mlp-hub` that ask the running hub: accounts, people, nodes, runtimes, isolation, audit, simulations."""

@@ -1,0 +1,1 @@
+"""`mlp-hub doctor` and its checks, one module for each subject."""

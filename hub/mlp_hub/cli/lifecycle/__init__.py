@@ -1,0 +1,1 @@
+"""`mlp-hub up`, `down`, `status` and `logs`."""

@@ -1,0 +1,1 @@
+"""State directory of a hub: its folders, databases, identity, uids, ports, and the plan of its processes."""

@@ -1,0 +1,1 @@
+"""Apps: their phases, ways in and usage."""

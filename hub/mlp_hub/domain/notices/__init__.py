@@ -1,0 +1,1 @@
+"""Notices and announcements: what is sent, to whom, and by which way."""

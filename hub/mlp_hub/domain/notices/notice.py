@@ -1,0 +1,141 @@
+"""Notices: what people want to be told of their jobs and of requests, where to, and when they want to be left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import Phase
+from mlp_language.message import Message, msg
+
+DAY_MIN = 24 * 60
+"""Given: minutes of a day."""
+
+
+class NoticeKind(StrEnum):
+    """What somebody is told: of a job, or of a request."""
+
+    STARTED = "started"  # its ranks run, also after it was preempted
+    FINISHED = "finished"  # it ended well, or was cancelled
+    FAILED = "failed"
+    PREEMPTED = "preempted"  # it gives way to another and will wait again
+    LATE = "late"  # the start that was expected first is reached, and it still waits
+    ASKED = "asked"  # somebody asks for what they decide on
+    ANSWERED = "answered"  # what they asked for is decided
+
+
+class AskedFor(StrEnum):
+    """What a request is for; stored in the place of a job's name."""
+
+    PLACE = "place"  # in a team
+    QUOTA = "quota"
+
+
+class ChannelKind(StrEnum):
+    """Ways out of the hub."""
+
+    MAIL = "mail"  # by the operator's server
+    WEBHOOK = "webhook"  # JSON to an address
+    SERVICE = "service"  # one of those that people use, in its own words
+
+
+TITLES: dict[NoticeKind, Message] = {
+    NoticeKind.STARTED: msg("{job} has started"),
+    NoticeKind.FINISHED: msg("{job} has ended"),
+    NoticeKind.FAILED: msg("{job} has failed"),
+    NoticeKind.PREEMPTED: msg("{job} gives way to another job"),
+    NoticeKind.LATE: msg("{job} still waits"),
+    NoticeKind.ASKED: msg("A request waits for you, of team {tenant}"),
+    NoticeKind.ANSWERED: msg("Your request is answered, of team {tenant}"),
+}
+"""Headline of each; {job} is its title, {tenant} whose request it is."""
+OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED})
+"""What is told of requests: these have no job."""
+
+_OF_PHASE = {
+    Phase.RUNNING: NoticeKind.STARTED,
+    Phase.FINISHED: NoticeKind.FINISHED,
+    Phase.CANCELLED: NoticeKind.FINISHED,
+    Phase.FAILED: NoticeKind.FAILED,
+    Phase.PREEMPTING: NoticeKind.PREEMPTED,
+}
+
+
+def kinds_of(phases: Iterable[Phase]) -> tuple[NoticeKind, ...]:
+    """Return what is told of a job that comes to these phases, in order."""
+    return tuple(_OF_PHASE[phase] for phase in phases if phase in _OF_PHASE)
+
+
+@dataclass(frozen=True, slots=True)
+class QuietHours:
+    """Time of each day in which nothing is sent, in minutes since midnight; it may go past that."""
+
+    begin: int
+    end: int
+
+    def left(self, minute: float) -> float:
+        """Return how many minutes of it are left at a minute of the day; 0: it is not quiet."""
+        inside = (
+            self.begin <= minute < self.end if self.begin < self.end else not self.end <= minute < self.begin
+        )
+        return (self.end - minute) % DAY_MIN or DAY_MIN if inside else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One way to somebody. Of its address only what is `shown` is ever told; `sent` is the newest notice that went this way."""
+
+    user: str
+    name: str
+    kind: ChannelKind
+    shown: str
+    events: tuple[NoticeKind, ...]
+    sealed: bytes = field(repr=False)
+    sent: int
+    changed_at: float
+    tries: int = 0  # in a row that failed
+    next_at: float = 0.0  # nothing is sent before
+    told_at: float | None = None
+    trouble: Message | None = None  # why it failed last; None: it did not
+
+    @property
+    def bound(self) -> bytes:
+        """What its address is sealed together with, so that nobody who writes to the database makes it another's."""
+        return f"channel\0{self.user}\0{self.name}\0{self.kind.value}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeChoice:
+    """What somebody chose: of which events their browser tells them, when it is quiet, and in which zone they live."""
+
+    user: str
+    browser: tuple[NoticeKind, ...] = ()
+    quiet: QuietHours | None = None
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is told of a job, or of a request: that has no `uid`, and `name` says what it is for. `id` grows with time."""
+
+    id: int
+    user: str
+    kind: NoticeKind
+    uid: str
+    name: str
+    run: int
+    tenant: str
+    at: float
+    text: Message
+
+    @property
+    def job(self) -> str:
+        """How the job is named: its run is said from the second on; empty where it is of none."""
+        return "" if self.kind in OF_REQUESTS else names.title(self.name, self.run)
+
+
+def wanted(choice: NoticeChoice, channels: Sequence[Channel]) -> frozenset[NoticeKind]:
+    """Return all that somebody wants to be told, wherever."""
+    return frozenset(choice.browser).union(*(one.events for one in channels))

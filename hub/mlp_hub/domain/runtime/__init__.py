@@ -1,0 +1,1 @@
+"""Programs of ranks: runtimes, environments of packages and images."""

@@ -1,0 +1,1 @@
+"""Datasets and models, and the storage that they take."""

@@ -1,0 +1,1 @@
+"""Tenants, their members and accounts, and what is kept for them."""

@@ -1,0 +1,1 @@
+"""Requests for capacity, of every kind of workload."""

@@ -1,0 +1,1 @@
+"""Accounts of the hub: passwords, logins, and the ends of both."""

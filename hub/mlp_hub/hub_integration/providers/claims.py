@@ -1,0 +1,94 @@
+"""What the claims of a provider mean: a person's name, address and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mlp_hub.hub_integration.providers.standing import Standing, TokenRefused
+from mlp_hub.settings import Settings
+from mlp_language.message import msg
+
+GROUPS_MAX = 10_000
+"""Safety: groups of one person: bounds memory, and what a database row holds."""
+GROUP_MAX = 255
+"""Characters of a group's name: as many as JupyterHub keeps."""
+TEXT_MAX = 255
+
+
+class Claims:
+    """Reads claims by the settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._name = settings.login_name_claim or settings.login_kind.name_claim
+        self._groups = settings.login_groups_claim or settings.login_kind.groups_claim
+        self._admins = frozenset(settings.login_admin_groups)
+
+    def standing(
+        self, issuer: str, subject: str, claims: Mapping[str, Any], *, known_as: str = ""
+    ) -> Standing:
+        """Say how somebody stands, who may be known already; raise TokenRefused where nothing says how they are called."""
+        verified = claims.get("email_verified") is True  # the text "true" is what somebody typed
+        if self._name == "email" and not verified and not known_as:
+            raise TokenRefused(
+                msg(
+                    "The address of e-mail is not verified, so nobody can be called by it. Verify it, and log in again."
+                )
+            )
+        name = found(claims, self._name)
+        if not isinstance(name, str) or not name.strip():
+            name = known_as
+        if not name:
+            raise TokenRefused(
+                msg(
+                    "There is no claim {claim} to make a user name of; MLP_LOGIN_NAME_CLAIM names another.",
+                    claim=self._name,
+                )
+            )
+        email = claims.get("email")
+        standing = Standing(
+            issuer=issuer,
+            subject=subject,
+            claimed_name=name.strip()[:TEXT_MAX],
+            email=email[:TEXT_MAX] if isinstance(email, str) else "",
+            email_verified=verified,
+            groups=(),
+            admin=False,
+        )
+        return self.with_groups(standing, groups(found(claims, self._groups)) if self._groups else ())
+
+    def with_groups(self, standing: Standing, names: tuple[str, ...]) -> Standing:
+        """Say of somebody which groups they are in."""
+        return replace(standing, groups=names, admin=not self._admins.isdisjoint(names))
+
+    def says_groups(self, claims: Mapping[str, Any]) -> bool:
+        """Whether groups are among them."""
+        return found(claims, self._groups) is not None
+
+
+def found(claims: Mapping[str, Any], name: str) -> Any:
+    """Return a claim by its name, or by a path with dots (`realm_access.roles`); None where there is none."""
+    if name in claims:  # a name may be an address, with dots of its own
+        return claims[name]
+    value: Any = claims
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def groups(value: object) -> tuple[str, ...]:
+    """Return the names of groups, each once, sorted. What is no name of a group is left out; letters stay large or small."""
+    listed: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    names = {
+        one for one in listed if isinstance(one, str) and 0 < len(one) <= GROUP_MAX and one.isprintable()
+    }
+    if len(names) > GROUPS_MAX:
+        raise TokenRefused(
+            msg(
+                "The provider says {count} groups; {most} are taken at most. Have it send fewer to this hub.",
+                count=len(names),
+                most=GROUPS_MAX,
+            )
+        )
+    return tuple(sorted(names))

@@ -1,0 +1,202 @@
+"""The provider's word that one of its sessions has ended: OpenID Connect's back-channel logout.
+
+`POST /hub/api/mlp/backchannel-logout` with a `logout_token` as a form, by anybody: it is the token that is believed, once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jwt
+from jupyterhub.apihandlers.base import APIHandler
+
+from mlp_hub.hub_integration.pages.language import said
+from mlp_hub.hub_integration.providers import identities, sids, taken
+from mlp_hub.hub_integration.providers.asking import ProviderAway
+from mlp_hub.hub_integration.providers.discovery import Document
+from mlp_hub.hub_integration.providers.refresh import Refresher
+from mlp_hub.hub_integration.providers.standing import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.tokens import KeptLogin
+from mlp_language.message import Message, msg, to_data
+
+EVENT = "http://schemas.openid.net/event/backchannel-logout"
+"""Given: what a logout token says has happened."""
+TYPES = ("logout+jwt", "jwt")
+"""Given: what a logout token calls itself, where it does."""
+TOKEN_MAX = 64 << 10
+"""Safety: characters of a logout token; a longer one is none."""
+NAME_MAX = 255
+"""Safety: characters of a subject, a session and a token's own name: bounds what is remembered."""
+LONGEST_S = 600.0
+"""Safety: seconds that a logout token is taken after it was made, whatever it says itself: bounds what is remembered of them."""
+USED_MAX = 100_000
+"""Safety: tokens that are remembered as used; with so many at once none is taken until the oldest are over."""
+
+
+class KeySource(Protocol):
+    """What is needed of the provider's keys."""
+
+    async def find(self, name: str | None, algorithm: str) -> Any:
+        """Return the key of this name that signs with this algorithm; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """What a logout token says: whose session, or which one, has ended; one of the two may be empty."""
+
+    issuer: str
+    subject: str
+    session: str
+    name: str
+    over_at: float
+
+
+def take(db: Any, logout: SessionEnd, now: float) -> None:
+    """Note a logout token as taken; raise TokenRefused where it was before, also by the hub that ran before this one."""
+    try:
+        fresh = taken.take(db, "logout", logout.name, over=logout.over_at, now=now, most=USED_MAX)
+    except taken.TooManyTakenError:
+        raise TokenRefused(_none("too many at once")) from None
+    if not fresh:
+        raise TokenRefused(msg("the provider's note of a logout was taken already"))
+
+
+async def check(
+    token: str, document: Document, keys: KeySource, *, audience: str, now: float, skew_s: float
+) -> SessionEnd:
+    """Return what a logout token says; raise TokenRefused, or ProviderAway."""
+    if not 0 < len(token) <= TOKEN_MAX:
+        raise TokenRefused(_none("there is no token"))
+    try:
+        header = jwt.get_unverified_header(token)
+        algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ", TYPES[0])
+        if algorithm not in document.algorithms or not isinstance(key_id, str | None):
+            raise TokenRefused(_none("it is signed in another way than the provider's"))
+        if str(kind).lower() not in TYPES:
+            raise TokenRefused(_none("it is a token for something else"))
+        key = await keys.find(key_id, algorithm)
+        if key is None:
+            raise TokenRefused(_none("it is signed with a key that the provider does not have"))
+        claims: dict[str, Any] = jwt.decode(
+            token,
+            key,
+            algorithms=[algorithm],
+            audience=audience,
+            issuer=document.issuer,
+            # times are looked at below, by the clock that is given
+            options={
+                "require": ["iss", "aud", "iat", "jti", "events"],
+                "verify_exp": False,
+                "verify_nbf": False,
+                "verify_iat": False,
+                "enforce_minimum_key_length": True,
+            },
+        )
+    except (jwt.PyJWTError, ValueError, TypeError) as error:
+        raise TokenRefused(_none(f"{type(error).__name__}: {error}"[:200])) from None
+    return _said(claims, now, skew_s)
+
+
+def _said(claims: dict[str, Any], now: float, skew_s: float) -> SessionEnd:
+    events = claims["events"]
+    if not isinstance(events, dict) or not isinstance(events.get(EVENT), dict):
+        raise TokenRefused(_none("it tells of no logout"))
+    if "nonce" in claims:  # an ID token must not pass for it
+        raise TokenRefused(_none("it is a token of a login"))
+    made = _time(claims, "iat", 0.0)
+    over = min(_time(claims, "exp", made + LONGEST_S), made + LONGEST_S) + skew_s
+    if not made <= now + skew_s:
+        raise TokenRefused(_none("it is of a time to come"))
+    if not now < over:
+        raise TokenRefused(_none("it is over"))
+    subject, session, name = (claims.get(claim, "") for claim in ("sub", "sid", "jti"))
+    for value in (subject, session, name):
+        if not isinstance(value, str) or len(value) > NAME_MAX:
+            raise TokenRefused(_none("it names nobody"))
+    if not name or not (subject or session):
+        raise TokenRefused(_none("it names nobody"))
+    return SessionEnd(str(claims["iss"]), subject, session, name, over)
+
+
+def _time(claims: dict[str, Any], name: str, otherwise: float) -> float:
+    value = claims.get(name, otherwise)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TokenRefused(_none(f"its {name} is no time"))
+    return float(value)
+
+
+def _none(why: str) -> Message:
+    return msg("the provider's note of a logout is none: {why}", why=why)
+
+
+class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
+    """Takes logout tokens."""
+
+    def initialize(self, provider: Any, refresher: Refresher, *, audience: str, skew_s: float) -> None:
+        """Take whom to ask for keys, and who ends logins."""
+        self._provider, self._refresher = provider, refresher
+        self._audience, self._skew_s = audience, skew_s
+
+    def check_xsrf_cookie(self) -> None:
+        """Let it be: no browser's cookie is worth anything here."""
+
+    async def prepare(self) -> None:
+        """Ask for nobody: the token is what counts."""
+
+    async def post(self) -> None:
+        """End the logins of whom the token is about; who is not known here, or has another login since, is no fault."""
+        self.set_header("Cache-Control", "no-store")
+        try:
+            now = time.time()
+            logout = await check(
+                self.get_body_argument("logout_token", ""),
+                await self._provider.discovery.document(),
+                self._provider.keys,
+                audience=self._audience,
+                now=now,
+                skew_s=self._skew_s,
+            )
+            take(self.db, logout, now)
+        except TokenRefused as refused:
+            self._refuse(400, refused.message)
+            return
+        except ProviderAway as away:
+            self._refuse(503, away.message)
+            return
+        for name in self._names(logout):
+            if (state := await self._asked_by(name, logout.session)) is not None:
+                if logout.session and state.get("session"):
+                    await self._refresher.end_session(name, state)
+                else:
+                    await self._refresher.end(name, "session")
+            elif logout.session and (user := self.find_user(name)) is not None:
+                sids.end_browsers(
+                    self.db, user.orm_user, logout.session
+                )  # of an earlier login than their last
+        self.finish()
+
+    def _names(self, logout: SessionEnd) -> list[str]:
+        """Return whom it is about; a token may name a session alone."""
+        if not logout.subject:
+            return sids.names_of(self.db, logout.session)
+        person = identities.find(self.db, self._provider.issuer, logout.subject)
+        return [] if person is None else [str(person.name)]
+
+    async def _asked_by(self, name: str, session: str) -> AuthState | None:
+        """Return the login by which a person is asked about where it is of this session, as far as anybody says which it is."""
+        user = self.find_user(name)
+        state: AuthState | None = None if user is None else await user.get_auth_state()
+        kept = KeptLogin.of(state)
+        mine = kept is not None and (not session or not kept.session or session == kept.session)
+        return state if mine else None
+
+    def _refuse(self, status: int, text: Message) -> None:
+        self.set_status(status)
+        self.finish(
+            json.dumps(
+                {"error": "invalid_request", "error_description": said(self, text), "detail": to_data(text)}
+            )
+        )

@@ -1,0 +1,264 @@
+"""A provider of OpenID Connect: Keycloak, or another one, by what its discovery document says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tornado.httputil import url_concat
+
+from mlp_hub.hub_integration.providers import id_token
+from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
+from mlp_hub.hub_integration.providers.claims import Claims
+from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
+from mlp_hub.hub_integration.providers.standing import (
+    Arrival,
+    AuthState,
+    Begun,
+    LoginEnded,
+    ProviderUnreachable,
+    Standing,
+    TokenRefused,
+)
+from mlp_hub.hub_integration.providers.tokens import KeptLogin, asked_anew
+from mlp_hub.settings import Settings
+from mlp_language.message import msg
+
+CLIENT_REFUSED = ("invalid_client", "unauthorized_client")
+"""Given: errors of a token endpoint that are about the hub, not about the person (RFC 6749, 5.2)."""
+
+
+class OidcProvider:
+    """Asks a provider of OpenID Connect about people."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self.issuer = settings.login_provider
+        self.title = settings.login_name
+        self._client = RegisteredClient(settings.login_client_id, settings.login_secret())
+        self._scopes = " ".join(settings.login_scopes or settings.login_kind.scopes)
+        self._skew_s = settings.login_clock_skew_s
+        self._logs_out = settings.login_logout
+        self._claims = Claims(settings)
+        self._clock = clock
+        self._asker = Asker(self.title)
+        self.discovery = Discovery(self.issuer, self.title, self._asker)
+        self.keys = Keys(self.discovery, self.title, self._asker)
+
+    # ------------------------------------------------------------- a browser's login
+
+    async def login_url(self, begun: Begun) -> str:
+        """Return where a browser goes to log in, or raise ProviderAway: it would find nobody there."""
+        document = await self.discovery.document(within_s=NOW_S)
+        more = {"prompt": "login", "max_age": "0"} if begun.fresh else {}
+        return str(
+            url_concat(
+                document.url("authorization_endpoint"),
+                {
+                    "response_type": "code",
+                    "client_id": self._client.name,
+                    "redirect_uri": begun.redirect_uri,
+                    "scope": self._scopes,
+                    "state": begun.state,
+                    "nonce": begun.nonce,
+                    "code_challenge": begun.challenge,
+                    "code_challenge_method": "S256",
+                    **more,
+                },
+            )
+        )
+
+    async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
+        """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
+        document = await self.discovery.document()
+        if said_issuer != document.issuer and (said_issuer or document.says_issuer):
+            raise TokenRefused(msg("This login was begun at {title}, and ended elsewhere.", title=self.title))
+        answer = await self._token(
+            document,
+            {
+                "grant_type": "authorization_code",
+                "code": code,
+                "redirect_uri": begun.redirect_uri,
+                "code_verifier": begun.verifier,
+            },
+        )
+        if answer.refused:
+            if answer.object().get("error") in CLIENT_REFUSED:
+                raise self._client_refused(answer)
+            raise TokenRefused(
+                msg(
+                    "{title} does not take the code ({why}). Log in again.",
+                    title=self.title,
+                    why=_why(answer),
+                )
+            )
+        kept, claims = await self._kept(document, answer, nonce=begun.nonce)
+        entered = claims.get("auth_time")
+        if begun.fresh and (entered is None or entered < begun.at - self._skew_s):
+            raise TokenRefused(msg("{title} did not ask for the password again.", title=self.title))
+        return Arrival(kept.standing, kept.to_state(), None if entered is None else float(entered))
+
+    async def logout_url(self, state: AuthState, back: str) -> str:
+        """Return where a browser goes to be logged out there too; empty where there is no such place."""
+        if not self._logs_out or (kept := KeptLogin.of(state)) is None:
+            return ""
+        try:
+            url = (await self.discovery.document()).url("end_session_endpoint")
+        except ProviderAway:
+            return ""
+        hint = {"id_token_hint": kept.id_token} if kept.id_token else {}
+        query = {"client_id": self._client.name, "post_logout_redirect_uri": back, **hint}
+        return str(url_concat(url, query)) if url else ""
+
+    # --------------------------------------------------------------- how it is now
+
+    async def refreshed(
+        self, auth_state: AuthState
+    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+        """Ask how the person stands now, and give what is to be kept from here on."""
+        return await asked_anew(self.issuer, auth_state, self._asked, self.discovery.document)
+
+    async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
+        document = await self.discovery.document()
+        if document.url("userinfo_endpoint") and not (kept.groups_in_token and kept.refresh_token):
+            told = await self._userinfo(document, kept.access_token)
+            if not told.refused:
+                return self._now(kept, {}, told.object())
+        return await self._renewed(document, kept)
+
+    async def unreachable(self) -> ProviderUnreachable | None:
+        """Look whether it is there; return why not."""
+        try:
+            await self.discovery.document(within_s=0)  # what was read before it went away shows nothing
+        except ProviderAway as away:
+            return ProviderUnreachable(away.message, away.misconfigured)
+        return None
+
+    async def standing_of(
+        self, access_token: str, id_token: str, *, client_id: str
+    ) -> Standing | LoginEnded | ProviderUnreachable:
+        """Check tokens that a client of ours was given, as a terminal's, and ask whose they are; or raise TokenRefused."""
+        try:
+            document = await self.discovery.document()
+            claims = await self._checked(document, id_token, audience=client_id, access_token=access_token)
+            told = await self._userinfo(document, access_token)
+        except ProviderAway as away:
+            return ProviderUnreachable(away.message, away.misconfigured)
+        if told.refused:
+            return LoginEnded("session")
+        kept = KeptLogin(
+            self.issuer,
+            claims["sub"],
+            access_token,
+            groups_in_token=not self._claims.says_groups(told.object()),
+        )
+        return self._now(kept, claims, told.object()).standing
+
+    # ------------------------------------------------------------------- its parts
+
+    async def _renewed(self, document: Document, kept: KeptLogin) -> KeptLogin | LoginEnded:
+        if not kept.refresh_token:
+            if document.url("userinfo_endpoint"):
+                return LoginEnded("session")
+            return kept  # there is nobody to ask until the next login
+        answer = await self._token(
+            document, {"grant_type": "refresh_token", "refresh_token": kept.refresh_token}
+        )
+        if answer.refused:
+            # the standard has one answer for all; what Keycloak writes beside it tells them apart
+            gone = any(word in _why(answer).lower() for word in ("disabled", "not found"))
+            if answer.object().get("error") == "invalid_grant":
+                return LoginEnded("disabled" if gone else "session")
+            if answer.object().get("error") in CLIENT_REFUSED:
+                raise self._client_refused(answer)
+            raise ProviderAway(
+                msg("{title} does not renew logins ({why}).", title=self.title, why=_why(answer))
+            )
+        made, _ = await self._kept(document, answer, before=kept)
+        return made
+
+    async def _kept(
+        self,
+        document: Document,
+        answer: ProviderAnswer,
+        *,
+        nonce: str | None = None,
+        before: KeptLogin | None = None,
+    ) -> tuple[KeptLogin, dict[str, Any]]:
+        """Return what a token response says, checked, and the claims of its ID token; a renewal may come without one."""
+        got = answer.object()
+        access, token = got.get("access_token"), got.get("id_token")
+        if not isinstance(access, str) or not access or str(got.get("token_type", "")).lower() != "bearer":
+            raise TokenRefused(msg("{title} gave no access token.", title=self.title))
+        claims: dict[str, Any] = {}
+        if token is not None or before is None:
+            claims = await self._checked(
+                document, token, audience=self._client.name, access_token=access, nonce=nonce
+            )
+            if before is not None and claims["sub"] != before.subject:
+                raise TokenRefused(msg("The ID token is somebody else's."))
+        kept = before or KeptLogin(self.issuer, claims["sub"], access)
+        told = await self._userinfo(document, access)
+        if told.refused:
+            raise TokenRefused(
+                msg("{title} does not say who it is ({why}).", title=self.title, why=_why(told))
+            )
+        renewed = got.get("refresh_token")
+        kept = replace(
+            kept,
+            access_token=access,
+            refresh_token=renewed if isinstance(renewed, str) else kept.refresh_token,
+            id_token=token if isinstance(token, str) else kept.id_token,
+            session=str(claims.get("sid") or kept.session),
+            groups_in_token=not self._claims.says_groups(told.object()) and self._claims.says_groups(claims),
+        )
+        return self._now(kept, claims, told.object()), claims
+
+    def _now(self, kept: KeptLogin, claims: dict[str, Any], told: dict[str, Any]) -> KeptLogin:
+        """Bring what is kept up to date by an ID token's claims and what the provider tells of the person."""
+        if told and told.get("sub") != kept.subject:
+            raise TokenRefused(msg("{title} told of somebody else.", title=self.title))
+        standing = self._claims.standing(
+            self.issuer, kept.subject, {**claims, **told}, known_as=kept.claimed_name
+        )
+        if kept.groups_in_token and not self._claims.says_groups(claims):  # nothing new is known of them
+            standing = replace(standing, groups=kept.groups, admin=kept.admin)
+        return replace(
+            kept,
+            claimed_name=standing.claimed_name,
+            email=standing.email,
+            email_verified=standing.email_verified,
+            groups=standing.groups,
+            admin=standing.admin,
+        )
+
+    async def _checked(self, document: Document, token: object, **how: Any) -> dict[str, Any]:
+        return await id_token.check(token, document, self.keys, now=self._clock(), skew_s=self._skew_s, **how)
+
+    async def _userinfo(self, document: Document, access_token: str) -> ProviderAnswer:
+        url = document.url("userinfo_endpoint")
+        return await self._asker.get(url, access_token) if url else ProviderAnswer(200, {})
+
+    def _client_refused(self, answer: ProviderAnswer) -> ProviderAway:
+        return ProviderAway(
+            msg(
+                "{title} does not accept the client {client} with its secret ({why}).",
+                title=self.title,
+                client=self._client.name,
+                why=_why(answer),
+            ),
+            misconfigured=True,
+        )
+
+    async def _token(self, document: Document, form: dict[str, str]) -> ProviderAnswer:
+        headers, fields = self._client.shown(basic=document.basic)
+        return await self._asker.post(document.url("token_endpoint"), {**form, **fields}, headers)
+
+
+def _why(answer: ProviderAnswer) -> str:
+    """Return what a refusal says."""
+    said = answer.object()
+    return ": ".join(
+        str(said[name])[:200] for name in ("error", "error_description") if said.get(name)
+    ) or str(answer.status)

@@ -1,0 +1,200 @@
+"""People of the provider in the hub's own database: what is kept of them, and what of theirs is open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from jupyterhub import orm
+from jupyterhub.roles import assign_default_roles
+from sqlalchemy.exc import SQLAlchemyError
+
+from mlp_hub.hub_integration.accounts import ending, logins
+from mlp_hub.hub_integration.providers import ends, sids, taken
+from mlp_hub.hub_integration.providers.identities import PersonIdentity, of_name
+from mlp_hub.hub_integration.providers.refresh import Why
+from mlp_hub.hub_integration.providers.standing import AuthState, NotStoredError, Standing
+from mlp_hub.hub_integration.providers.tokens import OWN_OF_A_SESSION, SAME_PERSON
+
+log = logging.getLogger(__name__)
+_TOGETHER = 500  # names in one query
+
+
+class HubPeople:
+    """The people of a running hub. `decides_admins`: whether groups of the provider say who is an administrator.
+
+    `unseen_s`: so long tokens are taken, and servers run, of whom the provider cannot be asked about any more.
+    """
+
+    def __init__(self, app: Any, *, decides_admins: bool, unseen_s: float) -> None:
+        self._app = app
+        self._db = app.db
+        self._decides_admins = decides_admins
+        self._unseen_s = unseen_s
+        self._stopping: dict[str, asyncio.Task[None]] = {}
+        ends.ensure_table(self._db)
+        sids.ensure_table(self._db)
+        taken.ensure_table(self._db)
+
+    async def state_of(self, name: str) -> AuthState | None:
+        """Return what is kept of a login; None for who is no person of the provider, or has none."""
+        user = self._user(name)
+        if user is None or of_name(self._db, name) is None:
+            return None
+        found: AuthState | None = await user.get_auth_state()
+        return found
+
+    async def keep(
+        self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
+    ) -> bool | None:
+        """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`.
+
+        Raises NotStoredError where the database takes no writes; storing all of it again is right then.
+        """
+        user = self._user(name)
+        if user is None:  # deleted meanwhile
+            return None
+        try:
+            await user.save_auth_state(dict(state))
+            sids.note(self._db, name, str(state.get("session") or ""))
+            await sids.renew_logins(self._db, user.orm_user.id, state)
+            return self.note_standing(name, standing, groups)
+        except SQLAlchemyError as error:
+            self._db.rollback()
+            raise NotStoredError(str(error)) from error
+
+    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
+        """Store what the provider said of somebody without a login of the hub's own: they are in again.
+
+        Return True where that made them a platform admin, False where they are one no longer, and None where nothing changed.
+        """
+        user = self._user(name)
+        if user is None:
+            return None
+        ends.clear(self._db, name)
+        of_name(self._db, name).claimed_name = standing.claimed_name
+        changed = None
+        if self._decides_admins and user.admin is not standing.admin:
+            user.admin = changed = standing.admin
+            assign_default_roles(self._db, entity=user.orm_user)
+        self._db.commit()
+        user.sync_groups(list(groups))
+        return changed
+
+    async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
+        """End the browsers of a session that has ended, and ask about the person by that of another browser from here on.
+
+        Return what is kept then; None where there is no such browser, or none that logged in as the same person.
+        """
+        user = self._user(name)
+        session = str(ended.get("session") or "")
+        if user is None or not session:
+            return None
+        sids.end_browsers(self._db, user.orm_user, session)
+        kept: AuthState | None = await user.get_auth_state()
+        if kept is None or kept.get("session") != session:  # they have logged in meanwhile, or all has ended
+            return kept
+        other = await sids.newest_login(self._db, user.orm_user.id)
+        if any(other.get(field) != ended.get(field) for field in SAME_PERSON):
+            return None
+        # how they stand was said last by what has ended
+        state = {**ended, **{field: other.get(field, "") for field in OWN_OF_A_SESSION}}
+        await user.save_auth_state(state)
+        sids.note(self._db, name, str(state["session"]))
+        self._db.commit()
+        return state
+
+    async def end(self, name: str, why: Why) -> int | None:
+        """End what somebody has open, and forget the provider's tokens, which are worth nothing now.
+
+        What is stored of it is stored first: whatever fails later, nobody comes in by it. Return how many of their tokens
+        ended where their account was taken away just now; None where that was known, or only a login ended.
+        """
+        user = self._user(name)
+        if user is None:
+            return None
+        news = ends.note(self._db, name, why) and why == "disabled"
+        tokens = len(user.orm_user.api_tokens) if news else None
+        if why == "disabled":
+            user.sync_groups([])
+            ending.end_sessions(self._db, user.orm_user)
+        else:
+            ending.end_logins(self._db, user.orm_user)
+        sids.forget_browsers(self._db, user_id=user.orm_user.id)
+        await user.save_auth_state(None)
+        if why == "disabled":
+            self._begin_to_end_servers(name)
+        return tokens
+
+    def may_go_on(self, name: str) -> bool:
+        """Say of somebody of whom the provider cannot be asked whether their tokens are still taken."""
+        if ends.has(self._db, name):
+            return not ends.is_over(self._db, name, self._unseen_s)
+        ends.note(self._db, name, "session")  # what was kept of the login is lost: the time begins now
+        self._db.commit()
+        return self._unseen_s > 0
+
+    def end_servers_left(self) -> None:
+        """Begin to end the servers of those who are let in nowhere any more, as far as they are not ending.
+
+        So it ends those that could not be ended before, and those that a hub left that died meanwhile.
+        """
+        for name in sorted(ends.over(self._db, self._unseen_s) & self._with_servers()):
+            self._begin_to_end_servers(name)
+
+    def _begin_to_end_servers(self, name: str) -> None:
+        if name in self._stopping:
+            return
+        # a server may take its time to end, and others wait to be asked about
+        self._stopping[name] = task = asyncio.ensure_future(self._end_servers(name))
+        task.add_done_callback(lambda _: self._stopping.pop(name, None))
+
+    async def _end_servers(self, name: str) -> None:
+        user = self._user(name)
+        if user is None:
+            return
+        try:
+            await ending.end_servers_of(self._app, user)
+        except Exception:  # it is tried again at the next turn
+            log.exception("ending the servers of %s failed", name)
+
+    def busy(self) -> set[str]:
+        """Return who of them has servers."""
+        return self.among(self._with_servers())
+
+    def _with_servers(self) -> set[str]:
+        query = self._db.query(orm.User.name).join(orm.Spawner).filter(orm.Spawner.server_id.isnot(None))
+        return {row.name for row in query}
+
+    def present(self) -> set[str]:
+        """Return who of them has a login or a token."""
+        found: set[str] = set()
+        for held in (logins.Login, orm.APIToken):
+            query = (
+                self._db.query(PersonIdentity.name)
+                .join(orm.User, orm.User.name == PersonIdentity.name)
+                .join(held, held.user_id == orm.User.id)
+            )
+            found |= {row.name for row in query.distinct()}
+        return found - self.disabled() - ends.of(self._db, "session")
+
+    def among(self, names: Collection[str]) -> set[str]:
+        """Return which of these are people of the provider."""
+        found: set[str] = set()
+        wanted = list(names)
+        for begin in range(0, len(wanted), _TOGETHER):
+            part = wanted[begin : begin + _TOGETHER]
+            found |= {
+                row.name for row in self._db.query(PersonIdentity.name).filter(PersonIdentity.name.in_(part))
+            }
+        return found
+
+    def disabled(self) -> set[str]:
+        """Return whose account the provider has taken away."""
+        return ends.of(self._db, "disabled")
+
+    def _user(self, name: str) -> Any:
+        found = orm.User.find(self._db, name)
+        return None if found is None else self._app.users[found]

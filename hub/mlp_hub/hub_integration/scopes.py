@@ -1,0 +1,16 @@
+"""The platform's scopes as JupyterHub has to know them."""
+
+from __future__ import annotations
+
+from mlp_hub.api.auth.scopes import ACCESS, SCOPES
+from mlp_hub.api.auth.scopes import SERVER_SCOPES as NOTEBOOK_SCOPES
+from mlp_hub.api.auth.scopes import USER_SCOPES as PERSON_SCOPES
+
+USER_SCOPES = (ACCESS, *PERSON_SCOPES)
+"""What is added to the hub's `user` role."""
+
+SERVER_SCOPES = ("users:activity!user", "access:servers!server", *NOTEBOOK_SCOPES)
+"""What a notebook server's token asks for; it gets of these what its owner holds."""
+
+OAUTH_SCOPES = (*SCOPES, "read:users:name!user", "read:users:groups!user")
+"""What a login to the platform's pages asks for; it gets of these what its owner holds."""

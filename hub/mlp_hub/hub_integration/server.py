@@ -1,0 +1,123 @@
+"""The hub's HTTP server: the hub's own socket, one for sandboxes, and a port for pods. What one may hold of each is bounded."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Iterable
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
+from tornado.netutil import bind_sockets, bind_unix_socket
+
+from mlp_hub.api.edge.connections import Gate, GuardedServer, address_over_tcp, raise_descriptors
+from mlp_hub.hub_integration.bodies import LARGE, Bodies, Receiving
+from mlp_hub.settings import Settings
+
+IDLE_S = 300.0
+BODY_TIMEOUT_S = 120.0
+HEADER_BYTES = 24 * 1024
+"""More than the proxy lets through, which adds some."""
+BACKLOG = 1024
+API = "/hub/api"
+SAID_BY_PROXY = (
+    "X-Forwarded-For",
+    "X-Real-Ip",
+    "X-Forwarded-Proto",
+    "X-Scheme",
+    "X-Forwarded-Host",
+    "Forwarded",
+)
+
+
+class HubServer(GuardedServer):
+    """What JupyterHub gets as its HTTP server. Every tenant may connect; the hub asks each request for its token."""
+
+    def initialize(
+        self,
+        *args: Any,
+        tenant_socket: str = "",
+        pods: tuple[str, int] | None = None,
+        base: str = "",
+        **options: Any,
+    ) -> None:
+        """Take the path of the sandboxes' socket, the address at which pods are listened to, what all paths begin with, and what a guarded server takes."""
+        self._tenant_socket = tenant_socket
+        self._pods = pods
+        self._api = base + API
+        self._bodies = Bodies(base=base)
+        super().initialize(*args, **options)
+
+    def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
+        """Await a request, and have its body counted."""
+        receiving = Receiving(self._bodies, super().start_request(server_conn, request_conn), request_conn)
+        # the proxy comes by the hub's socket: over TCP there are pods only
+        strange = address_over_tcp(server_conn.stream.socket) is not None
+        return FromPod(receiving, self._api) if strange else receiving
+
+    def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
+        """Listen on the hub's socket, and from then on for sandboxes too."""
+        sockets = list(sockets)
+        for one in sockets:
+            one.listen(BACKLOG)  # JupyterHub's own is short: a crowd would fill it
+        super().add_sockets(sockets)
+        path, self._tenant_socket = self._tenant_socket, ""
+        if path:
+            super().add_sockets([bind_unix_socket(path, mode=0o666, backlog=BACKLOG)])
+        pods, self._pods = self._pods, None
+        if pods:
+            super().add_sockets(bind_sockets(pods[1], pods[0], backlog=BACKLOG))
+
+
+class FromPod(HTTPMessageDelegate):
+    """Stands before the receiver of a pod's request: what servers need of the hub is its API, all pages are the proxy's.
+
+    What the proxy says of who sends a request is believed nobody here.
+    """
+
+    def __init__(self, receiver: HTTPMessageDelegate, api: str) -> None:
+        self._receiver = receiver
+        self._api = api
+
+    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
+        """Let requests to the API pass; the others find nothing."""
+        for name in SAID_BY_PROXY:
+            headers.pop(name, None)
+        if not f"{start_line.path.partition('?')[0]}/".startswith(f"{self._api}/"):
+            start_line = start_line._replace(path=f"{self._api}/none")
+        return self._receiver.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Hand it on."""
+        return self._receiver.data_received(chunk)
+
+    def finish(self) -> None:
+        """Hand it on."""
+        self._receiver.finish()
+
+    def on_connection_close(self) -> None:
+        """Hand it on."""
+        self._receiver.on_connection_close()
+
+
+def install(settings: Settings) -> None:
+    """Have every HTTP server of this process be one of ours; there is one."""
+    HTTPServer.configure(
+        HubServer,
+        tenant_socket=str(settings.tenant_hub_socket),
+        pods=_pods(settings),
+        base=settings.base,
+        gate=Gate(settings.connections_per_user, raise_descriptors() // 4),
+        idle_connection_timeout=IDLE_S,
+        body_timeout=BODY_TIMEOUT_S,
+        max_body_size=LARGE,
+        max_header_size=HEADER_BYTES,
+    )
+
+
+def _pods(settings: Settings) -> tuple[str, int] | None:
+    if not settings.runs.cluster:
+        return settings.hub_listens
+    from mlp_hub.in_cluster import hub_listens  # noqa: PLC0415 - loads the cluster's client
+
+    return hub_listens(settings)

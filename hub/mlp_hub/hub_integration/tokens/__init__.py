@@ -1,0 +1,1 @@
+"""Tokens that the hub gives to people and programs."""

@@ -1,0 +1,132 @@
+"""Tokens that the hub gives to people: none may do more than who asks for it, and each is in the platform's audit log.
+
+JupyterHub compares a new token with its owner only: one that may make tokens, and nothing else, could make one that may all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from datetime import UTC
+from functools import wraps
+from typing import Any
+
+from jupyterhub import orm
+from jupyterhub.apihandlers.users import UserTokenAPIHandler, UserTokenListAPIHandler
+from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
+from jupyterhub.utils import isoformat
+from tornado import web
+
+from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
+from mlp_hub.domain.text import escaped
+from mlp_hub.hub_integration.configure import SERVICE, socket_url
+from mlp_hub.hub_integration.pages.language import said
+from mlp_hub.settings import Settings
+from mlp_language.message import Message
+from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
+from mlp_spawner.service import ServiceClient
+
+SLACK_S = 60
+"""Seconds that a token may hold longer by its request: the time that it took to make; it is taken off again."""
+
+
+def install(settings: Settings) -> None:
+    """Have each token compared with who asks, and written down, before anybody gets it."""
+    service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
+    post = UserTokenListAPIHandler.post
+
+    @wraps(post)
+    async def told(self: Any, user_name: str) -> None:
+        _bound(self)
+        await post(self, user_name)
+        asked = self.current_user
+        if self.get_status() != 201 or (asked.kind, asked.name) == ("service", SERVICE):
+            return  # the platform's service writes down itself what it asks for
+        answer = json.loads(b"".join(self._write_buffer))  # not sent yet
+        token = orm.APIToken.find(self.db, answer["token"])
+        scopes = sorted(token.scopes)
+        if refusal := _why_not(self, token):
+            self.db.delete(token)
+            self.db.commit()
+            raise web.HTTPError(403, said(self, refusal))
+        try:
+            await service.token_made(
+                user_name,
+                actor=asked.name,
+                note=_line(token.note or "", 255),
+                scopes="all of the user's" if scopes == ["inherit"] else _line(", ".join(scopes), 1000),
+                expires=isoformat(token.expires_at) or "never",
+            )
+        except (ServiceUnreachable, ServiceRefused) as error:
+            self.log.warning("A token for %s is not written down, so it is not given: %s", user_name, error)
+            self.db.delete(token)
+            self.db.commit()
+            raise web.HTTPError(
+                503, "No token was made: the platform's service does not answer, try again"
+            ) from error
+
+    UserTokenListAPIHandler.post = told
+    delete = UserTokenAPIHandler.delete
+
+    @wraps(delete)
+    async def ended(self: Any, user_name: str, token_id: str) -> None:
+        user, asked = self.find_user(user_name), self.current_user
+        note = _note(self, user, token_id) if user is not None else ""
+        delete(self, user_name, token_id)
+        if (asked.kind, asked.name) == ("service", SERVICE):
+            return  # as above
+        try:
+            await service.token_ended(user_name, actor=asked.name, note=note, token=token_id)
+        except (ServiceUnreachable, ServiceRefused) as error:
+            # it is ended all the same: who revokes one does not wait for the log
+            self.log.warning(
+                "That %s ended %s of %s is not written down: %s", asked.name, token_id, user_name, error
+            )
+
+    UserTokenAPIHandler.delete = ended
+
+
+def _note(handler: Any, user: Any, token_id: str) -> str:
+    """Return what a token is for, as its maker wrote it or its application is called."""
+    with contextlib.suppress(web.HTTPError):
+        token = handler.find_token_by_id(user, token_id)
+        client = getattr(token.oauth_client, "description", "") if token.client_id != "jupyterhub" else ""
+        return _line(token.note or client or "", 255)
+    return ""
+
+
+def _bound(handler: Any) -> None:
+    """Have a token for which no time is asked hold as long as the one that it is asked for with."""
+    left, asked = _left(handler), handler.get_json_body()
+    if left is not None and (asked is None or (isinstance(asked, dict) and asked.get("expires_in") is None)):
+        handler.request.body = json.dumps({**(asked or {}), "expires_in": left}).encode()
+
+
+def _left(handler: Any) -> int | None:
+    """Return for how many seconds the token that asks holds; None where none asks, or it holds for ever."""
+    ends = handler.get_token().expires_at if getattr(handler, "_token_authenticated", False) else None
+    return left_of(None if ends is None else ends.replace(tzinfo=UTC).timestamp(), time.time())
+
+
+def _why_not(handler: Any, token: Any) -> Message | None:
+    """Say what a new token may more, or how much longer, than the one it was asked for with; None where no token asked."""
+    if not getattr(handler, "_token_authenticated", False):
+        return None
+    wanted = get_scopes_for(token)
+    if refusal := may_no_more(
+        wanted, _intersect_expanded_scopes(wanted, handler.expanded_scopes, handler.db)
+    ):
+        return refusal
+    left, ends = _left(handler), token.expires_at
+    lasts = None if ends is None else ends.replace(tzinfo=UTC).timestamp() - time.time()
+    refusal = lasts_no_longer(lasts, left, SLACK_S)
+    if refusal is None and left is not None:
+        # no chain gains what each link took to make
+        token.expires_at = min(ends, handler.get_token().expires_at)
+        handler.db.commit()
+    return refusal
+
+
+def _line(text: str, most: int) -> str:
+    return " ".join(escaped(text).split())[:most]

@@ -1,0 +1,96 @@
+"""Settings that say how a hub uses a cluster; a part of `Settings`."""
+
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlp_hub.settings.values import setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """What is set of the cluster, where notebooks and jobs are its pods."""
+
+    kubernetes_config: Path | None = setting(
+        None,
+        "The kubeconfig of the cluster; unset: the file that KUBECONFIG names, else the cluster whose pod the hub is in.",
+        kind="path",
+    )
+    kubernetes_context: str = setting(
+        "", "Which context of the kubeconfig; empty: its current one.", kind="str"
+    )
+    kubernetes_name: str = setting(
+        "mlp",
+        "What this hub is called in the cluster: begins the names of its namespaces (`NAME-TENANT`), so that several hubs share one.",
+        kind="str",
+    )
+    kubernetes_image: str = setting(
+        "mlp.local/notebook:dev",
+        "Image of notebook servers, and of jobs whose runtime names none.",
+        kind="str",
+    )
+    kubernetes_pull_policy: str = setting(
+        "IfNotPresent",
+        "When a node fetches that image.",
+        kind="str",
+        choices=("IfNotPresent", "Always", "Never"),
+    )
+    kubernetes_pull_secrets: tuple[str, ...] = setting(
+        (),
+        "Names of the Secrets, in the tenants' namespaces, by which nodes fetch images.",
+        kind="list",
+    )
+    kubernetes_environment_images: tuple[str, ...] = setting(
+        (),
+        "Images that members of teams may make environments of, besides those that approved runtimes of the team name: names, or what "
+        "they lie below, such as `registry.example.org/ml`; `*`: all. Not asked for where `runtime_review` is off.",
+        kind="list",
+    )
+    kubernetes_prewarmed: int = setting(
+        3,
+        "Images, at most, that all nodes are to have before somebody waits for them: that of notebooks, and those that jobs of "
+        "the last week, and notebook servers with an environment, used most. 0: none; a cluster of one node has none.",
+        kind="int",
+        unit="images",
+        low=0,
+        high=20,
+    )
+    kubernetes_files: Path | None = setting(
+        None,
+        "Where this machine sees the volume of homes and of jobs' files; unset: `files` in the state directory.",
+        kind="path",
+    )
+    kubernetes_volume: str = setting(
+        "",
+        "That volume as a PersistentVolume names its source, in YAML or JSON, such as `{nfs: {server: nfs.example.org, path: /mlp}}`; "
+        "empty: `{hostPath: {path: FILES}}`, which is right where the cluster's only node is this machine.",
+        kind="str",
+    )
+    kubernetes_tolerations: str = setting(
+        "",
+        "Taints of nodes on which notebooks and jobs run all the same, as a pod's tolerations in YAML or JSON, such as "
+        "`[{key: gpu, operator: Exists}]`.",
+        kind="str",
+    )
+    kubernetes_dns: tuple[str, ...] = setting(
+        (),
+        "Networks of name servers that are no pods of the cluster's own DNS, such as `10.0.0.10/32`: pods may ask these too.",
+        kind="list",
+    )
+    kubernetes_open: tuple[str, ...] = setting(
+        (),
+        "Private networks that pods of tenants with the network `outbound` reach besides the public ones, such as `10.20.0.0/16`.",
+        kind="list",
+    )
+    kubernetes_user_prefix: str = setting(
+        "mlp:",
+        "What the cluster puts before a user's name where they come with kubectl, as `--oidc-username-prefix` says it.",
+        kind="str",
+    )
+    kubernetes_address: str = setting(
+        "",
+        "Host at which pods reach the hub and the service; empty: the address from which this machine reaches the API server.",
+        kind="str",
+    )

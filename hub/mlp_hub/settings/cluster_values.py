@@ -1,0 +1,81 @@
+"""Checks of the settings that say how a hub uses a cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+from mlp_hub.settings.values import SettingsError
+
+LONGEST_NAME = 20
+"""Given: characters of a name, of the 63 that a namespace's may have: the rest is the tenant's."""
+_TOLERATES = frozenset({"key", "operator", "value", "effect", "tolerationSeconds"})
+_NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+
+
+def check_name(name: str) -> None:
+    """Raise `SettingsError` unless names in the cluster may begin so."""
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise SettingsError(
+            f"MLP_KUBERNETES_NAME is {name!r}; it must begin with a letter, and have small letters, digits and '-' within, "
+            f"{LONGEST_NAME} characters at most"
+        )
+
+
+def kubeconfig(variable: str) -> Path:
+    """Return the one file that KUBECONFIG names."""
+    names = [name for name in variable.split(os.pathsep) if name]
+    if len(names) != 1:
+        raise SettingsError(
+            f"KUBECONFIG names {len(names)} files; name the one that the hub is to use with MLP_KUBERNETES_CONFIG"
+        )
+    return Path(names[0]).expanduser().absolute()
+
+
+def tolerations(text: str) -> tuple[Mapping[str, Any], ...]:
+    """Read a pod's tolerations."""
+    if not text:
+        return ()
+    import yaml  # noqa: PLC0415 - only where it is used; JSON is YAML too
+
+    right = "it must be a list of tolerations of a pod, such as [{key: gpu, operator: Exists}]"
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"MLP_KUBERNETES_TOLERATIONS cannot be read: {error}; {right}") from None
+    if not isinstance(found, list) or not all(
+        isinstance(each, dict) and set(each) <= _TOLERATES for each in found
+    ):
+        raise SettingsError(f"MLP_KUBERNETES_TOLERATIONS is {text!r}; {right}")
+    return tuple(found)
+
+
+def check_networks(setting: str, networks: Iterable[str]) -> None:
+    """Raise `SettingsError` unless these are networks, as policies name them."""
+    for each in networks:
+        try:
+            ip_network(each)
+        except ValueError as error:
+            raise SettingsError(
+                f"{setting} has {each!r}: {error}; write networks as 10.20.0.0/16, or 10.0.0.10/32"
+            ) from None
+
+
+def volume(text: str, files: Path) -> Mapping[str, Any]:
+    """Read the source of a PersistentVolume; without one it is the directory on this machine."""
+    if not text:
+        return {"hostPath": {"path": str(files), "type": "Directory"}}
+    import yaml  # noqa: PLC0415 - only where it is used; JSON is YAML too
+
+    right = "it must be one source of a PersistentVolume, such as {nfs: {server: HOST, path: /PATH}}"
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"MLP_KUBERNETES_VOLUME cannot be read: {error}; {right}") from None
+    if not isinstance(found, dict) or len(found) != 1 or not isinstance(next(iter(found.values())), dict):
+        raise SettingsError(f"MLP_KUBERNETES_VOLUME is {text!r}; {right}")
+    return found

@@ -1,0 +1,407 @@
+"""Every setting of the platform: its name, default, unit and meaning, in one table.
+
+A setting `some_name` is read from the environment variable `MLP_SOME_NAME`, else from `c.MLPHub.some_name` in
+the traitlets file that `MLP_CONFIG` names, else it has its default. A key of `c.MLPHub` that is no setting
+fails the start. Paths of the state directory are properties too (`state_paths`).
+
+Only the standard library is imported, and names of the contract; traitlets is, when `MLP_CONFIG` is set.
+"""
+
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Any
+
+from mlp_hub.settings import broker_values, cluster_values
+from mlp_hub.settings import origins as _origins
+from mlp_hub.settings.cluster import ClusterSettings
+from mlp_hub.settings.edge import EdgeSettings
+from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, ExecutorKind
+from mlp_hub.settings.keeping import KeepingSettings
+from mlp_hub.settings.login import LoginSettings
+from mlp_hub.settings.notice import NoticeSettings
+from mlp_hub.settings.scheduling import SchedulingSettings
+from mlp_hub.settings.state_paths import StatePaths
+from mlp_hub.settings.values import SettingsError, address, networks, parse, setting
+
+PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
+"""What `Settings` is made of besides its own, in the order of the documentation."""
+FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
+
+__all__ = ["SettingDoc", "Settings", "SettingsError", "table", "variable_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDoc:
+    """One row of the table of settings, as `--help` and the documentation show it."""
+
+    name: str
+    variable: str
+    default: str
+    unit: str
+    doc: str
+
+
+def _default_home(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME") or "/root") / ".local/share")
+    return Path(base) / "mlp-hub"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(
+    LoginSettings,
+    ClusterSettings,
+    KeepingSettings,
+    NoticeSettings,
+    SchedulingSettings,
+    EdgeSettings,
+    StatePaths,
+):
+    """All settings, checked. Make one by `Settings.load(os.environ)`."""
+
+    home: Path = setting(None, "State directory: databases, secrets, homes, jobs, logs.", kind="path")
+    port: int = setting(8000, "Public TCP port, the only one that is opened.", kind="int", low=1, high=65535)
+    bind: str = setting("127.0.0.1", "Address that the public port listens on.", kind="str")
+    config: Path | None = setting(
+        None,
+        "A traitlets file: `c.MLPHub.*` sets what is listed here, the rest is JupyterHub's.",
+        kind="path",
+    )
+    metric_points_max: int = setting(
+        2_000_000,
+        "Metric points that are stored of one job; later ones are dropped.",
+        kind="int",
+        low=1000,
+    )
+    metric_mib_max: int = setting(
+        256,
+        "MiB of metric points that are stored of one job; later ones are dropped. They count as files of the job do.",
+        kind="int",
+        low=1,
+    )
+    metrics_transport: str = setting(
+        "http",
+        "Way of metric points into the database: http (straight), kafka (by way of a topic of Apache Kafka).",
+        kind="str",
+        choices=("http", "kafka"),
+    )
+    kafka_bootstrap: tuple[str, ...] = setting(
+        (), "HOST:PORT of brokers of that Kafka, some of them or all.", kind="list"
+    )
+    kafka_topic: str = setting("mlp-metrics", "Topic of the points; nobody else may write to it.", kind="str")
+    kafka_group: str = setting("mlp-hub", "Consumer group of the services that read it.", kind="str")
+    kafka_secrets: Path | None = setting(
+        None,
+        "A TOML file, readable by its owner alone, of how the brokers are spoken to: protocol, mechanism, user, password, "
+        "ca_file, certificate_file, key_file.",
+        kind="path",
+    )
+    service_listen: str = setting(
+        "",
+        "HOST:PORT at which the service listens for the proxy, besides its socket; empty: nowhere.",
+        kind="str",
+    )
+    service_listen_tenants: str = setting(
+        "",
+        "HOST:PORT at which the service listens for notebook servers and jobs, and for who asks whether it is ready, besides its "
+        "socket; empty: nowhere.",
+        kind="str",
+    )
+    hub_listen_tenants: str = setting(
+        "",
+        "HOST:PORT at which the hub listens for notebook servers that are pods; empty: where they are, `kubernetes_address` "
+        "and the port after the public one. For `service_listen_tenants` then the one after that.",
+        kind="str",
+    )
+    data_listen_tenants: str = setting(
+        "",
+        "HOST:PORT at which files of datasets are served to notebook servers and jobs, besides their socket; empty: nowhere, and where "
+        "they are pods, `kubernetes_address` and the third port after the public one.",
+        kind="str",
+    )
+    service_proxies: tuple[str, ...] = setting(
+        ("127.0.0.0/8", "::1"),
+        "Addresses or networks whose connections to `service_listen` are taken, and whose X-Forwarded-For is believed.",
+        kind="list",
+    )
+    replicas: int = setting(
+        1,
+        "Services on the platform's database: one leads, the others stand by and take over. More than one needs PostgreSQL.",
+        kind="int",
+        low=1,
+        high=9,
+    )
+    admin_name: str = setting("admin", "Name of the first administrator.", kind="str")
+    database_url: str = setting(
+        "",
+        "SQLAlchemy URL of the platform's database; empty means SQLite in the state directory.",
+        kind="str",
+    )
+    hub_database_url: str = setting(
+        "", "SQLAlchemy URL of JupyterHub's database; empty means SQLite in the state directory.", kind="str"
+    )
+    executor: str = setting(
+        "local",
+        "Where jobs run: "
+        + "; ".join(f"{name} ({about.words})" for name, about in EXECUTOR_KINDS.items())
+        + ".",
+        kind="str",
+        choices=tuple(EXECUTOR_KINDS),
+    )
+    simulated_nodes: Path | None = setting(
+        None,
+        "A scenario file (as `mlp-hub simulate` reads) whose `nodes` the simulated executor has; unset: four of 16 cores.",
+        kind="path",
+    )
+    allow_no_sandbox: bool = setting(
+        False, "Run although this machine has no sandbox: users are then not kept apart.", kind="bool"
+    )
+    grace_s: float = setting(
+        30.0,
+        "Time between SIGTERM and SIGKILL when a job is stopped.",
+        kind="float",
+        unit="s",
+        low=0,
+        high=3600,
+    )
+    notebook_cpu: float = setting(0.2, "CPU of a notebook server.", kind="float", unit="cores", low=0.1)
+    notebook_ram: int = setting(1024, "Memory of a notebook server.", kind="int", unit="MiB", low=100)
+    notebook_network: str = setting(
+        "outbound",
+        "Network of notebook servers, where slirp4netns is found.",
+        kind="str",
+        choices=("none", "outbound"),
+    )
+    job_network: str = setting(
+        "none",
+        "Network of jobs' ranks, where slirp4netns is found.",
+        kind="str",
+        choices=("none", "outbound"),
+    )
+    package_index: str = setting(
+        "",
+        "Address of the index that packages of environments come from, as `https://packages.example.org/simple`; empty: as uv and pip of "
+        "this machine are told, by `UV_DEFAULT_INDEX`, `UV_INDEX_URL`, `PIP_INDEX_URL` or pip's configuration file.",
+        kind="str",
+    )
+    runtime_review: bool = setting(
+        True,
+        "Whether a runtime that a tenant registers waits for an administrator's review before jobs may use it.",
+        kind="bool",
+    )
+    node_name: str = setting("", "Name of this machine's node; empty means its host name.", kind="str")
+    node_cpu: float | None = setting(
+        None, "Cores of this machine's node, instead of what is found.", kind="float", unit="cores", low=0.1
+    )
+    node_ram: int | None = setting(
+        None, "Memory of this machine's node, instead of what is found.", kind="int", unit="MiB", low=100
+    )
+    node_gpus: int | None = setting(
+        None, "GPUs of this machine's node, instead of what is found.", kind="int", unit="devices", low=0
+    )
+    node_gpu_kind: str = setting("", "Kind of those GPUs, instead of what is found.", kind="str")
+    node_cpu_overcommit: float = setting(
+        3.0,
+        "CPU given out for each core that is there, of a cluster's nodes too; CPU is a share, not a pinned core. 1: every rank "
+        "has its own.",
+        kind="float",
+        low=1,
+        high=64,
+    )
+    node_ram_reserve: int = setting(
+        512, "Memory kept for the platform itself and never given out.", kind="int", unit="MiB", low=0
+    )
+    first_uid: int | None = setting(
+        None,
+        "Where the hub runs as root, user number N gets this system uid plus N. Without it, the first `up` takes a range of "
+        "100000 that no other hub of the machine has, and the state directory keeps it.",
+        kind="int",
+        low=1000,
+        high=2**31,
+    )
+    log_max: int = setting(
+        16,
+        "Size at which a component's log is rotated; one older file is kept.",
+        kind="int",
+        unit="MiB",
+        low=1,
+    )
+
+    @classmethod
+    def load(cls, environ: Mapping[str, str]) -> Settings:
+        """Read the settings; raise SettingsError naming what is wrong."""
+        given: dict[str, tuple[str, object]] = {}
+        path = environ.get("MLP_CONFIG")
+        if path:
+            from mlp_hub.settings.config_file import read_section  # noqa: PLC0415 - traitlets only where it is used
+
+            known = [f.name for f in dataclasses.fields(cls) if f.name != "config"]
+            for name, value in read_section(Path(path).absolute(), known).items():
+                given[name] = (f"c.MLPHub.{name}", value)
+        for spec in dataclasses.fields(cls):
+            variable = variable_of(spec.name)
+            if environ.get(variable):
+                given[spec.name] = (variable, environ[variable])
+        values: dict[str, Any] = {
+            spec.name: parse(given[spec.name][0], given[spec.name][1], spec.metadata)
+            for spec in dataclasses.fields(cls)
+            if spec.name in given
+        }
+        values.setdefault("home", _default_home(environ).absolute())
+        if environ.get("KUBECONFIG") and EXECUTOR_KINDS[values.get("executor", "local")].cluster:
+            values.setdefault("kubernetes_config", cluster_values.kubeconfig(environ["KUBECONFIG"]))
+        settings = cls(**values)
+        # names and addresses that cannot be meant fail here
+        _ = settings.base, settings.origins, settings.tls, settings.listens, settings.proxies
+        _ = settings.in_front, settings.hub_listens, settings.data_listens
+        _ = settings.volume
+        settings.check_login()
+        settings.check_mail()
+        if settings.metrics_transport == "kafka":
+            broker_values.check_addresses(settings.kafka_bootstrap)
+            broker_values.read_security(settings.kafka_secrets)
+        cluster_values.check_name(settings.kubernetes_name)
+        cluster_values.check_networks("MLP_KUBERNETES_DNS", settings.kubernetes_dns)
+        cluster_values.check_networks("MLP_KUBERNETES_OPEN", settings.kubernetes_open)
+        if settings.replicas > 1 and settings.service_db_url.startswith("sqlite:"):
+            raise SettingsError(
+                f"MLP_REPLICAS is {settings.replicas}; several services need PostgreSQL: name it with MLP_DATABASE_URL"
+            )
+        return settings
+
+    def to_environ(self) -> dict[str, str]:
+        """Give all settings as environment variables, so that a child needs no file; but `MLP_CONFIG` and what is secret."""
+        found: dict[str, str] = {}
+        for spec in dataclasses.fields(self):
+            value = getattr(self, spec.name)
+            if value is None or value in ("", ()) or spec.name == "config" or spec.metadata["secret"]:
+                continue
+            if isinstance(value, bool):
+                text = "1" if value else "0"
+            else:
+                text = ",".join(value) if isinstance(value, tuple) else str(value)
+            found[variable_of(spec.name)] = text
+        return found
+
+    # What follows from settings.
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """Names of the services as components of this hub: `service`, `service-2`, ..."""
+        return ("service", *(f"service-{number}" for number in range(2, self.replicas + 1)))
+
+    @property
+    def listens(self) -> tuple[tuple[str, int] | None, tuple[str, int] | None]:
+        """Where the service listens on TCP, as (host, port): for the proxy, and for sandboxes."""
+        proxy = address("MLP_SERVICE_LISTEN", self.service_listen)
+        tenants = address("MLP_SERVICE_LISTEN_TENANTS", self.service_listen_tenants)
+        if proxy is not None and tenants is not None and proxy[1] == tenants[1]:
+            raise SettingsError(
+                f"MLP_SERVICE_LISTEN and MLP_SERVICE_LISTEN_TENANTS both name port {proxy[1]}; give them two, which tell the "
+                "proxy from sandboxes"
+            )
+        return proxy, tenants
+
+    @property
+    def hub_listens(self) -> tuple[str, int] | None:
+        """Where the hub listens on TCP for pods, as (host, port), if that is told."""
+        return address("MLP_HUB_LISTEN_TENANTS", self.hub_listen_tenants)
+
+    @property
+    def data_listens(self) -> tuple[str, int] | None:
+        """Where files of datasets are served on TCP, as (host, port), if that is told."""
+        return address("MLP_DATA_LISTEN_TENANTS", self.data_listen_tenants)
+
+    @property
+    def runs(self) -> ExecutorKind:
+        """What depends on which executor it is."""
+        return EXECUTOR_KINDS[self.executor]
+
+    @property
+    def files_dir(self) -> Path:
+        """The tree that holds homes and jobs' files: what pods mount of it must not have the hub's secrets beside it."""
+        if not self.runs.cluster:
+            return self.home
+        return self.kubernetes_files or self.home / "files"
+
+    @property
+    def tolerations(self) -> tuple[Mapping[str, Any], ...]:
+        """Tolerations of all pods."""
+        return cluster_values.tolerations(self.kubernetes_tolerations)
+
+    @property
+    def volume(self) -> Mapping[str, Any]:
+        """The source of the volume of all files, as a PersistentVolume has it."""
+        return cluster_values.volume(self.kubernetes_volume, self.files_dir)
+
+    @property
+    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Networks of those who may connect to the proxy's port."""
+        return networks("MLP_SERVICE_PROXIES", self.service_proxies)
+
+    @property
+    def service_db_url(self) -> str:
+        """SQLAlchemy URL of the platform's own database."""
+        return self.database_url or f"sqlite:///{self.service_db_file}"
+
+    @property
+    def hub_db_url(self) -> str:
+        """SQLAlchemy URL of JupyterHub's database."""
+        return self.hub_database_url or f"sqlite:///{self.db_dir / 'jupyterhub.sqlite'}"
+
+    @property
+    def uid_base(self) -> int:
+        """What a user's number is added to for a system uid, where the hub is root."""
+        return self.first_uid or self.recorded_uid or FIRST_UID
+
+    @property
+    def origins(self) -> _origins.Origins:
+        """The names by which browsers reach the platform and users' servers."""
+        return _origins.find(
+            bind=self.bind,
+            port=self.port,
+            public_url=self.public_url,
+            users_domain=self.users_domain,
+            tls=self.tls is not None,
+        )
+
+    @property
+    def url(self) -> str:
+        """What a person opens in the browser."""
+        return f"{self.origins.platform}{self.base}/"
+
+    @property
+    def base(self) -> str:
+        """What the path of every page begins with, without a slash at its end: empty, or as `/mlp`."""
+        return _origins.base_of(self.base_path)
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"MLP_{name.upper()}"
+
+
+def table() -> list[SettingDoc]:
+    """List all settings for `--help` and the documentation, part by part."""
+    rows = []
+    place = {spec.name: n for n, part in enumerate(PARTS, 1) for spec in dataclasses.fields(part)}
+    for spec in sorted(dataclasses.fields(Settings), key=lambda spec: place.get(spec.name, 0)):
+        default = "$XDG_DATA_HOME/mlp-hub" if spec.name == "home" else _shown(spec.default)
+        doc = spec.metadata["doc"]
+        if spec.metadata["choices"]:
+            doc += f" One of {', '.join(spec.metadata['choices'])}."
+        rows.append(SettingDoc(spec.name, variable_of(spec.name), default, spec.metadata["unit"], doc))
+    return rows
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ("", ()):
+        return ""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return {True: "1", False: "0"}[value] if isinstance(value, bool) else str(value)

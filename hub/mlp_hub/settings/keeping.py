@@ -1,0 +1,121 @@
+"""Settings that say what is kept, for how long, and how much of the disk it may take; a part of `Settings`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlp_hub.settings.values import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepingSettings:
+    """What is set of records and of the disk."""
+
+    __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
+
+    keep_jobs_days: float = setting(
+        90.0,
+        "Jobs are deleted, with their directories, so long after they ended; 0: never.",
+        kind="float",
+        unit="days",
+        low=0,
+        high=36_500,
+    )
+    keep_jobs_most: int = setting(
+        10_000,
+        "Jobs that have ended are kept of one user; those that ended first are deleted first. 0: any number.",
+        kind="int",
+        unit="jobs",
+        low=0,
+    )
+    keep_jobs_mib: int = setting(
+        1024,
+        "So much the database keeps of one user's jobs that have ended (programs, timelines, metrics); those that ended first "
+        "are deleted first, the last one never. 0: any amount.",
+        kind="int",
+        unit="MiB",
+        low=0,
+    )
+    keep_audit_days: float = setting(
+        730.0,
+        "Entries of the audit log are forgotten after so long; 0: never.",
+        kind="float",
+        unit="days",
+        low=0,
+        high=36_500,
+    )
+    disk_floor: int | None = setting(
+        None,
+        "Below so much free space no job is started, below half of it no notebook server, and who writes fastest is "
+        "stopped; unset: a twentieth of the file system, from 1 to 10 GiB, a fifth of it at most. 0: never.",
+        kind="int",
+        unit="MiB",
+        low=0,
+    )
+    job_disk_max: int | None = setting(
+        None,
+        "So much a job may hold in its directory, with its logs and metrics; unset: a fifth of the file system. 0: any amount.",
+        kind="int",
+        unit="MiB",
+        low=0,
+    )
+    home_disk_max: int | None = setting(
+        None,
+        "So much a home may hold; unset: a fifth of the file system. 0: any amount.",
+        kind="int",
+        unit="MiB",
+        low=0,
+    )
+    cull_idle_s: int = setting(
+        0,
+        "A notebook server that nobody used for so long is stopped; what is saved stays, what runs in it is lost, jobs go on. Use is "
+        "told every five minutes, so that less than 900 stops servers that are used. 0: never.",
+        kind="int",
+        unit="s",
+        low=0,
+        high=31_536_000,
+    )
+    cull_max_age_s: int = setting(
+        0,
+        "A notebook server that runs for so long is stopped, whether it is used or not. 0: never.",
+        kind="int",
+        unit="s",
+        low=0,
+        high=31_536_000,
+    )
+    charge_files: bool = setting(
+        True,
+        "Homes and jobs' directories take of their tenants' storage, as datasets and models do.",
+        kind="bool",
+    )
+    upload_silent_hours: float = setting(
+        24.0,
+        "A dataset that is being created is in error once nothing was heard of its upload for so long; what came of it is kept. "
+        "0: never.",
+        kind="float",
+        unit="hours",
+        low=0,
+        high=8760,
+    )
+    data_endpoints: tuple[str, ...] = setting(
+        (),
+        "Object stores that datasets may be copied from though they are at private addresses, as HOST or HOST:PORT; all others "
+        "must be at addresses of the internet.",
+        kind="list",
+    )
+    metric_spool_max: int = setting(
+        256,
+        "So much the processes of a job's attempt keep of what they reported in its directory; what would be more is dropped.",
+        kind="int",
+        unit="MiB",
+        low=1,
+    )
+
+    @property
+    def disk_limits(self) -> tuple[int | None, int | None, int | None]:
+        """What stays free, what a job and what a home may hold, in bytes; None is a share of the file system."""
+        floor, job, home = (
+            None if given is None else given * 2**20
+            for given in (self.disk_floor, self.job_disk_max, self.home_disk_max)
+        )
+        return floor, job, home

@@ -1,0 +1,202 @@
+"""Write the reference pages from the tables that the program uses: `python -m reference docs/reference`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+from mlp.options import Option
+from mlp.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, shown_default
+from mlp.words import capital
+from mlp_hub.api.auth import scopes
+from mlp_hub.api.edge.limits import RATES
+from mlp_hub.domain.errors import Reason
+from mlp_hub.service.support import limits
+from mlp_hub.settings import table
+from mlp_hub.simulate import forms
+from reference.figures import figures_page
+from reference.numbers import numbers
+from reference.phases import phases_page
+from reference.rest import access_page, markdown_table, rest_page
+from reference.scenarios import scenarios_page
+
+_SETTINGS = """# Settings
+
+Each is an environment variable, or a line `c.MLPHub.name = value` in the traitlets file that `MLP_CONFIG` names; the
+variable wins. An unknown name in the file stops the start and says which was meant. `mlp-hub up` takes changes over
+and restarts only what they concern.
+
+"""
+_SCOPES = """# Scopes
+
+A request needs two things: its token must hold the route's scope, and the token's owner must stand in the route's
+relation to the object (their own job, their tenant, any object for a platform admin). [REST routes](rest.md) names both
+for each route. A person's token needs `{access}` besides, which every user's role holds. Who
+holds `custom:mlp:cluster:read` stands as a platform admin to every object.
+
+"""
+_LIMITS = """# Limits
+
+What is beyond a limit is refused with the limit's number. Bounds of single fields stand with the [objects](rest.md#objects),
+what can be set with the [settings](settings.md).
+
+## Windows, offers, what-if
+
+"""
+_RATES = """
+## Requests
+
+Who asks more often is told to wait (429). Buckets are of a caller, of sign-ups and unknown tokens of an address; `change` is
+what goes into the audit log, of who is no platform admin; `service` are the platform's own parts.
+
+"""
+_OF_SCENARIOS = """
+## Scenarios
+
+"""
+_TUNING = """
+## Tuning
+
+Numbers in the code that trade one thing for another: time, memory, freshness, how much of an answer is told. None is a
+promise; each may change with any release, and stands beside the code that it is about.
+
+"""
+_SAFETY = """
+## Safety
+
+Numbers in the code that protect the service from programs, requests and accidents.
+
+"""
+_REASONS = """# Reasons
+
+A refused request is answered with status 403 and `{"msg": "...", "reason": "..."}`; a job that waits has the same kind
+of reason in its record, in `why` and in the monitor. The set is closed. `msg` has the numbers and the way out.
+
+"""
+_SUBMIT = """# Submit options and magics
+
+One table of verbs and options serves the magics (`%mlp VERB`, and `%%mlp submit` with the cell as the program), the
+command (`mlp VERB`) and Python (`mlp.submit(...)`, options with `_` for `-`). `%mlp VERB --help` shows the same, and
+the tab key completes verbs, options, runtimes, tenants and names of jobs.
+
+"""
+_EXIT = """## Exit status of the command
+
+0 done; 1 the job failed; 2 usage; 3 refused (quota, rights, no login); 4 the service cannot be reached; 130 interrupted
+(a job that was watched goes on).
+"""
+
+
+def settings_page() -> str:
+    """Return the page of settings as Markdown."""
+    rows = []
+    for row in table():
+        default = f"`{row.default}`{f' {row.unit}' if row.unit else ''}" if row.default else ""
+        in_file = f"`{row.name}`" if row.name != "config" else ""
+        unit = f" In {row.unit}." if row.unit and not row.default else ""
+        rows.append((f"`{row.variable}`", in_file, default, row.doc + unit))
+    return _SETTINGS + markdown_table(("variable", "in the file", "default", "meaning"), rows)
+
+
+def scopes_page() -> str:
+    """Return the page of scopes: what each allows, and which kind of token holds it."""
+    holders = {
+        "user": scopes.USER_SCOPES,
+        "notebook server": scopes.SERVER_SCOPES,
+        "platform admin": scopes.ADMIN_SCOPES,
+        "spawner": scopes.SPAWNER_SCOPES,
+        "data": scopes.PART_SCOPES[scopes.DATA],
+        "gateway": scopes.PART_SCOPES[scopes.PROXY],
+    }
+    rows = [
+        (f"`{name}`", text, *("yes" if name in held else "" for held in holders.values()))
+        for name, text in scopes.SCOPES.items()
+    ]
+    return _SCOPES.format(access=scopes.ACCESS) + markdown_table(("scope", "allows", *holders), rows)
+
+
+def limits_page() -> str:
+    """Return the page of limits: those that people meet, and those that only the code knows."""
+    rates = ((f"`{name}`", f"{rate.burst:,.0f}", f"{rate.per_second:,g}") for name, rate in RATES.items())
+    page = _LIMITS + markdown_table(("at most", "of"), _limits(limits))
+    page += _RATES + markdown_table(("bucket", "at once", "then a second"), rates)
+    page += _OF_SCENARIOS + markdown_table(("at most", "of"), _limits(forms))
+    for mark, head in (("Tuning", _TUNING), ("Safety", _SAFETY)):
+        rows = (
+            (f"`{n.module}.{n.name}`", f"`{n.value}`", capital(n.text)) for n in numbers() if n.mark == mark
+        )
+        page += head + markdown_table(("number", "value", "what it is"), rows)
+    return page
+
+
+def _limits(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a module that have a sentence below them, with it."""
+    body = ast.parse(inspect.getsource(module)).body
+    for made, said in pairwise(body):
+        match made, said:
+            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
+                value = getattr(module, name)
+                if isinstance(value, int | float):
+                    yield f"{value:,g}" if value < 1000 else f"{value:,.0f}", text
+
+
+def reasons_page() -> str:
+    """Return the page of reasons."""
+    return _REASONS + markdown_table(
+        ("reason", "meaning", "in short"), ((f"`{r}`", r.meaning, r.words) for r in Reason)
+    )
+
+
+def submit_page() -> str:
+    """Return the page of verbs, and of the options of each."""
+    page = _SUBMIT + markdown_table(
+        ("verb", "what it does", "where"),
+        ((f"[`{v.name}`](#{v.name})", v.help(), _surfaces(v)) for v in VERBS),
+    )
+    for verb in VERBS:
+        page += f"\n## {verb.name}\n\n{capital(verb.help())}.\n\n"
+        page += "".join(
+            f"    {s} {verb.name} {TAKES[verb.takes]()}".rstrip() + "\n" for s in sorted(verb.surfaces)
+        )
+        options = list(dict.fromkeys(o for s in (MAGIC, COMMAND) for o in options_of(verb, s)))
+        page += "\n" + markdown_table(("option", "meaning", "default"), (_option(o) for o in options))
+    page += "\n## Examples\n\n" + "".join(f"    {e}\n" for s in (MAGIC, COMMAND) for e in examples(s))
+    return f"{page}\n{_EXIT}"
+
+
+def _surfaces(verb: Verb) -> str:
+    both = [s for s, name in ((MAGIC, "magic"), (COMMAND, "command")) if s in verb.surfaces]
+    return ", ".join(f"`{s} {verb.name}`" for s in both)
+
+
+def _option(option: Option) -> tuple[str, str, str]:
+    flags = ", ".join(f"`{f}{f' {option.metavar}' if option.metavar else ''}`" for f in option.flags)
+    only = {"with": " (magics only)", "json": " (command only)"}.get(option.name, "")
+    return flags, f"{option.explained}{only}", shown_default(option)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "settings": settings_page,
+    "access": access_page,
+    "rest": rest_page,
+    "scopes": scopes_page,
+    "limits": limits_page,
+    "reasons": reasons_page,
+    "phases": phases_page,
+    "submit": submit_page,
+    "scenarios": scenarios_page,
+    "figures": figures_page,
+}
+"""Name of each page and what makes it."""
+
+
+def main(folder: str) -> None:
+    """Write all pages into a folder, in English wherever that is done."""
+    os.environ["MLP_LANGUAGE"] = "en"
+    for name, make in PAGES.items():
+        (Path(folder) / f"{name}.md").write_text(make(), encoding="utf-8")

@@ -1,0 +1,128 @@
+"""Writes what other languages and layers must know of the hub's tables: `python tools/terms.py .`.
+
+`mlp` imports nothing of the hub, the front end is no Python, the types of the wire stand alone, and settings know nothing of
+what they set: each gets the names, and what they are called, in a file of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from mlp_api.jobs import JobShape
+from mlp_api.types import TenantCreate
+from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.jobs.job import PRIORITIES
+from mlp_hub.domain.notices.notice import NoticeKind
+from mlp_hub.domain.runtime.runtime import BUILT_IN
+from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
+from mlp_hub.scheduler.policy import ORDERS, POLICIES
+from mlp_hub.simulate.forms import PLACEMENTS
+
+_MADE = "Names of the contract, and what they are called: made by `make docs`, not by hand."
+_REASONS = {reason.value: reason.words for reason in Reason}
+_POLICIES = {name: str(policy.words) for name, policy in POLICIES.items()}
+_ORDERS = {name: order.words for name, order in ORDERS.items()}
+
+
+def for_notebooks() -> str:
+    """Return the module of `mlp`: sentences are made when they are asked for, in the reader's language."""
+    said = "Mapping[str, Callable[[], str]]"
+    return "\n".join(
+        (
+            f'"""{_MADE}"""\n',
+            "from __future__ import annotations\n",
+            "from collections.abc import Callable, Mapping\n",
+            "from mlp.language import say\n",
+            _table(f"REASONS: {said}", _REASONS, "lambda: say({})"),
+            _table(f"ORDERS: {said}", _ORDERS, "lambda: say({})"),
+            _tuple("RUNTIMES", BUILT_IN),
+            _tuple("PRIORITIES", sorted(PRIORITIES, key=PRIORITIES.__getitem__)),
+            _tuple("TOPOLOGIES", TOPOLOGIES),
+            _tuple("NOTICE_EVENTS", NoticeKind),
+            "",
+        )
+    )
+
+
+def for_wire() -> str:
+    """Return the module of `mlp_api`."""
+    return "\n".join(
+        (
+            f'"""{_MADE}"""\n',
+            "from __future__ import annotations\n",
+            "from collections.abc import Mapping\nfrom typing import Literal\n",
+            *(
+                f"{name} = Literal[{_listed(names)}]"
+                for name, names in (
+                    ("PolicyName", POLICIES),
+                    ("QueueOrder", ORDERS),
+                    ("PlacementRule", PLACEMENTS),
+                    ("NoticeEvent", NoticeKind),
+                )
+            ),
+            _table("POLICIES: Mapping[PolicyName, str]", _POLICIES, "{}"),
+            _table("ORDERS: Mapping[QueueOrder, str]", _ORDERS, "{}"),
+            "",
+        )
+    )
+
+
+def for_front() -> str:
+    """Return the module of the front end."""
+    lines = [f"/** {_MADE} */", 'import { t } from "./language";\n']
+    lines.append("type Words = Readonly<Record<string, () => string>>;\n")
+    for name, table in (("REASONS", _REASONS), ("POLICIES", _POLICIES), ("ORDERS", _ORDERS)):
+        rows = "".join(f"  {key}: () => t({json.dumps(words)}),\n" for key, words in table.items())
+        lines.append(f"export const {name}: Words = {{\n{rows}}};\n")
+    taking_turns = [name for name, policy in POLICIES.items() if policy.one_line is None]
+    lines.append(
+        "/** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */"
+    )
+    lines.append(f"export const LINE_PER_TENANT: readonly string[] = [{_listed(taking_turns)}];\n")
+    lines.append("/** What of a job somebody may be told. */")
+    lines.append(f"export const NOTICE_EVENTS = [{_listed(NoticeKind)}] as const;\n")
+    lines.append("/** What a job asks for that says nothing else. */")
+    shape = {
+        o.name: o.default
+        for o in msgspec.structs.fields(JobShape)
+        if o.default not in (msgspec.NODEFAULT, None)
+    }
+    lines.append(f"export const SUBMIT = {json.dumps(shape)} as const;\n")
+    lines.append("/** All that a tenant is configured by. */")
+    lines.append(f"export const TENANT_FIELDS = [{_listed(TenantCreate.__struct_fields__)}] as const;\n")
+    return "\n".join(lines)
+
+
+def _table(head: str, words: Mapping[str, str], row: str) -> str:
+    return f"{head} = {{\n{''.join(f'    {json.dumps(k)}: {row.format(json.dumps(v))},{chr(10)}' for k, v in words.items())}}}"
+
+
+def _tuple(name: str, names: Iterable[str]) -> str:
+    return f"{name} = ({_listed(names)})"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(json.dumps(name) for name in names)
+
+
+FILES: Mapping[str, Callable[[], str]] = {
+    "extensions/mlp/terms.py": for_notebooks,
+    "hub/mlp_api/terms.py": for_wire,
+    "widgets/src/core/terms.ts": for_front,
+}
+"""Files from the repository's root on, and what makes each."""
+
+
+def main(root: str) -> None:
+    """Write them."""
+    for path, make in FILES.items():
+        (Path(root) / path).write_text(make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
