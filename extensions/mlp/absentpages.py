@@ -1,6 +1,6 @@
-"""Bounds what a server keeps of a kernel's output for a page that is away: Jupyter Server keeps it in a list without end.
+"""Bound of a server's buffer of a kernel's output for an absent page: Jupyter Server's has no bound.
 
-The newest output is kept. What had to go is reported in its cell when the page comes back.
+The newest output is kept. Dropped output is reported in its cell when the page comes back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ MOST_BYTES = 4 << 20
 MOST_PIECE = 1 << 16
 """Tuning: bytes of text that are joined into one message, which is what is dropped at once; larger means fewer messages for the page."""
 MESSAGE_BYTES = 1_000
-"""Given: bytes that Python needs for a message of some parts besides what is in them, rounded up."""
+"""Given: bytes that Python needs for a message of some parts in addition to their content, rounded up."""
 MOST_CELLS = 200
-"""Safety: cells of which it is noted by itself how much was dropped; what further ones lose is reported in the last of these."""
+"""Safety: cells with their own count of dropped bytes; the last one also has the losses of further cells."""
 _OUTPUT = frozenset(
     ["stream", "display_data", "update_display_data", "execute_result", "clear_output", "comm_msg"]
 )
@@ -145,10 +145,10 @@ class Buffer:
         self._lost.setdefault(cell, _Lost(parent)).size += size
 
     def __iter__(self) -> Iterator[tuple[str, list[Any]]]:
-        """Return what is replayed: what was dropped, in words, in the cell that lost it, and then all that was kept."""
+        """Return the messages to replay: a report of dropped output in the cell that lost it, then all kept ones."""
         for lost in self._lost.values():
             said = say(
-                "{n} MiB of output were dropped while no page was open; what follows is the newest of it.",
+                "{n} MiB of output were dropped while no page was open; its newest part follows.",
                 n=f"{max(lost.size / (1 << 20), 0.1):,.1f}",
             )
             yield "iopub", self._stream(lost.parent, "stderr", f"\n[{said}]\n")
@@ -162,7 +162,7 @@ class Buffer:
 
 
 def watch(app: Any, most: int = MOST_BYTES) -> None:
-    """Have the server keep at most so many bytes of each kernel for a page that is away."""
+    """Limit the bytes that the server keeps of each kernel for an absent page."""
     manager = app.kernel_manager
     begin = getattr(manager, "start_buffering", None)
     kept = getattr(manager, "_kernel_buffers", None)

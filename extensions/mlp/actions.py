@@ -1,4 +1,4 @@
-"""What the verbs do, for the magic and the command alike; each returns something that shows itself and has `data`."""
+"""Actions of the verbs, for the magic and the command; each result displays itself and has `data`."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def language(client: Client, call: ParsedLine) -> tables.Sentences:
     line = (
         say("Language: {name}, on all pages, in notebooks and commands.", name=chosen)
         if chosen
-        else say("Language: as the browser, JupyterLab or the terminal says.")
+        else say("Language: that of the browser, JupyterLab or the terminal.")
     )
     return tables.Sentences([line], found)
 
@@ -195,7 +195,7 @@ def update(client: Client, call: ParsedLine) -> tables.Sentences:
     asked = {o.name: call.given[o.name] for o in UPDATE if o.name in call.given}
     if not asked:
         flags = ", ".join(o.flags[0] for o in UPDATE)
-        raise UsageError(say("what is to be changed? Give one of {options}", options=flags))
+        raise UsageError(say("no change is given; give one of {options}", options=flags))
     after = client.act("update", call.names[0], call.given.get("user"), size=asked)
     limit = after["time_limit"]
     line = say(
@@ -204,7 +204,7 @@ def update(client: Client, call: ParsedLine) -> tables.Sentences:
         priority=after["priority"],
         limit=say("none") if limit is None else span(limit),
     )
-    first = say("It stands first in the queue of its team.") if after["put_first"] else ""
+    first = say("It is first in the queue of its team.") if after["put_first"] else ""
     return tables.Sentences([sentences(line, first), *filter(None, [words.seconds_meant(asked)])], after)
 
 
@@ -258,7 +258,7 @@ def select(client: Client, call: ParsedLine) -> list[str]:
     if not found and not plain:
         asked = " ".join([*patterns, *(f"--{k} {call.given[k]}" for k in sorted(filters))])
         raise Refused(
-            "NotFound", say("no job that one could {verb} fits {asked}", verb=call.verb.name, asked=asked)
+            "NotFound", say("no job that you can {verb} matches {asked}", verb=call.verb.name, asked=asked)
         )
     return list(dict.fromkeys([*plain, *found]))
 
@@ -300,7 +300,7 @@ def models(client: Client, call: ParsedLine) -> Any:
 
 
 def _once_copied(client: Client, made: Json) -> Json:
-    """Return a version as it is once its files are copied, or after `COPY_S`: what comes next, such as an app of it, needs them."""
+    """Return a version once its files are copied, or after `COPY_S`: later steps, as an app of it, need them."""
     name, until = words.version(made), client.clock() + COPY_S
     while made.get("state") == "creating" and client.clock() < until:
         client.sleep(COPY_LOOK_S)
@@ -338,7 +338,7 @@ def _remove_models(client: Client, names: Sequence[str], *, all_: bool) -> Outco
 
 
 def _others(client: Client, name: str, gone: Json) -> list[str]:
-    """Return the versions of a model that stay; where that cannot be asked the answer to what was done comes all the same."""
+    """Return the versions of a model that stay; an error here does not stop the answer to the action."""
     with contextlib.suppress(MLPError):
         found = client.models(name=name)
         return [
@@ -420,7 +420,7 @@ def data(client: Client, call: ParsedLine) -> Any:
             return sets.push(*names, tenant=call.given.get("tenant"), client=client)
         return sets.pull(*names, client=client)
     except KeyboardInterrupt:
-        text = say("Stopped. What is whole stays; the same line goes on with the rest.")
+        text = say("Stopped. Complete files stay; run the same line again to continue with the rest.")
         (sys.stderr or sys.stdout).write(f"{text}\n")
         raise
 
@@ -430,18 +430,18 @@ def _removed_data(gone: tables.Sentences) -> tuple[Sequence[str], Json]:
 
 
 def secret(client: Client, call: ParsedLine) -> Any:
-    """List or remove secrets; what sets one reads it from where nobody sees it."""
+    """List or remove secrets; the verb that sets one reads it without an echo."""
     act, *names = call.names or ["ls"]
     tenant = call.given.get("tenant")
     if act == "ls":
         return tables.secrets(client.secrets(tenant))
     for one in names:
         client.remove_secret(one, tenant)
-    return tables.Sentences([say("The secret {name} is gone.", name=one) for one in names], names)
+    return tables.Sentences([say("The secret {name} is removed.", name=one) for one in names], names)
 
 
 def notify(client: Client, call: ParsedLine) -> Any:
-    """Show or choose where one is told of one's jobs."""
+    """Show or choose the channels of a user's notices about their jobs."""
     return notify_words.act(client, list(call.names), call.given)
 
 
@@ -495,10 +495,10 @@ def _service_token(client: Client, act: str, service: str | None, tenant: str, g
 def _shown_once(made: Json) -> tables.Sentences:
     lines = [
         str(made["token"]),
-        say("It holds until {when}, and is shown this once.", when=clock_time(made.get("expires"))),
+        say("It is valid until {when} and is shown only once.", when=clock_time(made.get("expires"))),
     ]
     if old := clock_time(made.get("old_until")):
-        lines.append(say("Those before it hold until {when}.", when=old))
+        lines.append(say("Earlier tokens are valid until {when}.", when=old))
     return tables.Sentences(lines, made)
 
 

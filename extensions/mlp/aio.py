@@ -1,10 +1,11 @@
-"""The same from asyncio, for programs whose loop must not wait: what `mlp` has, each to be awaited.
+"""The interface of `mlp` for asyncio, for programs whose loop must not wait: each function is awaited.
 
     job = await mlp.aio.submit("train.py", workers=2)
     await job.wait()
     print(await job.result())
 
-Requests are made in threads, by the one client that there is; waits sleep on the loop, and end where they are cancelled.
+Requests are made in threads, by the one shared client. Waits sleep on the loop, and end if they are
+cancelled.
 """
 
 from __future__ import annotations
@@ -169,7 +170,7 @@ def _steered(
 
 
 class AsyncJob:
-    """A job of yours, as `mlp.Job`; `job` is that, with what was last seen."""
+    """Job of the user, as `mlp.Job`; `job` is that object, with the data last seen."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -186,12 +187,12 @@ class AsyncJob:
 
     @property
     def reference(self) -> str:
-        """What means this run and no other: digits@2."""
+        """Reference to this run and no other: digits@2."""
         return self.job.reference
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """Owner of the job."""
         return self.job.user
 
     @property
@@ -218,7 +219,10 @@ class AsyncJob:
         return repr(self.job)
 
     async def wait(self, timeout: float | None = None) -> AsyncJob:  # noqa: ASYNC109 - as of a `Job`
-        """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
+        """Wait until it has ended, well or not, also while the hub is away.
+
+        Raises `JobTimeout` after `timeout` seconds; the job then continues.
+        """
         wait = OutlastingWait(self.job._client, timeout)  # noqa: SLF001 - one module family
         while not (await asyncio.to_thread(wait.asked, self.job.refresh) and self.final):
             if wait.over:
@@ -286,7 +290,7 @@ async def offer(**options: Any) -> tables.Sentences:
 
 
 class _Data:
-    """Datasets, as `mlp.data` has them. Who cancels a transfer stops it; said again, it goes on."""
+    """Datasets, as in `mlp.data`; a cancelled call stops the transfer, and the same call again continues it."""
 
     async def push(
         self, path: str | PathLike[str], to: str | None = None, **options: Any

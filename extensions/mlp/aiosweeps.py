@@ -20,7 +20,7 @@ class AsyncSweep:
 
     @property
     def data(self) -> Json:
-        """What the service said of it."""
+        """Data of the service about it."""
         return self.sweep.data
 
     @property
@@ -30,7 +30,7 @@ class AsyncSweep:
 
     @property
     def reference(self) -> str:
-        """What means this run and no other: search@2."""
+        """Reference to this run and no other: search@2."""
         return self.sweep.reference
 
     @property
@@ -40,7 +40,7 @@ class AsyncSweep:
 
     @property
     def ended(self) -> bool:
-        """Whether it goes on no more; one that is extended does again."""
+        """Whether it has ended; an extended one continues."""
         return self.sweep.ended
 
     @property
@@ -54,7 +54,7 @@ class AsyncSweep:
         return self.sweep.trials
 
     async def refresh(self) -> AsyncSweep:
-        """Ask anew."""
+        """Request the present state."""
         await asyncio.to_thread(self.sweep.refresh)
         return self
 
@@ -63,7 +63,7 @@ class AsyncSweep:
         wait = OutlastingWait(self.sweep._client, timeout)  # noqa: SLF001 - one module family
         while not (await asyncio.to_thread(wait.asked, self.sweep.refresh) and self.sweep.ended):
             if wait.over:
-                raise TimeoutError(say("{name} has not ended; it goes on.", name=self.sweep.title))
+                raise TimeoutError(say("{name} has not ended; it continues.", name=self.sweep.title))
             await asyncio.sleep(wait.pause())
         return self
 
@@ -72,7 +72,7 @@ class AsyncSweep:
         return await asyncio.to_thread(self.sweep.curves, most)
 
     async def cancel(self) -> AsyncSweep:
-        """Make no more trials, and end those that go on."""
+        """Make no more trials, and end the live ones."""
         await asyncio.to_thread(self.sweep.cancel)
         return self
 

@@ -1,4 +1,4 @@
-"""What the verb `announce` takes."""
+"""Options of the verb `announce`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEVELS = ("info", "warning", "critical")
 def level(text: object) -> str:
     """Read a level. Raises ValueError."""
     if text not in LEVELS:
-        raise ValueError(say("is no level; right: {levels}", levels=", ".join(LEVELS)))
+        raise ValueError(say("is not a level; choose one of {levels}", levels=", ".join(LEVELS)))
     return str(text)
 
 

@@ -1,4 +1,4 @@
-"""What the verb `announce` does: people are told something, by who administers their team or the hub."""
+"""Action of the verb `announce`: administrators of a team or of the hub send people a message."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ MOST_REQUESTS = 1000
 def app_name(text: object) -> str:
     """Check an app's name."""
     if not isinstance(text, str) or not APP_NAME.fullmatch(text):
-        raise ValueError(say("is no name; right: a-z first, then a-z, 0-9 and -, at most 50 characters"))
+        raise ValueError(say("is not a name; use a-z first, then a-z, 0-9 and -, at most 50 characters"))
     return text
 
 
@@ -31,7 +31,7 @@ def replicas(text: object) -> int | str:
     """Parse a number of replicas, or MIN:MAX."""
     found = re.fullmatch(r"(\d{1,3})(?::(\d{1,3}))?", str(text).strip())
     if not found:
-        raise ValueError(say("is no number of replicas; right: 2, or 0:2 to sleep while nobody asks"))
+        raise ValueError(say("is not a number of replicas; write 2, or 0:2 to sleep while no requests come"))
     low, high = int(found[1]), int(found[2] or found[1])
     if not (low <= high and 1 <= high <= MOST_REPLICAS):
         raise ValueError(
@@ -48,25 +48,25 @@ def _requests(text: object) -> int:
 
 def _port(text: object) -> int:
     if not str(text).isdecimal() or not 1024 <= int(str(text)) <= 65_535:
-        raise ValueError(say("is no port; right: a number from 1024 to 65535"))
+        raise ValueError(say("is not a port; write a number from 1024 to 65535"))
     return int(str(text))
 
 
 def _version(text: object) -> int:
     if not str(text).isdecimal() or not int(str(text)):
-        raise ValueError(say("is no version; right: a whole number from 1 on"))
+        raise ValueError(say("is not a version; write a whole number from 1 on"))
     return int(str(text))
 
 
 def _line(text: object) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise ValueError(say("is empty; say what is to run"))
+        raise ValueError(say("is empty; give the command to run"))
     return text
 
 
 def _access(text: object) -> str:
     if text not in ACCESS:
-        raise ValueError(say("is nobody; right: {choices}", choices=", ".join(ACCESS)))
+        raise ValueError(say("is not one of {choices}", choices=", ".join(ACCESS)))
     return str(text)
 
 
@@ -77,25 +77,25 @@ _EACH = {
 }
 SIZE = tuple(replace(BY_NAME[key], help=told) for key, told in _EACH.items())
 DEPLOY: tuple[Option, ...] = (
-    Option("name", lambda: say("what the app is called"), app_name, None, "NAME", "-n", shown_default=lambda: say("as the model")),
+    Option("name", lambda: say("name of the app"), app_name, None, "NAME", "-n", shown_default=lambda: say("the model's name")),
     Option("version", lambda: say("which version of the model"), _version, None, "N", wire=False, shown_default=lambda: say("the latest")),
     *SIZE,
     BY_NAME["gpu_kind"],
-    Option("replicas", lambda: say("how many answer side by side; with MIN:MAX as many as are needed"), replicas, 1, "N|MIN:MAX"),
-    Option("concurrency", lambda: say("requests at once that one replica is for, with MIN:MAX"), _requests, 8, "N"),
-    Option("idle", lambda: say("after how long those that are not needed end, with MIN:MAX"), duration, 900, "15m|1h", shown_default=lambda: "15m"),
-    replace(BY_NAME["tenant"], help=lambda: say("whose quota it uses, or of which those are that are listed")),
-    Option("command", lambda: say("what runs in place of the platform's server; it finds the model at /model and listens on PORT"), _line, None, "LINE"),
-    Option("port", lambda: say("at which the command listens"), _port, 8080, "N", wire=False),
+    Option("replicas", lambda: say("number of replicas; with MIN:MAX as many as are needed"), replicas, 1, "N|MIN:MAX"),
+    Option("concurrency", lambda: say("requests at once per replica, with MIN:MAX"), _requests, 8, "N"),
+    Option("idle", lambda: say("time after which unneeded replicas end, with MIN:MAX"), duration, 900, "15m|1h", shown_default=lambda: "15m"),
+    replace(BY_NAME["tenant"], help=lambda: say("team whose quota it uses, or whose apps are listed")),
+    Option("command", lambda: say("command that runs instead of the platform's server; it finds the model at /model and listens on PORT"), _line, None, "LINE"),
+    Option("port", lambda: say("port on which the command listens"), _port, 8080, "N", wire=False),
     Option("runtime", lambda: say("plain, or one of your team's with one process"), name, None, "NAME", "-r", "runtimes", shown_default=lambda: "plain"),
     BY_NAME["priority"],
-    Option("access", lambda: say("who may ask it besides you and its keys"), _access, "tenant", "WHO", choices=" ".join(ACCESS)),
+    Option("access", lambda: say("users who may send requests to it, in addition to you and its keys"), _access, "tenant", "WHO", choices=" ".join(ACCESS)),
     BY_NAME["env"],
-    Option("replace", lambda: say("change the app of this name; the new one answers before the old one goes"), None, False),
+    Option("replace", lambda: say("change the app of this name; the old one ends after the new one answers"), None, False),
 )  # fmt: skip
 LAST_LINES = replace(TAIL, help=lambda: say("only the last lines (logs)"))
 PREVIOUS = Option(
-    "previous", lambda: say("the last lines of the replica that failed last, whichever that was (logs)"), None, False
+    "previous", lambda: say("the last lines of the replica that failed last (logs)"), None, False
 )  # fmt: skip
 OPTIONS = (*DEPLOY, LAST_LINES, PREVIOUS)
 _OF_LS = {"tenant"}
@@ -118,7 +118,7 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
     if act == "keys" and count == 2 and names[2] in {"create", "revoke"}:
         raise UsageError(
             say(
-                "which key? A name that says who uses it is missing. Right: {line}",
+                "which key? Give a name that shows who uses it. Usage: {line}",
                 line=words.command(f"apps keys {names[1]} {names[2]} KEY"),
             )
         )

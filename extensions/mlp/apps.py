@@ -1,4 +1,4 @@
-"""Apps, for the magic and the command alike: what is asked, and what is shown."""
+"""Apps, for the magic and the command: the requests, and the displays."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def _scale(client: Client, name: str, number: str, *, given: Mapping[str, Any]) 
 
 
 def _log(client: Client, name: str, number: str = "0", *, tail: int | None, previous: bool) -> Log:
-    """Return what a replica that is there wrote, or the end of what the one wrote that failed last."""
+    """Return the output of a present replica, or the end of the output of the last failed one."""
     if previous:
         kept = _kept(client, name)
         lines = [{"text": text} for text in (kept if tail is None else kept[-tail:])]
         return Log(
             lines,
             with_rank=False,
-            empty=say("no lines of a replica of {name} that failed are kept", name=name),
+            empty=say("no lines of a failed replica of {name} are stored", name=name),
         )
     if not number.isdecimal():
-        raise UsageError(say("{what}: is no whole number", what=number))
+        raise UsageError(say("{what}: is not a whole number", what=number))
     found = client.app_log(name, int(number), tail)
     empty = say("replica {n} of {name} has written nothing", n=int(number), name=name)
     if not found and _kept(client, name):
         command = words.command(f"apps logs {name} --previous")
-        empty += "\n" + say("Of the one that failed: {command}", command=command)
+        empty += "\n" + say("Output of the failed replica: {command}", command=command)
     return Log(found, with_rank=False, empty=empty)
 
 
@@ -89,7 +89,7 @@ def _keys(client: Client, name: str, act: str = "", key: str = "") -> Any:
     if act == "create":
         made = client.make_app_key(name, key)
         lines = [
-            say("{key} opens {name}, and nothing else. It is shown this once:", key=key, name=name),
+            say("{key} opens {name}, and nothing else. It is shown only once:", key=key, name=name),
             str(made["key"]),
             say("Send it as a header: {header}", header="Authorization: Bearer KEY"),
         ]
@@ -117,7 +117,7 @@ def _keys(client: Client, name: str, act: str = "", key: str = "") -> Any:
 
 
 def state(app: Mapping[str, Any]) -> str:
-    """Say how an app stands."""
+    """Return the state of an app, in words."""
     told: dict[str, Callable[[], str]] = {
         "starting": lambda: say("starting"),
         "running": lambda: say("running"),
@@ -148,7 +148,7 @@ def table(found: Sequence[Json], me: str) -> Table:
         say("name"),
         say("state"),
         say("ready"),
-        say("under way"),
+        say("in progress"),
         say("what"),
         say("team"),
         say("address"),
@@ -211,14 +211,14 @@ def shown(found: Json) -> Sentences:
     if ":" in str(found.get("replicas")):
         lines.append(
             say(
-                "{range} replicas, one for each {n} requests under way; fewer once not needed for {time}",
+                "{range} replicas, one per {n} requests in progress; fewer after {time} without need",
                 range=found["replicas"],
                 n=found.get("concurrency"),
                 time=span(float(found.get("idle") or 0)),
             )
         )
     if found.get("under_way") is not None:
-        lines.append(say("Requests under way: {n}", n=f"{found['under_way']:g}"))
+        lines.append(say("Requests in progress: {n}", n=f"{found['under_way']:g}"))
     if found.get("model_name"):
         lines.append(say("Model: {name}", name=found["model_name"]))
     if found.get("command"):

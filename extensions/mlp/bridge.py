@@ -1,8 +1,9 @@
 """A Jupyter server extension: below the server's own `mlp/` the browser reaches the platform's service.
 
-The job monitor in a cell asks its own notebook server, which knows the browser already, and the server asks the
-service over its UNIX socket with its own token. So the page needs no cookie and no token of the platform, which lives
-under another host name. What passes is listed here; what the server's token may do bounds it besides.
+The job monitor in a cell asks its own notebook server, which already knows the browser. The server
+asks the service over its UNIX socket with its own token. So the page needs no cookie and no token
+of the platform, which has another host name. The requests that pass are listed here, and the rights
+of the server's token bound them too.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _ENCODED = re.compile(r"%(?:2e|2f|5c|00)", re.IGNORECASE)
 
 def service_gone() -> str:
     """Say that nothing comes from there now, and that nothing is lost by it."""
-    return say("MLP Hub's service does not answer just now; jobs go on")
+    return say("MLP Hub's service does not answer now; jobs continue")
 
 
 def allowed(method: str, path: str) -> bool:
@@ -101,7 +102,7 @@ class _Service:
 
 
 class _Asked(JupyterHandler):
-    """What both kinds of requests share."""
+    """Common part of both kinds of requests."""
 
     def initialize(self, service: _Service, base: str) -> None:
         self.service = service
@@ -121,7 +122,7 @@ class Http(_Asked, APIHandler):
 
     _passing: asyncio.Task[None] | None = None
     _begun = False
-    """Whether the answer is on its way to the browser, so that it can be no other."""
+    """Whether the answer is on its way to the browser, so that it cannot change."""
 
     @web.authenticated
     async def get(self, _path: str) -> None:
@@ -232,7 +233,10 @@ def _jupyter_server_extension_points() -> list[dict[str, str]]:
 
 
 def _guard_cookies(app: Any) -> None:
-    """Have `_xsrf` of a server's pages travel over TLS alone where the hub's cookies do: JupyterHub says so of its own only."""
+    """Restrict the cookie `_xsrf` of a server's pages to TLS if the hub's cookies are restricted.
+
+    JupyterHub does so for its own pages only.
+    """
     options = json.loads(os.environ.get("JUPYTERHUB_COOKIE_OPTIONS") or "{}")
     if options.get("secure"):
         app.web_app.settings.setdefault("xsrf_cookie_kwargs", {"path": app.base_url})["secure"] = True
@@ -245,13 +249,11 @@ def _tell_what_is_left_out(app: Any) -> None:
         return
     said = (
         say(
-            "This server runs without your settings, as you chose. Mend or remove what is wrong in your home (~/.jupyter, ~/.ipython, "
-            "~/.local), then start the server again."
+            "This server runs without your settings, as you chose. Fix or remove the faulty files in your home (~/.jupyter, ~/.ipython, ~/.local), then start the server again."
         )
         if why == "chosen"
         else say(
-            "This server did not start with your settings of Jupyter and runs without them: {why}. Mend or remove what is wrong in your home "
-            "(~/.jupyter, ~/.local), then start the server again.",
+            "This server did not start with your settings of Jupyter and runs without them: {why}. Fix or remove the faulty files in your home (~/.jupyter, ~/.local), then start the server again.",
             why=why.rstrip("."),
         )
     )

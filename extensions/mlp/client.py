@@ -14,7 +14,7 @@ LOG_PAGE = 10_000
 
 
 class Client(ServiceConnection):
-    """What is asked of the service as one user. A client may be used by several threads: each has its own connection."""
+    """Requests to the service as one user; several threads can use a client: each has its own connection."""
 
     def job_path(self, name: str, user: str | None = None) -> str:
         """Return the path of a job."""
@@ -99,7 +99,7 @@ class Client(ServiceConnection):
         return object_of(self.request("DELETE", self.job_path(name, user)))
 
     def why(self, name: str, user: str | None = None) -> Json:
-        """Return why the job stands where it stands."""
+        """Return the reason for the job's state."""
         return object_of(self.request("GET", f"{self.job_path(name, user)}/why"))
 
     def decisions(self, name: str, user: str | None = None) -> list[Json]:
@@ -121,7 +121,7 @@ class Client(ServiceConnection):
     ) -> list[Json]:
         """Return a rank's log lines (`time`, `stream`, `text`), or the last `tail` of them.
 
-        Where lines are missing, one of the stream `mlp` stands that says how many.
+        Where lines are missing, a line of the stream `mlp` has their number.
         """
         return self._log_lines(f"{self.job_path(name, user)}/logs", tail, rank=rank)
 
@@ -217,7 +217,10 @@ class Client(ServiceConnection):
     def scale_app(
         self, name: str, replicas: int | str, idle: int | None = None, concurrency: int | None = None
     ) -> Json:
-        """Say how many replicas an app has, or MIN:MAX: then one for each `concurrency` requests under way."""
+        """Set the number of replicas of an app.
+
+        With MIN:MAX it is one for each `concurrency` requests in progress.
+        """
         more = {"idle": idle, "concurrency": concurrency}
         wanted = {"replicas": replicas, **{key: value for key, value in more.items() if value is not None}}
         return object_of(self.request("PUT", f"{self.app_path(name)}:scale", wanted))
@@ -240,7 +243,7 @@ class Client(ServiceConnection):
         self.request("DELETE", f"{self.app_path(name)}/keys/{quote(key)}")
 
     def set_app_access(self, name: str, access: str) -> Json:
-        """Say who may open an app besides its owner and its keys: `private`, `tenant` or `hub`."""
+        """Set the users who may open an app, in addition to its owner and its keys: `private`, `tenant` or `hub`."""
         return object_of(self.request("PUT", f"{self.app_path(name)}/access", {"access": access}))
 
     def app_usage(self, name: str) -> Json:
@@ -341,7 +344,7 @@ class Client(ServiceConnection):
         self.request("DELETE", self._secret_path(tenant, name))
 
     def notifications(self) -> Json:
-        """Return where the user is told of their jobs, and of what."""
+        """Return the channels and kinds of the user's notices."""
         return object_of(self.request("GET", f"/users/{quote(self.user)}/notifications"))
 
     def set_notifications(self, wanted: Json) -> Json:
@@ -364,7 +367,7 @@ class Client(ServiceConnection):
         return object_of(self.request("DELETE", self.dataset_path(name)))
 
     def quota(self) -> Any:
-        """Return the user's tenants with what is used."""
+        """Return the user's tenants with their use."""
         return self.get(f"/users/{quote(self.user)}/quota")
 
     def offer(self, shape: Json) -> Json:
@@ -388,7 +391,7 @@ class Client(ServiceConnection):
         return list(self.pages(f"/users/{quote(self.user)}/tokens"))
 
     def make_token(self, create: Json) -> Json:
-        """Make a token that may do no more than this client's; what it is, is in this answer only."""
+        """Make a token with at most the rights of this client; its value is in this answer only."""
         return object_of(self.request("POST", f"/users/{quote(self.user)}/tokens", create))
 
     def end_token(self, token_id: str) -> None:
@@ -412,7 +415,7 @@ class Client(ServiceConnection):
         return list(self.get(f"/tenants/{quote(tenant)}/joins"))
 
     def answer_join(self, tenant: str, user: str, verb: str) -> Json:
-        """Take somebody in who asks, or decline them."""
+        """Accept or decline a person who asks to join."""
         return object_of(self.request("PUT", f"/tenants/{quote(tenant)}/joins/{quote(user)}:{verb}", {}))
 
     def caps(self, tenant: str) -> list[Json]:

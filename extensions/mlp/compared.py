@@ -1,6 +1,7 @@
-"""Runs as tables, and side by side: curves over each other, and what of parameters, program and environment is not the same.
+"""Runs as tables, and side by side: curves over each other, and differences of their data.
 
-All that comes from outside is text to show, never markup. What is shown is a picture: a saved notebook keeps it.
+The differences are of parameters, program and environment. All external data is text to show, never
+markup. The display is a picture: a saved notebook keeps it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SHOWN_LINES = 200
 """Lines of a difference that are shown."""
 POINTS = 300
 AXES = frozenset({"step", "epoch", "progress"})
-"""What a point says of itself and is no metric of its own."""
+"""Values of a point that are not metrics."""
 _PRE = "font-size:12px;overflow:auto;max-height:300px;margin:4px 0"
 _COLOURS = {"+": "#23895b", "-": "#c2375f"}
 
@@ -69,7 +70,7 @@ class RunsTable(tables.Table):
             say("run"), say("state"), *params, *best, say("time"), say("core-hours"), say("peak memory"), say("tags"),
             say("note"),
         )  # fmt: skip
-        none = say("No run fits {asked}", asked=asked) if asked else say("There are no runs yet")
+        none = say("No run matches {asked}", asked=asked) if asked else say("No runs yet")
         super().__init__(columns, rows, runs, empty=none, notes=[says("1 run", "{n} runs", total)])
         self.names = {"params": list(found.get("params") or ()), "metrics": list(found.get("metrics") or ())}
 
@@ -170,7 +171,7 @@ def written(run: Json) -> tables.Sentences:
 
 
 class ActedOn(tables.Sentences):
-    """What became of each of several runs; `failed` is the first refusal."""
+    """Results of an action on several runs; `failed` is the first refusal."""
 
     def __init__(self, found: Sequence[Json]) -> None:
         lines = [say("{what}: {why}", what=o["run"], why=o["msg"] or say("done")) for o in found]
@@ -187,7 +188,7 @@ def compare(
     if not 2 <= len(names) <= MOST_COMPARED:
         raise UsageError(
             say(
-                "{n} runs: two at least, {most} at most; more are compared on the page Runs",
+                "{n} runs: at least two, at most {most}; compare more on the page Runs",
                 n=len(names),
                 most=MOST_COMPARED,
             )
@@ -204,7 +205,7 @@ def compare(
 
 
 def whose(name: str) -> tuple[str | None, str]:
-    """Return the user and the run that `ann/digits@1` names; None as the user of what has none: one's own."""
+    """Return the user and the run of `ann/digits@1`; without a user, None for one's own."""
     user, _, run = name.rpartition("/")
     return user or None, run
 
@@ -278,7 +279,7 @@ class Comparison:
 
     def _same(self, text: str) -> str:
         untold = [label for label, r in zip(self.labels, self.runs, strict=True) if not r.get("environment")]
-        return say("Nobody told the environment of {runs}.", runs=", ".join(untold[:3])) if untold else text
+        return say("The environment of {runs} is not known.", runs=", ".join(untold[:3])) if untold else text
 
     def __repr__(self) -> str:
         lines = []

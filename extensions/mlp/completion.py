@@ -45,7 +45,7 @@ complete -c mlp -a '(__mlp_complete)'
 
 
 def complete(words: Sequence[str], current: str, surface: str, lookup: Lookup) -> list[str]:
-    """Return what may stand in place of `current` after `words` (the verb first)."""
+    """Return the possible words instead of `current` after `words` (the verb first)."""
     if not words:
         return _fitting([v.name for v in verbs_of(surface)], current)
     if "--" in words:
@@ -145,7 +145,10 @@ class Remembering:
         self._asking: dict[str, threading.Thread] = {}
 
     def __call__(self, kind: str) -> list[str]:
-        """Return names of jobs, sweeps, datasets, tenants or runtimes; what was known before, where the service does not answer in time."""
+        """Return names of jobs, sweeps, datasets, tenants or runtimes, or the last known ones.
+
+        The last known ones are returned if the service does not answer in time.
+        """
         at, names = self._known.get(kind, (-self._seconds, []))
         if self._clock() - at < self._seconds:
             return names

@@ -1,7 +1,8 @@
-"""How the service is asked: each thread by a connection of its own, and again while nobody answers.
+"""Requests to the service: each thread has its own connection, and failed ones are repeated.
 
-Requests that may be repeated without harm (all but a submit without a key, and a submit has one) are repeated with
-growing waits while the service is away, so that a restart of the hub is not seen.
+Requests that can be repeated without harm are repeated with growing waits while the service is
+away. So a restart of the hub is not visible. These are all except a submit without a key, and every
+submit has one.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Json = dict[str, Any]
 FIRST_WAIT = 0.15
 LONGEST_WAIT = 2.0
 TRANSFER_S = 60.0
-"""Tuning: seconds for which a step of a transfer is tried again that brings nothing new: the platform may be starting anew."""
+"""Tuning: seconds for which a transfer's step is repeated without progress: the platform might restart."""
 LEAST_S = 2.0
 """Seconds that a try is given at least, however little time its caller has."""
 RETRIED = frozenset({429, 502, 503, 504})
@@ -64,10 +65,11 @@ class Answer:
 
 
 class ServiceConnection:
-    """Asks the service as one user.
+    """Connection to the service as one user.
 
-    `data_url` is where files of datasets are, where that is not beside the API. `patience` is for how many seconds a request is repeated while nobody answers; `timeout` bounds each try. `anonymous`
-    sends no token: for who is about to get one.
+    `data_url` is the address of datasets' files, if that is not beside the API. `patience` is the
+    number of seconds for which a request is repeated without an answer; `timeout` bounds each try.
+    `anonymous` sends no token: for clients that are about to get one.
     """
 
     def __init__(
@@ -103,13 +105,16 @@ class ServiceConnection:
 
     @property
     def user(self) -> str:
-        """Whose token this is; the service is asked once."""
+        """Owner of the token; the service is asked once."""
         if self._user is None:
             self._user = str(self.get("/auth"))
         return self._user
 
     def patiently(self) -> Self:
-        """Return a client that does not give up while the platform starts anew, for transfers; one without patience has none."""
+        """Return a client for transfers that outlasts a restart of the platform.
+
+        A client without patience gives one without patience.
+        """
         found = copy.copy(self)
         found.patience = max(self.patience, TRANSFER_S) if self.patience else 0.0
         return found
@@ -188,7 +193,7 @@ class ServiceConnection:
     def opened(
         self, path: str, headers: Mapping[str, str], /, **query: Any
     ) -> Iterator[http.client.HTTPResponse]:
-        """GET once, on a connection of its own, and give the answer to be read piece by piece."""
+        """Send a GET once, on a separate connection, and return the answer to read piece by piece."""
         connection = self.address.http(self.timeout)
         try:
             connection.request("GET", self._target(path, query), headers=self._headers(headers))
@@ -227,7 +232,7 @@ class ServiceConnection:
         why = str(error) or type(error).__name__
         return Unreachable(
             say(
-                "MLP Hub does not answer at {address} ({why}). Jobs that run are not affected.",
+                "MLP Hub does not answer at {address} ({why}). Running jobs are not affected.",
                 address=self.address.shown,
                 why=why,
             )
@@ -239,7 +244,9 @@ class ServiceConnection:
             return answer
         if answer.status == 401:
             raise Unauthorized(
-                say("the token is not valid (any more). In a notebook: restart your server. Else: mlp login")
+                say(
+                    "the token is not valid (any more). In a notebook: restart your server. Otherwise: mlp login"
+                )
             )
         msg, reason = _message(answer), _reason(answer)
         if answer.status == 429 or answer.status >= 500:
@@ -251,7 +258,7 @@ class ServiceConnection:
             raise Refused(reason or "Forbidden", msg or say("the request was refused without a reason"))
         raise NoHub(
             say(
-                "no MLP Hub answers at {address} (HTTP {status}); is MLP_API_URL right?",
+                "no MLP Hub answers at {address} (HTTP {status}); is MLP_API_URL correct?",
                 address=f"{self.address.shown}{self.address.base}",
                 status=answer.status,
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def load_ipython_extension(_: Any) -> None:
-    """Have the stack written where the kernel wrote before ipykernel took its outputs: what goes through ipykernel ends with it."""
+    """Write crash stacks to the process's original stderr: output through ipykernel ends with ipykernel."""
     # None: ipykernel left the process its own
     before = getattr(sys.stderr, "_original_stdstream_copy", None)
     with contextlib.suppress(OSError, ValueError):

@@ -25,10 +25,10 @@ TIMEOUT = 10.0
 
 
 class Delivery:
-    """Sends the lines of one spool file. `stored` is the number of the last point known to be stored.
+    """Delivery of the lines of one spool file; `stored` is the number of the last point known to be stored.
 
-    A point's number is its line's number, so where to go on after any trouble follows from the service's
-    answer alone. Nothing here ever raises into the training program.
+    A point's number is its line's number, so the place to continue from after any trouble follows from
+    the service's answer alone. Nothing here ever raises into the training program.
     """
 
     def __init__(self, address: Address, token: str, target: str, source: str, path: Path) -> None:

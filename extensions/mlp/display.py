@@ -76,7 +76,8 @@ def show_to_the_end(job: Job) -> None:
             job.wait()
         except KeyboardInterrupt:
             write(
-                sys.stdout, _goes_on(job, say("No longer waiting; {job} goes on.", job=words.title(job.data)))
+                sys.stdout,
+                _goes_on(job, say("No longer waiting; {job} continues.", job=words.title(job.data))),
             )
             raise
     else:
@@ -250,7 +251,7 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
             if kind == "lost":
                 replay = True
                 lost = say(
-                    "the connection was lost ({why}); the job goes on, trying again",
+                    "the connection was lost ({why}); the job continues, trying again",
                     why=str(frame["message"]),
                 )
                 teller.note(lost)
@@ -264,7 +265,7 @@ def watch_text(job: Job, out: TextIO | None = None, *, live: bool | None = None)
                 teller.show(seen)
     except KeyboardInterrupt:
         teller.end()
-        write(out, _goes_on(job, say("No longer watching; {job} goes on.", job=words.title(job.data))))
+        write(out, _goes_on(job, say("No longer watching; {job} continues.", job=words.title(job.data))))
         raise
     teller.end()
     job.data = seen.job or job.data

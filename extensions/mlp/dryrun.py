@@ -1,4 +1,4 @@
-"""What `--dry-run` says: what would be sent, what it would be and get, or the refusal that submitting it would meet."""
+"""Output of `--dry-run`: the request, the resulting job and its resources, or the refusal of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people type who come from Slurm, MPI or a shell, and what it is called here."""
+"""Words of Slurm, MPI and shells that people type, and their names here."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ FLAGS: Mapping[str, str] = {
     "--test-only": "--dry-run",
     "--time": "--time-limit 30m",
 }
-"""Options elsewhere, by what is written here instead."""
+"""Options of other systems, by their equivalents here."""
 SENTENCES: Mapping[str, Callable[[], str]] = {
     "--dependency": lambda: say(
-        "Jobs do not wait for each other: submit the first with --wait, then the next, as in {example}",
+        "Jobs do not wait for each other: submit the first with --wait, then the next, for example {example}",
         example="mlp submit a.py --wait && mlp submit b.py",
     ),
     "--image": lambda: say(
@@ -48,7 +48,7 @@ SENTENCES: Mapping[str, Callable[[], str]] = {
     ),
     "--output": lambda: say("The hub keeps the output of each rank: {example}", example="mlp logs NAME"),
     "--partition": lambda: say(
-        "There are no partitions: the hub chooses nodes by --cpu, --gpu, --gpu-kind and --ram"
+        "The hub has no partitions: it chooses nodes by --cpu, --gpu, --gpu-kind and --ram"
     ),
 }
 """Options elsewhere that have no counterpart."""
@@ -88,10 +88,10 @@ def option_hint(flag: str, known: Mapping[str, object]) -> str:
     if "--env-name" in known and flag in SENTENCES:
         return SENTENCES[flag]()
     here = FLAGS.get(flag, "")
-    return say("Here it is {option}.", option=here) if here.partition(" ")[0] in known else ""
+    return say("Use {option} instead.", option=here) if here.partition(" ")[0] in known else ""
 
 
 def verb_hint(word: str, surface: str, known: Mapping[str, object]) -> str:
     """Say which verbs do what a word from elsewhere means; empty where nothing is known of it."""
     here = [f"{surface} {verb}" for verb in VERBS.get(word, ()) if verb in known]
-    return say("Here it is {commands}.", commands=say(" or ").join(here)) if here else ""
+    return say("Use {commands} instead.", commands=say(" or ").join(here)) if here else ""

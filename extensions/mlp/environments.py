@@ -15,7 +15,7 @@ from mlp.tables import Sentences, Table
 
 Json = dict[str, Any]
 MOST_BYTES = 65_536
-"""What the service takes of requirements."""
+"""Most bytes of requirements that the service accepts."""
 
 
 def tenant_of(client: Client) -> str:
@@ -31,13 +31,13 @@ def requirements_in(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise UsageError(say("there is no file {path}", path=path)) from None
+        raise UsageError(say("file {path} does not exist", path=path)) from None
     except OSError as error:
         raise UsageError(say("{path} cannot be read: {why}", path=path, why=str(error))) from None
     if len(data) > MOST_BYTES:
         raise UsageError(
             say(
-                "{path} has more than {most} bytes, so it is no list of packages",
+                "{path} has more than {most} bytes, so it is not a list of packages",
                 path=path,
                 most=f"{MOST_BYTES:,}",
             )
@@ -45,11 +45,11 @@ def requirements_in(path: Path) -> str:
     try:  # `pip freeze > requirements.txt` in PowerShell writes UTF-16, editors of Windows a mark before UTF-8
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(say("{path} is not text in UTF-8; save it as that", path=path)) from None
+        raise UsageError(say("{path} is not text in UTF-8; save it as UTF-8", path=path)) from None
 
 
 def state(found: Mapping[str, Any]) -> str:
-    """Say how an environment stands, and why it is in error."""
+    """Return the state of an environment, and the reason of an error, in words."""
     said: dict[str, Callable[[], str]] = {
         "creating": lambda: say("being made"),
         "ready": lambda: say("ready"),
@@ -85,7 +85,7 @@ def created(made: Json) -> Sentences:
     name = str(made.get("name"))
     if made.get("image"):
         command = words.command(f"submit train.py --env-name {name}")
-        return Sentences([say("{name} is there. Use it: {command}", name=name, command=command)], made)
+        return Sentences([say("{name} is made. Use it: {command}", name=name, command=command)], made)
     line = say("{name} is being made. See: {command}", name=name, command=words.command(f"env show {name}"))
     return Sentences([line], made)
 

@@ -1,20 +1,20 @@
 """One tree of errors for all that a user imports.
 
     MLPError
-    ├── UsageError (ValueError)      what was written is wrong; nothing was sent
-    │   └── ProgramError             the program's text is no Python
-    ├── Refused(reason)              the platform says no: quota, rights, name, state; `reason` is of a closed set
-    │   ├── InvalidRequest           a value of the request is wrong: another one may do
-    │   ├── WrongState               the object is not in a state for it now: later it may be
-    │   ├── NotThere                 there is no such object, for who asks
+    ├── UsageError (ValueError)      the input is wrong; nothing was sent
+    │   └── ProgramError             the program's text is not Python
+    ├── Refused(reason)              the platform refuses: quota, rights, name, state; `reason` is of a closed set
+    │   ├── InvalidRequest           a value of the request is wrong: another one can work
+    │   ├── WrongState               the object is not in a state for it now: it can be later
+    │   ├── NotThere                 the object does not exist, for the asker
     │   ├── Conflict                 the name, or the key of the request, is taken
-    │   └── NotAllowed               who asks may not: a right is missing
+    │   └── NotAllowed               the asker has no right to it
     ├── Unauthorized                 no token, or one that is not valid any more
     ├── Unreachable                  the service does not answer, or answers only with faults
-    │   └── NoHub                    something else answers there
-    ├── TransferFailed               some files of a dataset did not go or come whole; said again, it goes on
-    ├── JobFailed(job)               a job that was waited for did not finish well
-    └── JobTimeout (TimeoutError)    a job that was waited for goes on after the time given
+    │   └── NoHub                    another server answers there
+    ├── TransferFailed               some files of a dataset are incomplete; the same call again continues
+    ├── JobFailed(job)               an awaited job did not finish well
+    └── JobTimeout (TimeoutError)    an awaited job continues after the time given
 
 In a notebook each shows as one sentence, without a traceback of our own code.
 """
@@ -35,7 +35,7 @@ class MLPError(Exception):
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
+        """Kind of the error, in a word or two."""
         return say("Error")
 
     def _render_traceback_(self) -> list[str]:
@@ -44,20 +44,20 @@ class MLPError(Exception):
 
 
 class UsageError(MLPError, ValueError):
-    """What was written is wrong; the message names the value and what would be right."""
+    """Wrong input; the message names the value and a correct one."""
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
+        """Kind of the error, in a word or two."""
         return say("Usage")
 
 
 class ProgramError(UsageError):
-    """The program cannot start, because its text is no Python; the message shows the line."""
+    """Program that cannot start, because its text is not Python; the message shows the line."""
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
+        """Kind of the error, in a word or two."""
         return say("Syntax error")
 
 
@@ -76,12 +76,12 @@ class Refused(MLPError):  # noqa: N818 - the word of the contract
         self.msg = msg
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Tell how it is made anew, in another process."""
+        """Return the data to make it again, in another process."""
         return type(self), (self.reason, self.msg)
 
     @property
     def label(self) -> str:
-        """The typed reason stands before the sentence."""
+        """Typed reason, shown before the sentence."""
         return say("Refused ({reason})", reason=self.reason)
 
 
@@ -94,7 +94,7 @@ class WrongState(Refused):
 
 
 class NotThere(Refused):
-    """There is no such object, for who asks."""
+    """Object that does not exist, for the asker."""
 
 
 class Conflict(Refused):
@@ -115,11 +115,11 @@ _KINDS: dict[str, Any] = {
 
 
 class Unauthorized(MLPError):  # noqa: N818 - names the condition, as HTTP does
-    """There is no token, or it is not valid (any more)."""
+    """Missing token, or one that is not valid (any more)."""
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
+        """Kind of the error, in a word or two."""
         return say("Not logged in")
 
 
@@ -128,21 +128,21 @@ class Unreachable(MLPError):  # noqa: N818 - names the condition
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
+        """Kind of the error, in a word or two."""
         return say("Unreachable")
 
 
 class NoHub(Unreachable):
-    """What answers at this address is no hub, and will not become one by waiting."""
+    """Server at this address that is not a hub, and will not become one later."""
 
 
 class TransferFailed(MLPError):  # noqa: N818 - what happened
-    """Some files of a dataset did not go or come whole; what is there stays, and the same said again goes on."""
+    """Incomplete files of a dataset; the complete ones stay, and the same call again continues."""
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
-        return say("Not whole")
+        """Kind of the error, in a word or two."""
+        return say("Incomplete")
 
 
 class TransferStopped(TransferFailed):
@@ -154,7 +154,7 @@ class JobFailed(MLPError):  # noqa: N818 - what happened
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
+        """Kind of the error, in a word or two."""
         return say("Job failed")
 
     def __init__(self, job: Job | Sweep, msg: str) -> None:
@@ -163,12 +163,12 @@ class JobFailed(MLPError):  # noqa: N818 - what happened
 
 
 class JobTimeout(MLPError, TimeoutError):  # noqa: N818 - what happened
-    """The job was still going when the given time was over; it goes on."""
+    """Job that had not ended when the given time was over; it continues."""
 
     @property
     def label(self) -> str:
-        """What it is, in a word or two."""
-        return say("Still going")
+        """Kind of the error, in a word or two."""
+        return say("Still running")
 
     def __init__(self, job: Job, msg: str) -> None:
         super().__init__(msg)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MOST_RECORD = 64 * 1024
-"""Bytes of a record that is looked into: scalars have a hundred, images and graphs are no curves."""
+"""Bytes of a record that is read: scalars have a hundred, images and graphs are not curves."""
 MOST_VALUES = 1000
 """Values of one record that are looked at."""
 _HEADER, _FOOTER = 12, 4
@@ -45,7 +45,7 @@ def masked_crc(data: bytes) -> int:
 
 
 class Damaged(ValueError):  # noqa: N818 - it is said of a file
-    """What is no event file, or no longer one from here on."""
+    """Content that is not an event file, or no longer one from here on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class EventFile:
     """One event file and how far it was read."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; raises OSError, also where it is no plain file."""
+        """Open the file; raise OSError, also if it is not a plain file."""
         self.path = path
         # neither a pipe that nobody writes nor a link is waited for or followed
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -76,7 +76,7 @@ class EventFile:
         os.close(self._fd)
 
     def read(self, most: int) -> Iterator[Scalars]:
-        """Yield what came since, of at most so many records; a record that is not whole yet is left for the next time.
+        """Yield the new records since the last call, at most `most`; an incomplete one is left for the next time.
 
         Raises `Damaged`.
         """

@@ -19,7 +19,7 @@ WAIT = 0.3
 
 @dataclass
 class Fetched:
-    """What a fetch brought: the files with their sizes, and the names of what could not come."""
+    """Result of a fetch: the files with their sizes, and the names of those that could not be fetched."""
 
     to: Path
     files: list[Json] = field(default_factory=list)
@@ -27,9 +27,10 @@ class Fetched:
 
 
 def fetch(client: Client, of: str, path: str, to: Path, name: str) -> Fetched:
-    """Fetch a file, or a directory with all below, of what `of` names (`/users/ann/jobs/digits`).
+    """Fetch a file, or a directory with all below, of the object `of` (`/users/ann/jobs/digits`).
 
-    Into `to` where that is a directory, under its own name or `name` where it has none; else as `to`. `.` and `./` are all of it.
+    If `to` is a directory, into it, under its own name, or under `name` if it has none; otherwise as
+    `to`. `.` and `./` are all of it.
     """
     client = client.patiently()
     while path.startswith("./"):
@@ -106,7 +107,7 @@ class _Download:
         self._tag = ""
 
     def run(self) -> int:
-        """Fetch until it is whole; what brings nothing new for as long as a client is patient ends it."""
+        """Fetch until it is whole; the end is a time without progress as long as the client's patience."""
         client = self._client
         until = client.clock() + client.patience
         while True:

@@ -1,10 +1,12 @@
-"""Slows a cell that prints faster than a notebook server can take its output, which then piles up in memory: in the kernel, and on its way.
+"""Throttle for a cell that prints faster than a notebook server can take its output.
 
-Jupyter bounds by numbers of messages what waits to be sent, and a message has all that was printed since the last one. What an open page
-is shown, the server bounds far below this rate.
+That output then piles up in memory: in the kernel, and on its way. Jupyter bounds the waiting
+messages by their number, and a message has all output since the last one. The server limits the
+output for an open page far below this rate.
 
-Programs and libraries that write to the kernel's file descriptors are read by a thread of the stream. That thread never waits: a library that
-writes while it holds Python's lock would wait for the thread for ever, and the thread for the lock. What comes too fast there is left out.
+Programs and libraries that write to the kernel's file descriptors are read by a thread of the
+stream. That thread never waits: a library that writes while it holds Python's lock would wait for
+the thread for ever, and the thread for the lock. Output that comes too fast there is left out.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from collections.abc import Callable
 from typing import Any
 
 RATE = 1 << 20
-"""Tuning: characters a second that go on; more than a server lets through to a page, less than one with a fifth of a core can take."""
+"""Tuning: characters a second that pass: above a server's limit to a page, below a fifth of a core's."""
 BURST = 8 << 20
-"""Tuning: characters at once, which none waits for: what a loop prints in a moment. No write waits longer than these take."""
+"""Tuning: characters at once without a wait: a loop's output of a moment.
+
+No write waits longer than these take.
+"""
 
 LEFT_OUT = "\n[...]\n"
-"""What stands for output that was left out."""
+"""Mark for output that was left out."""
 
 
 class Brake:

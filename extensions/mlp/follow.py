@@ -57,7 +57,7 @@ class _Outage:
         if now - self.since > self.patience:
             raise Unreachable(
                 say(
-                    "MLP Hub does not answer at {address} ({why}). The job goes on.",
+                    "MLP Hub does not answer at {address} ({why}). The job continues.",
                     address=client.address.shown,
                     why=problem,
                 )
@@ -76,10 +76,11 @@ def frames(
     patience: float = math.inf,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[Json]:
-    """Yield the frames of a job's stream until its end; `{"type": "lost", "message"}` and `{"type": "live"}` tell of outages.
+    """Yield the frames of a job's stream until its end.
 
-    Raises what the client raises (`Refused` for a job that is not there, ...), and `Unreachable` when the
-    service was away for longer than `patience` seconds; without one it goes on for ever.
+    `{"type": "lost", "message"}` and `{"type": "live"}` report outages. Raises the errors of the client
+    (`Refused` for a missing job, ...), and `Unreachable` when the service was away for longer than
+    `patience` seconds; without a limit it continues for ever.
     """
     outage = _Outage(patience, sleep)
     while True:

@@ -55,7 +55,7 @@ def starts(text: object, now: datetime | None = None) -> str:
 
 
 SOON_S = 120.0
-"""Up to so many seconds from now an expected time is told as how long it is until then: a clock's minutes say too little."""
+"""Seconds from now up to which an expected time is shown as a duration: a clock's minutes are too coarse."""
 
 
 def number(value: float) -> str:
@@ -75,14 +75,14 @@ def core_hours(value: float | None) -> str:
 
 
 def rounded(value: float, digits: int) -> str:
-    """Write a number with at most so many decimals, halves up, without trailing zeros."""
+    """Return a number with at most `digits` decimals, halves up, without trailing zeros."""
     scale = 10**digits
     whole = math.floor(value * scale + 0.5)
     return f"{whole / scale:.{digits}f}".rstrip("0").rstrip(".") if digits else str(whole)
 
 
 def amount(value: float | None) -> str:
-    """Write cores or devices; None has no limit of its own."""
+    """Return cores or devices as text; None has no own limit."""
     return say("no limit") if value is None else rounded(value, 2)
 
 
@@ -105,7 +105,7 @@ def memory(mib: float | None) -> str:
 
 
 def storage(size: float | None) -> str:
-    """Write an amount of storage, given in bytes; None is no limit."""
+    """Return an amount of storage, given in bytes, as text; None is without limit."""
     return say("no limit") if size is None else file_size(size)
 
 

@@ -29,7 +29,7 @@ TRIES = 20
 
 
 class Job:
-    """A job of yours. Attributes are as last seen; `refresh()` asks anew."""
+    """Job of the user; attributes are as last seen, and `refresh()` requests them again."""
 
     def __init__(self, client: Client, data: Json) -> None:
         self._client = client
@@ -40,7 +40,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """As it was given; what is run again under the name it had is another run of it."""
+        """Name as it was given; a job that is run again under its name is another run of it."""
         return str(self.data["name"])
 
     @property
@@ -50,12 +50,12 @@ class Job:
 
     @property
     def reference(self) -> str:
-        """What means this run and no other: digits@2."""
+        """Reference to this run and no other: digits@2."""
         return f"{self.name}@{self.run}" if self.data.get("run") else self.name
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """Owner of the job."""
         return str(self.data["user"])
 
     @property
@@ -89,7 +89,10 @@ class Job:
     # ---------------------------------------------------------------- waiting
 
     def wait(self, timeout: float | None = None) -> Job:
-        """Wait until it has ended, well or not, also while the hub is away. Raises `JobTimeout` after `timeout` seconds; the job goes on then."""
+        """Wait until it has ended, well or not, also while the hub is away.
+
+        Raises `JobTimeout` after `timeout` seconds; the job then continues.
+        """
         wait = OutlastingWait(self._client, timeout)
         while not (wait.asked(self.refresh) and self.final):
             if wait.over:
@@ -100,11 +103,11 @@ class Job:
         return self
 
     def late(self, timeout: float) -> JobTimeout:
-        """Make the error that says that it is not over after so many seconds."""
+        """Return the error that it has not ended after `timeout` seconds."""
         return JobTimeout(
             self,
             say(
-                "{job} is still {state} after {span}; it goes on",
+                "{job} is still {state} after {span}; it continues",
                 job=words.title(self.data),
                 state=words.state(self.data),
                 span=span(timeout),
@@ -212,7 +215,7 @@ class Job:
         if phase in {"queued", "suspended"}:
             why = words.command(f"why {words.reference(self.data)}")
             return say(
-                "{job} is {state} and has no output yet; {command} says more.",
+                "{job} is {state} and has no output yet; {command} shows more.",
                 job=name,
                 state=words.phase_word(phase),
                 command=why,
@@ -222,8 +225,7 @@ class Job:
             is_whole = rank is None or len(now) == 1
             if is_whole and (wrote := self._first_line_at()):
                 return say(
-                    "{job} is {state}. It wrote its first line at {time}, but its log holds nothing that can be read, "
-                    "as after a power cut or on a full disk.",
+                    "{job} is {state}. It wrote its first line at {time}, but its log has no readable lines, perhaps after a power cut or on a full disk.",
                     time=clock_time(wrote),
                     **how,
                 )
@@ -236,7 +238,7 @@ class Job:
         return max((str(s["time"]) for s in stages if s["stage"] == "first-line"), default=None)
 
     def why(self) -> tables.Sentences:
-        """Return why it stands where it stands, with numbers, and what would let it start now."""
+        """Return the reason for its state, with numbers, and the change that would let it start now."""
         found = self._client.why(self.reference, self.user)
         ended = self.refresh().data if found.get("phase") in FINAL else None
         told = [] if found.get("phase") == "queued" else self._client.decisions(self.reference, self.user)
@@ -306,9 +308,9 @@ class Log(list[Json]):
 
 
 def send(client: Client, body: Json, *, named: bool) -> Job:
-    """Submit a request. While a run of its name has not ended, that one is returned, with a `note` that says so.
+    """Submit a request; if a run of its name has not ended, return that one, with a `note` about it.
 
-    A name of ours that is in use gets a number instead. What was told of where it comes from goes along.
+    A name that we chose and that is in use gets a number instead. The recorded origin is sent with it.
     """
     _, found = ask_for_job(client, body, client.submit, named=named)
     return found if isinstance(found, Job) else Job(client, found)
@@ -317,7 +319,10 @@ def send(client: Client, body: Json, *, named: bool) -> Job:
 def ask_for_job(
     client: Client, body: Json, ask: Callable[[Json], Json], *, named: bool
 ) -> tuple[Json, Json | Job]:
-    """Ask of a new job, by another name where ours is in use; return what was asked with the answer, or the run that goes on."""
+    """Send a request for a new job, under another name if ours is in use.
+
+    Returns the request with the answer, or the run that has not ended.
+    """
     told = provenance.told()
 
     def asked(body: Json) -> tuple[Json, Json]:
@@ -438,7 +443,7 @@ def listed(client: Client, state: str | None, tenant: str | None) -> JobList:
     shown = JobList([Job(client, data) for data in tables.jobs(found).data])
     if every and not found:
         shown.none = say(
-            "No job is {state}; of {n} in all: {command}",
+            "No job is {state}; to list all {n} jobs: {command}",
             state=words.phase_word(state),
             n=len(every),
             command=words.command("jobs"),

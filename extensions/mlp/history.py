@@ -1,7 +1,8 @@
-"""What has been seen of a job so far, bounded, and the picture of it that a saved notebook keeps.
+"""Bounded history of a job, and the picture of it that a saved notebook keeps.
 
-A snapshot is `{"job", "why", "events", "attempts", "curves": {metric: {"x", "y"}}, "log": [{"rank", "time", "stream", "text"}],
-"missing": [{"rank", "bytes", "lines"}], "saved_at"}`: the live monitor begins with it, and `mlp.picture` draws it where there is none.
+A snapshot is `{"job", "why", "events", "attempts", "curves": {metric: {"x", "y"}}, "log": [{"rank",
+"time", "stream", "text"}], "missing": [{"rank", "bytes", "lines"}], "saved_at"}`. The live monitor
+begins with it, and `mlp.picture` draws it where there is none.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class History:
     def add_lines(self, rank: int, lines: Iterable[Json], *, replay: bool) -> list[Json]:
         """Add log lines; a replay after a lost connection adds nothing twice.
 
-        What goes on with a line that had no end gives the whole line again.
+        A text that continues a line without an end returns the whole line again.
         """
         fresh = []
         known = self._newest.get(rank)
@@ -214,7 +215,7 @@ class History:
 
 
 def _thinned(points: list[Point], most: int) -> list[Point]:
-    """Keep at most so many points: the first, the last, and of each part between them the lowest and the highest."""
+    """Keep at most `most` points: first, last, and of each part between the lowest and the highest."""
     if len(points) <= most:
         return points
     parts = (most - 2) // 2

@@ -11,9 +11,10 @@ _keras: Any = import_module("keras")
 
 
 class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
-    """Report what Keras logs at the end of each epoch, with `epoch` and `progress`.
+    """Report Keras' logs at the end of each epoch, with `epoch` and `progress`.
 
-    `every` also reports the batch's logs each so many batches (0: never). Values that are not finite are left out, as `mlp.report` does.
+    `every` also reports the batch's logs after each `every` batches (0: never). Values that are not
+    finite are left out, as in `mlp.report`.
     """
 
     def __init__(self, every: int = 0) -> None:
@@ -38,5 +39,5 @@ class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
 
 
 def _own(logs: dict[str, Any] | None) -> dict[str, Any]:
-    """Return what Keras logs, without the names that have a meaning here; what is no number is left to `mlp.report`."""
+    """Return Keras' logs without the names that have a meaning here; `mlp.report` handles other values."""
     return {k: v for k, v in (logs or {}).items() if k not in {"epoch", "step", "progress"}}

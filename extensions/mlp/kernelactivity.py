@@ -12,7 +12,7 @@ from typing import Any
 from tornado.ioloop import PeriodicCallback
 
 LOOK_S = 60.0
-"""Tuning: seconds between two looks: less than a server waits before it tells the hub anew."""
+"""Tuning: seconds between two looks: less than a server waits before its next report to the hub."""
 SETTING = "mlp_kernels_last_activity"
 """Given: the server counts every setting that ends so."""
 

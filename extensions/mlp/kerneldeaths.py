@@ -29,19 +29,16 @@ def sentence(limit: str | None) -> str:
     """Say what happened and what one can do; `limit` in bytes, as JupyterHub's MEM_LIMIT has it."""
     what = (
         say(
-            "Out of memory: this kernel was ended, because the notebook server used more than the {n} MiB of memory that it "
-            "may have, all of its notebooks and terminals together.",
+            "Out of memory: this kernel was ended. All notebooks and terminals of the notebook server together used more than its {n} MiB of memory.",
             n=int(limit) >> 20,
         )
         if limit and limit.isdecimal()
         else say(
-            "Out of memory: this kernel was ended, because the notebook server used more than its memory, all of its "
-            "notebooks and terminals together."
+            "Out of memory: this kernel was ended. All notebooks and terminals of the notebook server together used more than its memory."
         )
     )
     way_out = say(
-        "What the kernel held is gone. Shut down kernels that you do not need, start the server with more memory "
-        "(File > Hub Control Panel > Stop My Server, then Start), or run this as a job: %%mlp submit --ram 8G"
+        "The data in the kernel is lost. Shut down kernels that you do not need, start the server with more memory (File > Hub Control Panel > Stop My Server, then Start), or run this as a job: %%mlp submit --ram 8G"
     )
     return f"{sentences(what, way_out)}\n"
 
@@ -56,7 +53,7 @@ class Connection(ZMQChannelsWebsocketConnection):
     _runs: dict[str, Any] | None = None
 
     def connect(self) -> Any:
-        """Connect, and hand on all that was kept for the page: Jupyter's limit of a rate is for what a kernel prints now."""
+        """Connect, and pass on all output kept for the page: Jupyter's rate limit is for present output."""
         limits, self.limit_rate = self.limit_rate, False
         connected = super().connect()
 

@@ -1,4 +1,4 @@
-"""A setting of JupyterLab that cannot be read counts as not set: else Lab's page stays empty, and nothing says why.
+"""Unreadable settings of JupyterLab count as not set: otherwise Lab's page stays empty without a reason.
 
 A power cut or a full disk leaves such a file. It is written anew when its user changes that setting. jupyterlab_server has no
 public way to say so: `_get_user_settings` is its own, and `tests/unit/mlp/test_settings_of_jupyterlab.py` fails where that changes.
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def tolerate(log: Any) -> None:
-    """Have JupyterLab's server go on without settings that it cannot read, as it does without those that are not valid."""
+    """Let JupyterLab's server continue without unreadable settings, as it does without invalid ones."""
     try:
         served: Any = import_module("jupyterlab_server.settings_utils")
     except ImportError:  # a server without JupyterLab

@@ -1,10 +1,12 @@
-"""Sentences in the language of this process: that in which the service answers.
+"""Sentences in the language of this process: the language of the service's answers.
 
-It is asked to answer in the language of JupyterLab where one was chosen there, else `MLP_LANGUAGE`, else that of the
-environment; what the user chose for good goes before all of these, and the service knows it. So a notebook's magics, its
-commands and its monitor, which asks the same way, speak one language.
+Requests ask for the language of JupyterLab if one was chosen there, else `MLP_LANGUAGE`, else that
+of the environment. A permanent choice of the user has precedence over all of these, and the service
+knows it. So a notebook's magics, its commands and its monitor, which asks the same way, use one
+language.
 
-What makes them is loaded with the first sentence, so that who only imports this package does not pay for it.
+The code that makes the sentences is loaded with the first one. So a plain import of this package
+does not pay for it.
 """
 
 from __future__ import annotations
@@ -15,21 +17,21 @@ _LAB_CHOSEN = "@jupyterlab/translation-extension/plugin.jupyterlab-settings"
 
 
 def say(template: str, /, **args: Any) -> str:
-    """Return a sentence; what fills its {holes} is text, whatever it is."""
+    """Return a sentence; the values of its {holes} are text, whatever they are."""
     from mlp_language import render  # noqa: PLC0415 - see above
 
     return render.say(template, **args)
 
 
 def says(one: str, several: str, /, n: int, **args: Any) -> str:
-    """Return a sentence that has a form of its own for one."""
+    """Return a sentence with a separate form for one."""
     from mlp_language import render  # noqa: PLC0415 - see above
 
     return render.says(one, several, n, **args)
 
 
 def headers() -> dict[str, str]:
-    """Return what a request says of its reader: the language, and the time zone where its name is known."""
+    """Return the headers about a request's reader: the language, and the time zone if its name is known."""
     zone = zone_name()
     return {"Accept-Language": asked_for(), **({"Time-Zone": zone} if zone else {})}
 

@@ -1,4 +1,4 @@
-"""What `%load_ext mlp` brings into a notebook: names alone; what stands behind them is loaded when the first is used."""
+"""Content of `%load_ext mlp` in a notebook: names alone; their code is loaded at the first use."""
 
 from __future__ import annotations
 

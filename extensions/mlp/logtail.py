@@ -39,7 +39,7 @@ def follow_lines(
         if kind == "lost":
             replay = True
             why = str(frame["message"])
-            tell(say("the connection was lost ({why}); the job goes on, trying again", why=why))
+            tell(say("the connection was lost ({why}); the job continues, trying again", why=why))
         elif kind == "synced":
             replay = False
         elif kind == "log" and rank in {None, frame.get("rank")}:

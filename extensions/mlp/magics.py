@@ -85,7 +85,9 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         """Submit a cell or a script."""
         given = call.given
         if given.get("wait") and given.get("detach"):
-            raise UsageError(say("--wait stays until the end, --detach leaves at once: one of them"))
+            raise UsageError(
+                say("--wait waits until the end, --detach returns at once; give only one of them")
+            )
         if not call.names and cell is None:
             raise UsageError(say("nothing to run: %mlp submit SCRIPT, or %%mlp submit on top of a program"))
         body = self.program(call, cell)
@@ -210,7 +212,7 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         if missing:
             raise UsageError(
                 say(
-                    "--with {names}: there is no variable {missing} in this notebook",
+                    "--with {names}: this notebook has no variable {missing}",
                     names=",".join(names),
                     missing=missing[0],
                 )
@@ -243,7 +245,7 @@ def follow_log(client: Client, call: ParsedLine, out: Any = None) -> Job:
             tell=lambda line: to.write(f"{line}\n"),
         )
     except KeyboardInterrupt:
-        sys.stdout.write(f"\n{say('No longer following; {job} goes on.', job=words.title(job.data))}\n")
+        sys.stdout.write(f"\n{say('No longer following; {job} continues.', job=words.title(job.data))}\n")
     return job
 
 

@@ -31,14 +31,14 @@ class Unfit(Exception):  # noqa: N818 - what it is
 
 
 class Complaints:
-    """What was told already: each kind of mistake once for each name."""
+    """Complaints so far: each kind of mistake once for each name."""
 
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
     def tell(self, kind: str, name: str, sentence: str) -> None:
-        """Write the sentence to standard error, unless this kind was told of this name."""
+        """Write the sentence to standard error, unless this kind was already reported for this name."""
         with self._lock:
             if (kind, name) in self._told or len(self._told) > TOLD_MAX:
                 return
@@ -46,7 +46,7 @@ class Complaints:
             last = len(self._told) > TOLD_MAX
         write(sentence)
         if last:
-            write(say("mlp.report: further mistakes of this kind are not told"))
+            write(say("mlp.report: further mistakes of this kind are not shown"))
 
 
 def write(sentence: str) -> None:
@@ -56,7 +56,7 @@ def write(sentence: str) -> None:
 
 
 def fitting(metrics: Mapping[str, object], complaints: Complaints) -> dict[str, float | int]:
-    """Return the values that can be stored, as finite Python numbers; tell of all others."""
+    """Return the values that can be stored, as finite Python numbers; complain about all others."""
     values: dict[str, float | int] = {}
     for name, value in metrics.items():
         try:
@@ -66,7 +66,7 @@ def fitting(metrics: Mapping[str, object], complaints: Complaints) -> dict[str, 
         except Unfit as unfit:
             # a report with too many is one mistake, whichever names are over
             of = "" if unfit.kind == "many" else str(name)[: 2 * NAME_MAX]
-            left_out = say("mlp.report: {why}. It is left out.", why=str(unfit))
+            left_out = say("mlp.report: {why}. The value is ignored.", why=str(unfit))
             complaints.tell(unfit.kind, of, left_out)
     if "progress" in values:
         values["progress"] = min(max(values["progress"], 0), 100)
@@ -103,7 +103,7 @@ def number(name: str, value: object) -> float | int:
 
 
 def _plain(name: str, value: object) -> float | int:
-    """Turn numpy's and the frameworks' numbers into Python's. What a program's own class raises is told as well."""
+    """Convert numpy's and the frameworks' numbers to Python's; report errors of a program's own class."""
     kind = type(value).__name__
     try:
         item = getattr(value, "item", None)  # numpy, torch, jax

@@ -22,7 +22,7 @@ def data_path(name: str, env: Mapping[str, str] = os.environ) -> Path:
     if not top:
         raise UsageError(
             say(
-                "there are no datasets here; they are in notebooks of the hub, and in jobs that were submitted with --data NAME"
+                "datasets are not available here; they are in notebooks of the hub, and in jobs that were submitted with --data NAME"
             )
         )
     own = env.get("JUPYTERHUB_USER", "")
@@ -31,8 +31,7 @@ def data_path(name: str, env: Mapping[str, str] = os.environ) -> Path:
     if not short or "/" in short or short.startswith(".") or not path.is_dir():
         raise UsageError(
             say(
-                "there is no dataset {name} here; a notebook has your own, and others' are in jobs that were submitted with "
-                "--data {name}",
+                "dataset {name} is not available here; a notebook has your own datasets, and others' are in jobs that were submitted with --data {name}",
                 name=name,
             )
         )

@@ -1,4 +1,4 @@
-"""What cells put out: told to the job's log as it comes, and kept in the executed copy, so much of it."""
+"""Output of cells: passed to the job's log as it comes, and kept in the executed copy, up to a limit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CopiedOutputs:
         self._lost: set[int] = set()
 
     def fitting(self, cell: int, kind: str, content: dict[str, Any]) -> dict[str, Any] | None:
-        """Count an output, and return what is to be kept of it: all, a text's beginning, or None."""
+        """Count an output, and return the part to keep: all, a text's beginning, or None."""
         if kind == "error":
             parts = [str(part)[-MOST_OF_ERROR:] for part in content.get("traceback", ())]
             return {**content, "evalue": str(content.get("evalue", ""))[:MOST_OF_ERROR], "traceback": parts}
@@ -106,7 +106,7 @@ class TellingClient(NotebookClient):
             found = super().output(outs, {**msg, "content": fitting}, display_id, cell_index)
         cut = fitting is None or (kind == "stream" and len(fitting["text"]) < len(content["text"]))
         if cut and self._kept.first_lost(cell_index):
-            said = say("More output than is kept here; what was printed is in the job's log.")
+            said = say("More output than is kept here; printed output is in the job's log.")
             note = {"output_type": "stream", "name": "stderr", "text": f"\n{said}\n"}
             outs.append(NotebookNode(note))  # type: ignore[no-untyped-call,unused-ignore]
         return found

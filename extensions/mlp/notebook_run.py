@@ -1,8 +1,9 @@
-"""Runs a notebook as the program of a job: `python -m mlp.notebook_run work.ipynb`.
+"""Runner of a notebook as the program of a job: `python -m mlp.notebook_run work.ipynb`.
 
-The cells run one after the other in a kernel of the notebook's, in its directory, as they do in JupyterLab, or in that of
-`--workdir`. What they print is the job's log, how many are done its progress, and the executed copy is in the run's directory
-whatever becomes of the job.
+The cells run one after the other in a kernel of the notebook's. As in JupyterLab, its directory is
+the working directory, unless `--workdir` names another. Their output is the job's log, and the
+number of finished cells is its progress. The executed copy is in the run's directory, whatever the
+job's end.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def _run(name: str, data: bytes, directory: Path) -> int:
         nbformat.validate(document)
     except Exception as error:  # noqa: BLE001 - of whatever type
         why = str(error).partition("\n")[0]
-        return _unusable(say("{path} is no notebook: {why}", path=name, why=why))
+        return _unusable(say("{path} is not a notebook: {why}", path=name, why=why))
     # connection files are of this run only, and the home may be full
     with tempfile.TemporaryDirectory(prefix="mlp-kernel-") as runtime:
         os.environ["JUPYTER_RUNTIME_DIR"] = runtime
@@ -213,7 +214,7 @@ class NotebookRun:
         value = _ANSI.sub("", f"{error.evalue}").strip()[:LONGEST]
         if name == "StdinNotImplementedError":  # its own words are of front ends
             value = say(
-                "nobody answers in a job; give what it asks for with --param, and take it from mlp.params"
+                "nobody answers questions in a job; give the value with --param, and read it from mlp.params"
             )
         what = f"{name}: {value}" if value else name
         _tell(say("cell {n} of {all} failed: {what}", n=self.cell, all=self.cells, what=what))
@@ -259,7 +260,7 @@ class NotebookRun:
 def _how_it_ended(status: int | None) -> str:
     """Say what ended a kernel, by its exit status or minus the signal's number."""
     if status is None:
-        return say("it was killed, perhaps for its memory, or the cell ended it")
+        return say("it was killed, perhaps because of its memory use, or the cell ended it")
     if status >= 0:
         return say("the cell ended it with exit status {status}", status=status)
     try:
@@ -267,7 +268,7 @@ def _how_it_ended(status: int | None) -> str:
     except ValueError:
         name = str(-status)
     if -status == signal.SIGKILL:
-        return say("it was killed ({signal}), perhaps for its memory", signal=name)
+        return say("it was killed ({signal}), perhaps because of its memory use", signal=name)
     if -status in _CRASHES:
         return say("it crashed ({signal}) in compiled code that the cell called", signal=name)
     return say("it was ended by {signal}", signal=name)
@@ -300,7 +301,7 @@ def _no_kernel(name: str) -> str:
 
     there = ", ".join(sorted(KernelSpecManager().find_kernel_specs())) or "-"
     return say(
-        "there is no kernel {name} where the job runs; there are: {there}. Choose one in JupyterLab (Kernel, Change Kernel) and save the notebook",
+        "kernel {name} does not exist where the job runs; available: {there}. Choose one in JupyterLab (Kernel, Change Kernel) and save the notebook",
         name=name,
         there=there,
     )

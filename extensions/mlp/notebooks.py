@@ -1,4 +1,7 @@
-"""A notebook as the program of a job: what can be one, and how parameters get into it. The standard library is enough for all here."""
+"""A notebook as the program of a job: the valid ones, and the way that parameters get into it.
+
+The standard library is enough for all of this module.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from mlp.language import say
 
 ENDING = ".ipynb"
 MOST_BYTES = 200_000_000
-"""Safety: of a notebook's file; what is larger has outputs in it that no job needs."""
+"""Safety: bytes of a notebook's file; a larger one has outputs in it that no job needs."""
 PARAMETERS, INJECTED, SKIPPED = "parameters", "injected-parameters", "skip-execution"
 """Tags of cells, as papermill and nbclient have them."""
 _SUBMITS = re.compile(r"^\s*(%{1,2}mlp\s+(?:submit|sweep))\b(?!.*\s--(?:help|dry-run)\b)", re.MULTILINE)
 KERNEL_OF_ENVIRONMENT = "mlp-env-"
-"""What the names of kernels of environments begin with, after which comes the environment's."""
+"""Prefix of the names of environments' kernels; the environment's name follows."""
 RUNNER = "from mlp.notebook_run import run_text\nraise SystemExit(run_text({name!r}, {text}))\n"
 """Program of a job whose notebook comes along with it, from a machine that is not the hub's."""
 
@@ -37,7 +40,7 @@ def read(name: str, data: bytes) -> dict[str, Any]:
     if len(data) > MOST_BYTES:
         raise UsageError(
             say(
-                "{path} is {n} MB, and at most {most} MB can be a job's notebook: clear its outputs and save it",
+                "{path} has {n} MB, and the limit of a job's notebook is {most} MB: clear its outputs and save it",
                 path=name,
                 n=f"{len(data) / 1e6:,.0f}",
                 most=f"{MOST_BYTES / 1e6:,.0f}",
@@ -47,23 +50,23 @@ def read(name: str, data: bytes) -> dict[str, Any]:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
         if not data.strip():
-            raise UsageError(say("{path} is no notebook: it is empty", path=name)) from None
+            raise UsageError(say("{path} is not a notebook: it is empty", path=name)) from None
         raise UsageError(
-            say("{path} is no notebook: it is broken JSON ({why})", path=name, why=str(error))
+            say("{path} is not a notebook: it is broken JSON ({why})", path=name, why=str(error))
         ) from None
     if not isinstance(found, dict) or not isinstance(found.get("nbformat"), int):
-        raise UsageError(say("{path} is no notebook: it lacks nbformat and cells", path=name))
+        raise UsageError(say("{path} is not a notebook: it lacks nbformat and cells", path=name))
     if found["nbformat"] < 4:
         raise UsageError(
             say(
-                "{path} is a notebook of the old format {n}: open it in JupyterLab and save it, which makes it new",
+                "{path} is a notebook of the old format {n}: open it in JupyterLab and save it, which updates the format",
                 path=name,
                 n=found["nbformat"],
             )
         )
     cells = found.get("cells")
     if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        raise UsageError(say("{path} is no notebook: it has no list of cells", path=name))
+        raise UsageError(say("{path} is not a notebook: it has no list of cells", path=name))
     for cell in cells:
         if isinstance(cell.get("source"), list):
             cell["source"] = source(cell)
@@ -100,8 +103,7 @@ def check(name: str, notebook: Mapping[str, Any]) -> None:
         if found := _SUBMITS.search(source(cell)):
             raise UsageError(
                 say(
-                    "cell {n} of {path} submits a job itself ({line}), which a notebook that runs as a job may not: "
-                    "remove it, or give the cell the tag {tag}",
+                    "cell {n} of {path} submits a job itself ({line}), which is not allowed in a notebook that runs as a job: remove it, or give the cell the tag {tag}",
                     n=number,
                     path=name,
                     line=found[1],
@@ -133,9 +135,9 @@ def environment(notebook: Mapping[str, Any]) -> str:
 
 
 def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
-    """Put a cell that assigns parameters behind the one tagged `parameters`, or first; return what is to be said of it.
+    """Put a cell that assigns parameters after the one tagged `parameters`, or first; return the remarks.
 
-    What an earlier run has put there is replaced.
+    A cell of an earlier run is replaced.
     """
     cells = notebook["cells"] = [cell for cell in notebook["cells"] if INJECTED not in tags(cell)]
     if not params:
@@ -143,7 +145,7 @@ def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
     if language(notebook) != "python":
         return [
             say(
-                "parameters become variables in notebooks of Python only; in this one they are in the variable {name}, as JSON",
+                "parameters become variables only in notebooks of Python; in this one they are in the variable {name}, as JSON",
                 name="MLP_PARAMS",
             )
         ]

@@ -1,4 +1,7 @@
-"""The verb `notify`: where one is told of one's jobs. All of it is read, changed and written back, as the hub keeps it."""
+"""The verb `notify`: channels of a user's notices about their jobs.
+
+All of it is read, changed and written back, as the hub keeps it.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ def act(client: Client, names: list[str], given: dict[str, Any]) -> Any:
     if done == "test":
         said = client.test_notification(rest[0])
         text = (
-            say("{name} took it.", name=rest[0])
+            say("{name} accepted it.", name=rest[0])
             if said["taken"]
-            else say("{name} did not take it: {why}", name=rest[0], why=str(said["trouble"]))
+            else say("{name} did not accept it: {why}", name=rest[0], why=str(said["trouble"]))
         )
         return tables.Sentences([text], said)
     if done != "ls":
@@ -41,7 +44,7 @@ def _changed(now: dict[str, Any], done: str, rest: list[str], given: dict[str, A
     if done == "rm":
         missing = sorted(set(rest) - {c["name"] for c in kept})
         if missing:
-            raise UsageError(say("there is no channel {name}", name=missing[0]))
+            raise UsageError(say("channel {name} does not exist", name=missing[0]))
         new["channels"] = [c for c in kept if c["name"] not in rest]
     elif done == "quiet":
         begin, _, until = rest[0].partition("-")
@@ -82,5 +85,5 @@ def _table(now: dict[str, Any]) -> Any:
                 zone=now["timezone"],
             )
         )
-    columns = (say("name"), say("to"), say("tells of"), say("state"))
-    return tables.Table(columns, rows, now, empty=say("You are told nowhere"), notes=notes)
+    columns = (say("name"), say("to"), say("events"), say("state"))
+    return tables.Table(columns, rows, now, empty=say("You have no notification channels"), notes=notes)

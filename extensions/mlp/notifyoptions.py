@@ -1,4 +1,4 @@
-"""What the verb `notify` takes."""
+"""Options of the verb `notify`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def events(text: object) -> list[str]:
     for one in found:
         if one not in NOTICE_EVENTS:
             raise UsageError(
-                say("{event} is no event; there are {events}", event=one, events=", ".join(NOTICE_EVENTS))
+                say(
+                    "{event} is not an event; events are {events}", event=one, events=", ".join(NOTICE_EVENTS)
+                )
             )
     return found

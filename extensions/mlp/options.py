@@ -50,7 +50,7 @@ def duration(text: object) -> int:
             mere = False
             seconds = sum(float(n) * _UNITS[u[0]] for n, u in parts)
         else:
-            raise ValueError(say("is no length of time; right: 90s, 30m, 2h, 1d, 1h30m"))
+            raise ValueError(say("is not a length of time; write 90s, 30m, 2h, 1d or 1h30m"))
     if not 1 <= seconds <= _YEAR:
         raise ValueError(say("must be from 1s to 365d"))
     return Unitless(round(seconds)) if mere else round(seconds)
@@ -63,7 +63,7 @@ def workers(text: object) -> int | str:
     written = str(text).strip()
     found = re.fullmatch(r"(\d{1,5})(?::(\d{1,5}))?", written)
     if not found or isinstance(text, bool):
-        raise ValueError(say("is no number of ranks; right: 4, or 2:8 for as many as fit"))
+        raise ValueError(say("is not a number of ranks; write 4, or 2:8 for as many as fit"))
     low, high = int(found[1]), int(found[2] or found[1])
     if not 1 <= low <= high <= MOST_RANKS:
         raise ValueError(
@@ -73,24 +73,23 @@ def workers(text: object) -> int | str:
 
 
 def most_workers(value: int | str) -> int:
-    """Return the upper end of what `workers` gave."""
+    """Return the upper end of a value of `workers`."""
     return int(str(value).rpartition(":")[2])
 
 
 def name(text: object) -> str:
     """Check a tenant's or runtime's name."""
     if not isinstance(text, str) or not NAME.fullmatch(text):
-        raise ValueError(say("is no name; right: a-z first, then a-z, 0-9 and -, at most 50 characters"))
+        raise ValueError(say("is not a name; use a-z first, then a-z, 0-9 and -, at most 50 characters"))
     return text
 
 
 def job_name(text: object) -> str:
-    """Check a job's name: what people write."""
+    """Check a job's name as people write it."""
     if not isinstance(text, str) or not JOB_NAME.fullmatch(text):
         raise ValueError(
             say(
-                "is no name; right: letters, digits, -, _ and ., as in lr-0.001, beginning with a letter, a digit or _, "
-                "at most 50 characters"
+                "is not a name; use letters, digits, -, _ and ., such as lr-0.001, beginning with a letter, a digit or _, at most 50 characters"
             )
         )
     return text
@@ -103,7 +102,7 @@ def number(low: float, high: float, unit: Callable[[], str]) -> Callable[[object
         try:
             value = float(text)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            raise ValueError(say("is no number of {unit}", unit=unit())) from None
+            raise ValueError(say("is not a number of {unit}", unit=unit())) from None
         if not (math.isfinite(value) and low <= value <= high):
             span = {"low": f"{low:g}", "high": f"{high:,.0f}", "unit": unit()}
             raise ValueError(say("must be from {low} to {high} {unit}", **span))
@@ -119,7 +118,7 @@ def whole(low: int, high: int, what: Callable[[], str]) -> Callable[[object], in
         try:
             value = int(str(text))
         except ValueError:
-            raise ValueError(say("is no whole number of {unit}", unit=what())) from None
+            raise ValueError(say("is not a whole number of {unit}", unit=what())) from None
         if not low <= value <= high:
             span = {"low": f"{low:,}", "high": f"{high:,}", "unit": what()}
             raise ValueError(say("must be from {low} to {high} {unit}", **span))
@@ -132,7 +131,7 @@ def ram(text: object) -> int:
     """Parse an amount of memory to MiB: 512, 512M, 2G, 1.5GiB."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:(m|g|t)(?:i?b)?)?", str(text).strip().lower())
     if not found:
-        raise ValueError(say("is no amount of memory; right: 1024 (MiB), 512M, 2G"))
+        raise ValueError(say("is not an amount of memory; write 1024 (MiB), 512M or 2G"))
     value = round(float(found[1]) * {"m": 1, "g": 1024, "t": 1024**2}[found[2] or "m"])
     if not 100 <= value <= 1_000_000_000:
         raise ValueError(say("must be at least 100 MiB"))
@@ -140,7 +139,7 @@ def ram(text: object) -> int:
 
 
 def word(limit: int) -> Callable[[object], str]:
-    """Return what checks a word of so many characters at most."""
+    """Return the check of a word of at most `limit` characters."""
 
     def parse(text: object) -> str:
         if not isinstance(text, str) or not 0 < len(text) <= limit:
@@ -165,15 +164,15 @@ def env(value: object) -> dict[str, str]:
     else:
         texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         if any("=" not in t for t in texts):
-            raise ValueError(say("has no value; right: NAME=VALUE"))
+            raise ValueError(say("has no value; write NAME=VALUE"))
         items = [(t.partition("=")[0], t.partition("=")[2]) for t in texts]
     for key, text in items:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}", key):
             raise ValueError(
-                say("{name} is no variable's name; right: letters, digits and _", name=repr(key))
+                say("{name} is not a variable's name; use letters, digits and _", name=repr(key))
             )
         if key.startswith("MLP_"):
-            raise ValueError(say("{name}: names that begin with MLP_ are the platform's", name=key))
+            raise ValueError(say("{name}: names that begin with MLP_ belong to the platform", name=key))
         if len(text) > 65_536:
             raise ValueError(
                 say("{name} is {n} characters; at most {most}", name=key, n=f"{len(text):,}", most="65,536")
@@ -201,7 +200,7 @@ def params(value: object) -> dict[str, Any]:
     else:
         texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         if any("=" not in text for text in texts):
-            raise ValueError(say("is no parameter; right: NAME=VALUE, as in lr=0.1"))
+            raise ValueError(say("is not a parameter; write NAME=VALUE, such as lr=0.1"))
         items = [(name.strip(), param(text.strip())) for name, _, text in (t.partition("=") for t in texts)]
     for key, _ in items:
         check_param_name(key)
@@ -214,7 +213,10 @@ def check_param_name(key: str) -> None:
     """Refuse what cannot be a parameter's name."""
     if not PARAM.fullmatch(key):
         raise ValueError(
-            say("{name} is no parameter's name; right: letters, digits, _, . and -, as in lr", name=repr(key))
+            say(
+                "{name} is not a parameter's name; use letters, digits, _, . and -, such as lr",
+                name=repr(key),
+            )
         )
 
 
@@ -231,7 +233,7 @@ def plain_param(key: str, value: object) -> bool | int | float | str:
             )
         )
     if isinstance(plain, float) and not math.isfinite(plain):
-        raise ValueError(say("{name} is {value}, which is no finite number", name=key, value=plain))
+        raise ValueError(say("{name} is {value}, which is not a finite number", name=key, value=plain))
     return plain
 
 
@@ -243,9 +245,7 @@ def data(value: object) -> list[str]:
     for text in texts:
         if not isinstance(text, str) or not DATASET.fullmatch(text):
             raise ValueError(
-                say(
-                    "is no dataset; right: NAME, USER/NAME, or either with :PATH behind it, as in digits:train"
-                )
+                say("is not a dataset; write NAME, USER/NAME, or either with :PATH, such as digits:train")
             )
     return texts
 
@@ -253,7 +253,7 @@ def data(value: object) -> list[str]:
 def array(text: object) -> str:
     """Check the indices of an array."""
     if not isinstance(text, str) or not re.fullmatch(r"[\d,:\- ]+(%\d+)?", text):
-        raise ValueError(say("is no array; right: 0-31, 0-30:2, 1,5,9, or 0-31%8 for 8 at a time"))
+        raise ValueError(say("is not an array; write 0-31, 0-30:2, 1,5,9, or 0-31%8 for 8 at a time"))
     return text
 
 
@@ -265,7 +265,7 @@ def workdir(text: object) -> str:
     if written.startswith("/") or ".." in written.split("/"):
         raise ValueError(
             say(
-                "is not a path below your home directory; right: project/src, not beginning with / and without .."
+                "is not a path below your home directory; write a path such as project/src, not beginning with / and without .."
             )
         )
     return written
@@ -275,7 +275,7 @@ def names(text: object) -> tuple[str, ...]:
     """Split `lr,batch`."""
     found = tuple(p.strip() for p in str(text).split(",") if p.strip())
     if not found or any(not p.isidentifier() for p in found):
-        raise ValueError(say("must be names of variables, as in: lr,batch"))
+        raise ValueError(say("must be names of variables, such as lr,batch"))
     return found
 
 
@@ -328,44 +328,44 @@ class Option:
 SUBMIT: tuple[Option, ...] = (
     Option("runtime", lambda: say("{runtimes}, or one of your team's (see the verb runtimes)", runtimes=", ".join(RUNTIMES)), name, None, "NAME", "-r", "runtimes",
            shown_default=lambda: say("mpi with --workers > 1, else plain")),
-    Option("workers", lambda: say("ranks; a range starts with as many as fit"), workers, 1, "N|MIN:MAX", "-w"),
+    Option("workers", lambda: say("number of ranks; a range starts with as many as fit"), workers, 1, "N|MIN:MAX", "-w"),
     Option("cpu", lambda: say("cores per rank"), number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),
     Option("gpu", lambda: say("devices per rank"), number(0, 100_000, lambda: say("devices")), 0.0, "DEVICES"),
     Option("gpu_kind", lambda: say("kind of device"), word(64), None, "KIND", shown_default=lambda: say("any")),
     Option("ram", lambda: say("memory per rank"), ram, 1024, "MIB", shown_default=lambda: say("1024 MiB")),
     Option("ps", lambda: say("parameter servers (tf)"), whole(0, 1000, lambda: say("parameter servers")), 0, "N"),
-    Option("tenant", lambda: say("whose quota it uses"), name, None, "NAME", "-t", "tenants", shown_default=lambda: say("yours")),
-    Option("priority", lambda: say("class of priority"), name, "normal", "CLASS", choices=" ".join(PRIORITIES)),
+    Option("tenant", lambda: say("team whose quota it uses"), name, None, "NAME", "-t", "tenants", shown_default=lambda: say("yours")),
+    Option("priority", lambda: say("priority class"), name, "normal", "CLASS", choices=" ".join(PRIORITIES)),
     Option("time_limit", lambda: say("end an attempt after this time"), duration, None, "30m|2h|1d", shown_default=lambda: say("none")),
-    Option("retries", lambda: say("restarts after a failure, not after one for lack of memory"), whole(0, 100, lambda: say("retries")), 0, "N"),
+    Option("retries", lambda: say("number of restarts after a failure; a lack of memory causes no restart"), whole(0, 100, lambda: say("retries")), 0, "N"),
     Option("checkpoint_every", lambda: say("how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY"), duration, None, "30m|2h", shown_default=lambda: say("none")),
-    Option("topology", lambda: say("where ranks go"), word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
-           also=lambda: say("required:LABEL (on nodes with one value of that label), preferred:LABEL (so if it can be had)"),
+    Option("topology", lambda: say("placement of ranks"), word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
+           also=lambda: say("required:LABEL (on nodes with one value of that label), preferred:LABEL (the same, if possible)"),
            shown_default=lambda: say("bin-pack")),
-    Option("tensorboard", lambda: say("whether TensorBoard's event files that its program writes are drawn"), _switch, "on", "on|off", choices="on off"),
+    Option("tensorboard", lambda: say("draw the TensorBoard event files that the program writes"), _switch, "on", "on|off", choices="on off"),
     Option("env", lambda: say("a variable for the program; may be repeated"), env, None, "K=V", "-e", many=True,
            shown_default=lambda: say("none")),
     Option("params", lambda: say("a parameter of the program, which finds it in mlp.params; may be repeated"), params, None, "NAME=VALUE",
            many=True, written="--param", shown_default=lambda: say("none")),
-    Option("data", lambda: say("a dataset that its program reads below /data, and at PATH where one is given; may be repeated"), data, None,
+    Option("data", lambda: say("a dataset that the program reads below /data, and also at PATH if given; may be repeated"), data, None,
            "[USER/]NAME[:PATH]", many=True, shown_default=lambda: say("none")),
-    Option("env_name", lambda: say("an environment of the team, whose packages its Python has (see the verb env)"), job_name, None, "NAME",
+    Option("env_name", lambda: say("an environment of the team with packages for the job's Python (see the verb env)"), job_name, None, "NAME",
            shown_default=lambda: say("none")),
-    Option("workdir", lambda: say("the directory in which the program starts, by its path below your home"), workdir, None, "DIR",
-           shown_default=lambda: say("your home; of a notebook, its own directory")),
-    Option("array", lambda: say("a job for each index, as one entry; the program finds its own in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
+    Option("workdir", lambda: say("the directory in which the program starts, as a path below your home"), workdir, None, "DIR",
+           shown_default=lambda: say("your home; for a notebook, its own directory")),
+    Option("array", lambda: say("one job per index, listed as one entry; the program finds its index in mlp.params.index and MLP_ARRAY_INDEX"), array, None,
            "0-31[%8]", wire=False, shown_default=lambda: say("none")),
-    Option("name", lambda: say("used again, when it has ended, it is the next run of that name; earlier runs stay"), job_name, None,
-           "NAME", "-n", shown_default=lambda: say("the file's, or runtime and date")),
+    Option("name", lambda: say("after it has ended, the same name makes its next run; earlier runs stay"), job_name, None,
+           "NAME", "-n", shown_default=lambda: say("the file's name, or runtime and date")),
     Option("replace", lambda: say("delete the earlier runs of the name"), None, False),
-    Option("wait", lambda: say("stay until the job ends"), None, False, wire=False),
-    Option("detach", lambda: say("return at once and show nothing further"), None, False, wire=False),
-    Option("dry_run", lambda: say("check and show what would be sent and what it would get"), None, False, wire=False),
+    Option("wait", lambda: say("wait until the job ends"), None, False, wire=False),
+    Option("detach", lambda: say("return at once and show nothing more"), None, False, wire=False),
+    Option("dry_run", lambda: say("check the request and show it with its expected result, without sending it"), None, False, wire=False),
 )  # fmt: skip
 
 WITH = Option(
     "with",
-    lambda: say("notebook variables to send along, as JSON"),
+    lambda: say("notebook variables to send, as JSON"),
     names,
     None,
     "A,B",
@@ -384,24 +384,24 @@ SIZE: tuple[Option, ...] = tuple(
     for o in SUBMIT
     if o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
 )
-"""What size a job may be submitted again with."""
+"""Options of a job's size for a resubmission."""
 
 NO_LIMIT = "none"
 AGAIN: tuple[Option, ...] = (
     *SIZE,
     replace(
         next(o for o in SUBMIT if o.name == "params"),
-        help=lambda: say("a parameter that is to be another; may be repeated"),
+        help=lambda: say("a parameter to change; may be repeated"),
         shown_default=lambda: say("as before"),
     ),
     Option(
         "exactly",
-        lambda: say("refuse where script, data or environment are not what they were"),
+        lambda: say("refuse if script, data or environment have changed"),
         None,
         False,
     ),
 )
-"""What a job may be submitted again with."""
+"""Options of a resubmission."""
 
 
 def _limit_or_none(text: object) -> int | None:
@@ -415,9 +415,7 @@ UPDATE: tuple[Option, ...] = (
     ),
     Option(
         "place",
-        lambda: say(
-            "where it stands in its team's queue, for the team's admins: first, or its own place again"
-        ),
+        lambda: say("its place in its team's queue, for the team's admins: first, or its own place again"),
         word(8),
         None,
         "first|own",
@@ -425,7 +423,7 @@ UPDATE: tuple[Option, ...] = (
         shown_default=lambda: say("as before"),
     ),
 )
-"""What may be changed of a job that has not ended."""
+"""Options to change a job that has not ended."""
 
 BY_NAME: Mapping[str, Option] = {o.name: o for o in (*SUBMIT, WITH)}
 

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class Outcomes(tables.Sentences):
-    """What became of each of a list; `failed` are those that were refused."""
+    """Results of an action on each of a list; `failed` are the refused ones."""
 
     def __init__(self, lines: list[str], data: list[Json], failed: list[MLPError]) -> None:
         super().__init__(lines, data)
@@ -27,7 +27,7 @@ def refusal(name: str, error: MLPError) -> tuple[str, Json]:
 
 
 def each(names: Sequence[str], act: Callable[[str], tuple[Sequence[str], Json]]) -> Outcomes:
-    """Do something with each; `act` returns its lines and its data. What is refused of one alone is raised."""
+    """Call `act` for each, which returns its lines and its data; if there is only one, raise its refusal."""
     lines: list[str] = []
     data: list[Json] = []
     failed: list[MLPError] = []

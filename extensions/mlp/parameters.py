@@ -38,7 +38,7 @@ class Params(dict[str, Param]):
 
 def _lacks(name: str) -> str:
     return say(
-        "there is no parameter {name}: submit with --param {name}=VALUE, or take a default with mlp.params.get({quoted}, VALUE)",
+        "parameter {name} is not given: submit with --param {name}=VALUE, or take a default with mlp.params.get({quoted}, VALUE)",
         name=name,
         quoted=repr(name),
     )

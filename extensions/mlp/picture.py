@@ -1,8 +1,9 @@
-"""The static picture of a job: what a saved notebook, GitHub, nbconvert and a terminal show, without JavaScript.
+"""The static picture of a job, for a saved notebook, GitHub, nbconvert and a terminal, without JavaScript.
 
-Pure: it takes the snapshot that `History.snapshot()` and the widget make, `{"job": Job, "why": Why, "curves":
-{name: {"x": [...], "y": [...]}}, "log": [{"rank", "time", "stream", "text"}], "saved_at": RFC 3339}`; all but `job`
-may be missing. All that comes from outside is text to show, never markup.
+The module is pure: it takes the snapshot that `History.snapshot()` and the widget make, `{"job":
+Job, "why": Why, "curves": {name: {"x": [...], "y": [...]}}, "log": [{"rank", "time", "stream",
+"text"}], "saved_at": RFC 3339}`; all but `job` can be missing. All external data is text to show,
+never markup.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def build(
             say("nothing to run: give a script, or write the program of one rank into the cell")
             if entry is None
             else say(
-                "both a script and a program's text: give a script, or write the program of one rank into the cell"
+                "a script and a program's text are both given: give a script, or write the program of one rank into the cell"
             )
         )
     if entry is not None:
@@ -87,12 +87,12 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
         if meant := scripts.meant(path):
             raise UsageError(
                 say(
-                    "{path} is not there; did you mean {meant}? Its name differs in case or in how its letters are encoded",
+                    "{path} does not exist; did you mean {meant}? Its name differs in case or in the encoding of its letters",
                     path=str(path),
                     meant=meant,
                 )
             )
-        raise UsageError(say("{path} is not there; the current directory is {here}", **where))
+        raise UsageError(say("{path} does not exist; the current directory is {here}", **where))
     if notebooks.is_notebook(path.name):
         found = _notebook(path)
         if not settings.on_platform(env):
@@ -107,7 +107,7 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
     if not full.is_relative_to(home):
         raise UsageError(
             say(
-                "{path} is not below your home directory ({home}); a job sees nothing else of this server",
+                "{path} is not below your home directory ({home}); a job can see nothing else of this server",
                 path=str(path),
                 home=str(home),
             )
@@ -137,13 +137,12 @@ def check_shape(given: Mapping[str, Any], args: Sequence[object]) -> None:
     if most_workers(given.get("workers") or 1) > 1 or given.get("ps"):
         raise UsageError(
             say(
-                "a notebook runs in one kernel, so as one worker: leave --workers and --ps out, or put what is "
-                "to run on several ranks into a script"
+                "a notebook runs in one kernel, so it has one worker: leave --workers and --ps out, or put code for several ranks into a script"
             )
         )
     if args:
         raise UsageError(
-            say("a notebook takes no arguments: give parameters, as in --param {example}", example="lr=0.1")
+            say("a notebook takes no arguments: give parameters, such as --param {example}", example="lr=0.1")
         )
 
 
@@ -200,7 +199,7 @@ def _plain(value: object) -> object:
         return sorted(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    raise TypeError(say("{type} is no number, text, list or dict", type=type(value).__name__))
+    raise TypeError(say("{type} is not a number, text, list or dict", type=type(value).__name__))
 
 
 def _tree(text: str) -> ast.Module:
@@ -232,7 +231,7 @@ def _where(error: SyntaxError | ValueError, *, cell: bool) -> str:
         at = (error.offset or 1) - 1 - (len(source) - len(source.lstrip()))
         lines += [f"    {shown}", *([f"    {' ' * at}^"] if 0 <= at <= len(shown) else [])]
     if cell and shown.startswith(("!", "%")):
-        lines.append(say("The cell runs as a program of its own: lines with ! and % do not work in it"))
+        lines.append(say("The cell runs as its own program: lines with ! and % do not work in it"))
     return "\n".join(lines)
 
 
@@ -257,6 +256,9 @@ def with_prologue(text: str) -> str:
 
 
 def variables(env: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Inside a job: what was sent with `--with` (a script reads it so; a cell has it as variables)."""
+    """Return the variables sent with `--with`, inside a job.
+
+    A script reads them this way; a cell has them as variables.
+    """
     found = json.loads(env.get(VARIABLES, "{}"))
     return found if isinstance(found, dict) else {}

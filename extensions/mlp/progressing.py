@@ -18,7 +18,8 @@ def progress(
 ) -> Iterator[T]:
     """Yield from `iterable` and report `progress` (0 to 100) at most twice a second, and at the end.
 
-    Without a `total` and without a length only `step` is reported; a `total` that is no number is told and left out. Only rank 0 reports: one bar for a job.
+    Without a `total` and without a length only `step` is reported. A `total` that is not a number is
+    reported and left out. Only rank 0 reports: one bar for a job.
     """
     if total is None:
         try:
@@ -42,13 +43,13 @@ def progress(
 
 
 def _count(total: object) -> float | None:
-    """Return how many there are; None where it is not known, or is no number, which is told."""
+    """Return the count; None if it is unknown, or not a number, which is reported."""
     if total is None:
         return None
     try:
         return measured.number("total", total)
     except measured.Unfit as unfit:
-        measured.write(say("mlp.progress: {why}. It is left out.", why=str(unfit)))
+        measured.write(say("mlp.progress: {why}. The value is ignored.", why=str(unfit)))
         return None
 
 

@@ -44,7 +44,7 @@ def environment() -> str:
 
 @lru_cache(maxsize=4)
 def _environment(places: Sequence[tuple[str, int]]) -> str:
-    """Read the names of what is installed, which say all that is needed; what is installed later changes a directory's time."""
+    """Return the names of installed packages, which are enough; a later install changes a directory's time."""
     found: dict[str, str] = {}
     for place, _ in places:
         try:

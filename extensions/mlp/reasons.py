@@ -1,4 +1,4 @@
-"""Why a job stands where it stands, and what one of a shape would get: typed reasons, decisions and offers in sentences."""
+"""Reasons for a job's state, and the offer for a shape: typed reasons, decisions, offers as sentences."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ MOST_DECISIONS = 4
 
 
 def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] = ()) -> Sentences:
-    """Write why a job stands where it stands; `job` is needed for how one that has ended did so.
+    """Return the reason for a job's state as text; `job` is needed for the end of one that has ended.
 
-    `told` is what the scheduler decided about it, and why.
+    `told` is the scheduler's decisions about it, and their reasons.
     """
     phase = found.get("phase")
     which = {"name": found.get("job"), "run": found.get("run"), "phase": phase}
@@ -52,11 +52,11 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         lines.append(say("{text}.", text=words.bare(failure)))
         first = (job.get("failure") or {}).get("rank")
         logs = words.command(f"logs {name}{'' if first is None else f' --rank {first}'}")
-        lines.append(say("All that it wrote: {command}", command=logs))
+        lines.append(say("Full output: {command}", command=logs))
     lines += words.stopped(found)
     lines += verdicts(found.get("reasons") or ())
     if phase == "suspended":
-        lines.append(say("To go on: {command}", command=words.command(f"resume {name}")))
+        lines.append(say("To continue: {command}", command=words.command(f"resume {name}")))
     if found.get("position") is not None:
         alone = found["position"] == found.get("queue_length") == 1
         place = {"n": found["position"], "all": found.get("queue_length") or 0}
@@ -70,7 +70,7 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         )
         if found.get("sure_because"):
             sure = say("sure") if found.get("how_sure") == "sure" else say("likely")
-            lines.append(say("How sure: {sure}, {because}.", sure=sure, because=str(found["sure_because"])))
+            lines.append(say("Confidence: {sure}, {because}.", sure=sure, because=str(found["sure_because"])))
     lines += words.prospects(found)
     if now := words.doing(found):
         lines.append(now)
@@ -85,17 +85,15 @@ def decided(decision: Json) -> list[str]:
     lines = [say("{time}: {what}.", time=at, what=what)]
     inside = []
     if decision.get("waited_for"):
-        inside.append(say("Until then it waited: {what}", what=str(decision["waited_for"])))
+        inside.append(say("Reason for the wait until then: {what}", what=str(decision["waited_for"])))
     if decision.get("changed"):
-        inside.append(
-            say("What had changed: {what}.", what=say("; ").join(map(str, decision["changed"][:3])))
-        )
+        inside.append(say("Changes: {what}.", what=say("; ").join(map(str, decision["changed"][:3]))))
     if passed := decision.get("passed"):
         jobs = [say("{job} ({why})", job=_who(p), why=words.reason(p.get("reason"))) for p in passed[:3]]
         more = int(decision.get("passed_count") or 0) - len(jobs)
         if more > 0:
             jobs.append(says("1 more", "{n} more", more))
-        inside.append(say("Before it, and could not start: {jobs}.", jobs=say(", ").join(jobs)))
+        inside.append(say("Ahead of it, but could not start: {jobs}.", jobs=say(", ").join(jobs)))
     others = [str(n.get("node")) for n in decision.get("nodes") or () if not n.get("chosen")]
     if others:
         inside.append(say("Next best: {nodes}.", nodes=say(", ").join(others[:3])))
@@ -114,7 +112,7 @@ def _who(part: Json) -> str:
 
 
 def _victim(victim: Json) -> str:
-    how = say("stopped") if victim.get("chosen") else say("left alone")
+    how = say("stopped") if victim.get("chosen") else say("not stopped")
     if victim.get("gives"):
         how = says("gives up 1 worker", "gives up {n} workers", int(victim["gives"]))
     return say(
@@ -148,7 +146,7 @@ def offer(found: Json) -> Sentences:
         when = say("Would start now")
         if gives_way:
             grace = span(float(found.get("grace") or 0))
-            when = say("Would start as soon as others have made room, in {span} at most", span=grace)
+            when = say("Would start as soon as others have made room, within {span}", span=grace)
         lines = [say("{what}: {where}.", what=when, where=where) if where else say("{text}.", text=when)]
         lines += [say("{text}.", text=words.capital(text)) for text in gives_way]
     elif found.get("expected_start"):
@@ -162,9 +160,9 @@ def offer(found: Json) -> Sentences:
         lines = [say("Would be refused: it can never start.")]
     else:
         unknown = words.unknown_start({**found, "phase": "queued"})
-        lines = [sentences(say("Would wait; when it would start is not known."), unknown)]
-    lines.append(say("Takes of the quota: {amounts}.", amounts=cost))
+        lines = [sentences(say("Would wait; its start time is not known."), unknown)]
+    lines.append(say("Needed quota: {amounts}.", amounts=cost))
     lines += verdicts(found.get("reasons") or ())
-    lines += [say("Would start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]
+    lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]
     lines += [said] if (said := words.network(found)) else []
     return Sentences(lines, found)

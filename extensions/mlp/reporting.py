@@ -1,11 +1,13 @@
 """`mlp.report()`: a point is in a local file before the call returns, and is delivered from there.
 
-The call costs some microseconds and never waits for the network: it appends one line to this process's spool
-file (`<metrics directory>/<rank>.<restart>.<random>.jsonl`). A thread reads the same file and delivers in
-order; the service remembers the number of the last point of each source, so a repeated delivery stores
-nothing twice. What is not delivered when the process dies is taken from the spool by the platform.
+The call costs some microseconds and never waits for the network: it appends one line to this
+process's spool file (`<metrics directory>/<rank>.<restart>.<random>.jsonl`). A thread reads the
+same file and delivers in order. The service remembers the number of the last point of each source,
+so a repeated delivery stores nothing twice. The platform takes points that are not delivered when
+the process dies from the spool.
 
-Nothing here raises into the training: neither for what it reports, nor for the disk, nor for how it is called.
+Nothing here raises into the training: neither for its values, nor for the disk, nor for a wrong
+call.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class Reporter:
         self.delivery = Delivery.from_env(self.source, self.path, env)
 
     def report(self, metrics: Mapping[str, object], at: float | None = None) -> None:
-        """Append one point, of the time `at` (now); what cannot be drawn of it is left out and told once."""
+        """Append one point, of the time `at` (now); values that cannot be drawn are left out and reported once."""
         values = fitting(metrics, self.complaints)
         if not values:
             return
@@ -80,7 +82,7 @@ class Reporter:
     def _append(self, line: bytes) -> bool:
         """Write the whole line or nothing: a full disk costs points, not the training and not the order."""
         if self._most is not None and self._size + len(line) > self._most:
-            return self._lose(say("{n} MiB of points is all that it may hold", n=self._most >> 20))
+            return self._lose(say("the limit is {n} MiB of points", n=self._most >> 20))
         try:
             written = os.write(self._fd, line)
             if written == len(line):
@@ -103,7 +105,7 @@ class Reporter:
         return False
 
     def close(self, seconds: float = EXIT_SECONDS) -> None:
-        """Deliver what is left, for at most so long; the rest stays in the spool for the platform."""
+        """Deliver the remaining points, for at most `seconds`; the rest stays in the spool for the platform."""
         if self.lost:
             _tell(say("mlp.report: {n} of {all} points were lost", n=self.lost, all=self.lost + self._last))
         if self.delivery is not None:
@@ -116,7 +118,7 @@ class Reporter:
 
 
 class _Process:
-    """What this process has: its reporter, made with the first report."""
+    """State of this process: its reporter, made with the first report."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -174,10 +176,11 @@ def this_process() -> Reporter | None:
 def report(*named: object, **metrics: object) -> None:
     """Report metrics of this process: `mlp.report(epoch=3, loss=0.1, accuracy=0.98, progress=30)`.
 
-    Any name is a curve of its own; `epoch`, `step` and `progress` (0 to 100) have their known meanings. Values are finite
-    numbers (Python's, numpy's, one-element arrays and tensors); any other is left out, which standard error tells once. A
-    dictionary is taken as well, for names that Python cannot write: `mlp.report({"train/loss": 0.1})`. The call returns
-    after some microseconds, whatever the network does, and never raises. Outside of a job it does nothing.
+    Any name is a separate curve; `epoch`, `step` and `progress` (0 to 100) have their known meanings.
+    Values are finite numbers (Python's, numpy's, one-element arrays and tensors). Any other is left
+    out, with one message on standard error. A dictionary is also accepted, for names that Python cannot
+    write: `mlp.report({"train/loss": 0.1})`. The call returns after some microseconds, whatever the
+    network does, and never raises. Outside of a job it does nothing.
     """
     reporter = this_process()
     if reporter is None:
@@ -186,13 +189,15 @@ def report(*named: object, **metrics: object) -> None:
         if isinstance(one, Mapping):
             metrics = {**one, **metrics}
         else:
-            said = say("mlp.report takes names, as mlp.report(loss=0.1), not {kind}", kind=type(one).__name__)
+            said = say(
+                "mlp.report takes names, such as mlp.report(loss=0.1), not {kind}", kind=type(one).__name__
+            )
             reporter.complaints.tell("unnamed", "", said)
     reporter.report(metrics)
 
 
 def flush(seconds: float = EXIT_SECONDS) -> bool:
-    """Wait until all points reported so far are stored, for at most so long; tell whether they are."""
+    """Wait for at most `seconds` until all points so far are stored; return whether they are."""
     reporter = _process.reporter
     if not isinstance(seconds, (int, float)) or not seconds >= 0:
         said = say("mlp.flush({n}): a number of seconds is needed, not negative", n=repr(seconds)[:40])

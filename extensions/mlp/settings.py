@@ -98,7 +98,7 @@ def _seconds(value: object) -> float:
 
 
 def normalise_url(url: str) -> str:
-    """Return the base of the API for what a person gives: the hub's address is enough."""
+    """Return the base of the API for a person's input: the hub's address is enough."""
     url = url.strip().rstrip("/")
     if "://" not in url:
         url = f"http://{url}"
@@ -123,7 +123,7 @@ def hub_of(url: str) -> str:
 def load(env: Mapping[str, str] = os.environ) -> ClientSettings:
     """Find address and token.
 
-    Raises `Unreachable` when there is no address, `Unauthorized` when there is no token.
+    Raises `Unreachable` without an address, `Unauthorized` without a token.
     """
     given = api_url(env)
     stored = read_login(given, env)
@@ -139,7 +139,7 @@ def load(env: Mapping[str, str] = os.environ) -> ClientSettings:
         or env.get("MLP_JOB_TOKEN")
     )
     if not token:
-        raise Unauthorized(say("there is no token: set MLP_TOKEN, or run: mlp login"))
+        raise Unauthorized(say("no token is given: set MLP_TOKEN, or run: mlp login"))
     kept = stored is not None and token == stored.token
     user = stored.user or None if stored and kept else None
     if not env.get("MLP_TOKEN") and not user:

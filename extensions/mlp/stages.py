@@ -18,7 +18,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "started": lambda: say("starting its program"),
     "first-line": lambda: say("until its first line"),
 }
-"""What was waited for until a stage; the panel writes the same (`widgets/src/core/stages.ts`)."""
+"""Reason for the wait until each stage; the panel writes the same (`widgets/src/core/stages.ts`)."""
 _NEXT = {
     "queued": "admitted",
     "admitted": "started",
@@ -60,7 +60,7 @@ def _line(attempt: Json, now: datetime, *, alone: bool) -> str:
     elif last.get("stage") == "started":
         text = say("{span} until it ran: {parts}", **told)
     else:
-        text = say("{span} on its way: {parts}", **told)
+        text = say("{span} so far: {parts}", **told)
     return text if alone else say("attempt {n}: {what}", n=int(attempt.get("attempt") or 0), what=text)
 
 

@@ -67,7 +67,7 @@ def watch_text(
         stop = words.command(f"sweeps cancel {sweep.reference}")
         write(
             out,
-            say("No longer watching; {name} goes on. Stop it: {command}", name=sweep.title, command=stop)
+            say("No longer watching; {name} continues. Stop it: {command}", name=sweep.title, command=stop)
             + "\n",
         )
         raise

@@ -26,7 +26,7 @@ ENDED = frozenset({"finished", "failed", "cancelled", "deleting"})
 
 
 class Sweep:
-    """A sweep of yours. Attributes are as last seen; `refresh()` asks anew."""
+    """Sweep of the user; attributes are as last seen, and `refresh()` requests them again."""
 
     def __init__(self, client: Client, data: Json) -> None:
         self._client = client
@@ -35,12 +35,12 @@ class Sweep:
 
     @property
     def name(self) -> str:
-        """As it was given; what is started again under the name it had is another run of it."""
+        """Name as it was given; a sweep that is started again under its name is another run of it."""
         return str(self.data["name"])
 
     @property
     def reference(self) -> str:
-        """What means this run and no other: search@2."""
+        """Reference to this run and no other: search@2."""
         return f"{self.name}@{self.data['run']}"
 
     @property
@@ -50,7 +50,7 @@ class Sweep:
 
     @property
     def user(self) -> str:
-        """Whose it is."""
+        """Owner of the sweep."""
         return str(self.data["user"])
 
     @property
@@ -60,7 +60,7 @@ class Sweep:
 
     @property
     def ended(self) -> bool:
-        """Whether it goes on no more; one that is extended does again."""
+        """Whether it has ended; an extended one continues."""
         return self.state in ENDED
 
     @property
@@ -84,7 +84,7 @@ class Sweep:
         return pd.DataFrame(rows)
 
     def refresh(self) -> Sweep:
-        """Ask anew."""
+        """Request the present state."""
         self.data = self._client.sweep(self.reference, self.user)
         return self
 
@@ -93,7 +93,7 @@ class Sweep:
         wait = OutlastingWait(self._client, timeout)
         while not (wait.asked(self.refresh) and self.ended):
             if wait.over:
-                raise TimeoutError(say("{name} has not ended; it goes on.", name=self.title))
+                raise TimeoutError(say("{name} has not ended; it continues.", name=self.title))
             time.sleep(wait.pause())
         return self
 
@@ -103,12 +103,12 @@ class Sweep:
         return {int(c["trial"]): [(x, y) for x, y in c["points"]] for c in found}
 
     def cancel(self) -> Sweep:
-        """Make no more trials, and end those that go on."""
+        """Make no more trials, and end the live ones."""
         self.data = self._client.act_sweep("cancel", self.reference, self.user)
         return self
 
     def extend(self, /, **more: Any) -> Sweep:
-        """Give it more: `trials`, `core_hours`, or `deadline` from now; one that has ended goes on."""
+        """Extend it: `trials`, `core_hours`, or `deadline` from now; one that has ended continues."""
         self.data = self._client.act_sweep("extend", self.reference, self.user, parse(more, EXTEND, "extend"))
         return self
 
@@ -170,7 +170,7 @@ def build(given: Mapping[str, Any], **of: Any) -> Json:
 
 
 def completed(body: Json, given: Mapping[str, Any]) -> Json:
-    """Add to the body of a job what a sweep is besides."""
+    """Add the fields of a sweep to the body of a job."""
     body = {**body, **own_fields(given)}
     if given.get("priority"):
         body["priority"] = given["priority"]  # a job's default is another than a sweep's
@@ -183,7 +183,7 @@ def as_array(body: Json, given: Mapping[str, Any]) -> Json:
 
 
 def send(client: Client, body: Json, *, named: bool) -> Sweep:
-    """Start a sweep; of a name that was given and goes on already, return that one and say so."""
+    """Start a sweep; if a given name is in use by a live one, return that one with a note."""
     if told := provenance.told():
         body = {**body, "provenance": told}
     try:
@@ -198,7 +198,7 @@ def send(client: Client, body: Json, *, named: bool) -> Sweep:
         if there.ended:
             raise
         there.note = say(
-            "{name} has not ended; this shows it. To start anew: {command} first, or another name.",
+            "{name} has not ended; this shows it. To start from the beginning: {command} first, or another name.",
             name=there.title,
             command=words.command(f"sweeps cancel {there.reference}"),
         )
@@ -240,7 +240,7 @@ def act(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:
     if what == "extend":
         more = {o.name: given[o.name] for o in EXTEND if o.name in given}
         found = client.act_sweep("extend", rest[0], None, more)
-        return Sentences([say("{name} goes on.", name=words.title(found))], found)
+        return Sentences([say("{name} continues.", name=words.title(found))], found)
     told: dict[str, Callable[[str], str]] = {
         "cancel": lambda name: say("{name} ends; no more trials are made.", name=name),
         "rm": lambda name: say("{name} is being deleted", name=name),
@@ -310,7 +310,7 @@ def previewed(told: Json, body: Json) -> Sentences:
     start, end = clock_time(told.get("expected_start")), clock_time(told.get("expected_end"))
     if start:
         lines.append(say("Starts: {time}", time=start))
-    lines.append(say("Ends: about {time}", time=end) if end else say("Ends: nobody can say"))
+    lines.append(say("Ends: about {time}", time=end) if end else say("Ends: not known"))
     if told.get("because"):
         lines.append(say("Known from: {why}", why=str(told["because"])))
     lines.append(say("Nothing was started."))

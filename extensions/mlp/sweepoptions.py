@@ -1,4 +1,4 @@
-"""Options of sweeps, and what the words after `sweeps` may be. What a space may be, the service says."""
+"""Options of sweeps, and the words after `sweeps`; the service checks the values of a space."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def grid(value: object) -> dict[str, list[Any]]:
     for key, values in items:
         check_param_name(key)
         if not values:
-            raise ValueError(say("{name} has no values; right: {name}=0.1,0.01", name=key))
+            raise ValueError(say("{name} has no values; write {name}=0.1,0.01", name=key))
     return dict(items)
 
 
@@ -50,7 +50,7 @@ def search(value: object) -> dict[str, str]:
         if not re.fullmatch(r"[a-z]+\s*\(.*\)", text.strip(), re.DOTALL):
             raise ValueError(
                 say(
-                    "{name} is no space; right: uniform(0, 0.5), loguniform(1e-5, 1), int(1, 8), logint(1, 64) or choice(a, b)",
+                    "{name} is not a space; write uniform(0, 0.5), loguniform(1e-5, 1), int(1, 8), logint(1, 64) or choice(a, b)",
                     name=key,
                 )
             )
@@ -60,13 +60,13 @@ def search(value: object) -> dict[str, str]:
 def _pairs(value: object) -> list[tuple[str, str]]:
     texts = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
     if any("=" not in text for text in texts):
-        raise ValueError(say("is no parameter; right: NAME=VALUE, as in lr=0.1"))
+        raise ValueError(say("is not a parameter; write NAME=VALUE, such as lr=0.1"))
     return [(name.strip(), text.strip()) for name, _, text in (t.partition("=") for t in texts)]
 
 
 def _listed(name: object, values: object) -> list[Any]:
     if isinstance(values, str) or not hasattr(values, "__iter__"):
-        raise ValueError(say("{name} is no list of values; right: [0.1, 0.01]", name=name))
+        raise ValueError(say("{name} is not a list of values; write [0.1, 0.01]", name=name))
     return list(values)
 
 
@@ -75,7 +75,7 @@ def sweep_name(text: object) -> str:
     if not isinstance(text, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,42}", text):
         raise ValueError(
             say(
-                "is no name of a sweep; right: letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 43 characters"
+                "is not the name of a sweep; use letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 43 characters"
             )
         )
     return text
@@ -84,7 +84,7 @@ def sweep_name(text: object) -> str:
 def _one_of(*words: str) -> Any:
     def parse(text: object) -> str:
         if text not in words:
-            raise ValueError(say("is none of {choices}", choices=", ".join(words)))
+            raise ValueError(say("is not one of {choices}", choices=", ".join(words)))
         return str(text)
 
     return parse
@@ -93,40 +93,43 @@ def _one_of(*words: str) -> Any:
 _trials = whole(1, MOST_TRIALS, lambda: say("trials"))
 _core_hours = number(0.000001, 100_000_000, lambda: say("core-hours"))
 OWN: tuple[Option, ...] = (
-    Option("grid", lambda: say("values to be tried, each with each of the others; may be repeated"), grid, None, "NAME=V,V", many=True,
+    Option("grid", lambda: say("values to try, each with each of the others; may be repeated"), grid, None, "NAME=V,V", many=True,
            shown_default=lambda: say("none")),
     Option("search", lambda: say("a space to choose from: uniform(0, 0.5), loguniform(1e-5, 1), int(1, 8), logint(1, 64), choice(a, b); may be repeated"),
            search, None, "NAME=SPACE", many=True, shown_default=lambda: say("none")),
-    Option("trials", lambda: say("how many are tried at most"), _trials, None, "N", shown_default=lambda: say("all points of the grid")),
-    Option("metric", lambda: say("what counts of that which the program reports by mlp.report"), word(100), None, "NAME", shown_default=lambda: say("none")),
-    Option("goal", lambda: say("whether more of it is better, or less"), _one_of(*GOALS), None, "GOAL", choices=" ".join(GOALS)),
-    Option("stop", lambda: say("which rule ends trials early that others beat at the same step"), _one_of(*STOPS), "none", "RULE", choices=" ".join(STOPS)),
-    Option("warmup", lambda: say("step before which no trial is ended early"), whole(1, 1_000_000, lambda: say("steps")), 1, "N"),
+    Option("trials", lambda: say("maximum number of trials"), _trials, None, "N", shown_default=lambda: say("all points of the grid")),
+    Option("metric", lambda: say("metric of mlp.report by which trials are compared"), word(100), None, "NAME", shown_default=lambda: say("none")),
+    Option("goal", lambda: say("whether a higher or a lower value is better"), _one_of(*GOALS), None, "GOAL", choices=" ".join(GOALS)),
+    Option("stop", lambda: say("rule that ends trials early if others are better at the same step"), _one_of(*STOPS), "none", "RULE", choices=" ".join(STOPS)),
+    Option("warmup", lambda: say("no trial is ended early before this step"), whole(1, 1_000_000, lambda: say("steps")), 1, "N"),
     Option("sampler", lambda: say("how points of a space are chosen"), _one_of(*SAMPLERS), "tpe", "SAMPLER", choices=" ".join(SAMPLERS)),
     Option("seed", lambda: say("another number chooses other points"), whole(0, 2**31, lambda: say("seeds")), 0, "N"),
-    Option("parallel", lambda: say("trials at a time, at most"), whole(1, MOST_TRIALS, lambda: say("trials")), None, "N",
+    Option("parallel", lambda: say("maximum number of trials at a time"), whole(1, MOST_TRIALS, lambda: say("trials")), None, "N",
            shown_default=lambda: say("as many as there is room for")),
-    Option("core_hours", lambda: say("ends when all trials together have taken so much"), _core_hours, None, "HOURS", shown_default=lambda: say("none")),
+    Option("core_hours", lambda: say("ends when all trials together have used this amount"), _core_hours, None, "HOURS", shown_default=lambda: say("none")),
     Option("deadline", lambda: say("ends after this time"), duration, None, "2h|1d", shown_default=lambda: say("none")),
 )  # fmt: skip
 _CHANGED = {
     "priority": replace(BY_NAME["priority"], default="low"),
     "name": replace(BY_NAME["name"], parse=sweep_name),
-    "replace": replace(BY_NAME["replace"], help=lambda: say("delete the run before it, with its trials")),
-    "wait": replace(BY_NAME["wait"], help=lambda: say("stay until it ends")),
+    "replace": replace(BY_NAME["replace"], help=lambda: say("delete the previous run, with its trials")),
+    "wait": replace(BY_NAME["wait"], help=lambda: say("wait until it ends")),
     "dry_run": replace(
         BY_NAME["dry_run"],
-        help=lambda: say("say how many trials it would be, what they would take and when it would end"),
+        help=lambda: say("show the number of trials, their cost and their end, without a start"),
     ),
 }
 SWEEP: tuple[Option, ...] = (*OWN, *(_CHANGED.get(o.name, o) for o in SUBMIT if o.name != "array"))
-"""What a sweep is started with: its own, and all that a job is."""
+"""Options of a sweep's start: its own, and all of a job."""
 
 EXTEND: tuple[Option, ...] = tuple(
-    replace(o, help=told, default=None, shown_default=lambda: say("no more"))
+    replace(o, help=told, default=None, shown_default=lambda: say("no increase"))
     for o, told in (
-        (next(o for o in OWN if o.name == "trials"), lambda: say("so many more trials (extend)")),
-        (next(o for o in OWN if o.name == "core_hours"), lambda: say("so many more core-hours (extend)")),
+        (next(o for o in OWN if o.name == "trials"), lambda: say("number of additional trials (extend)")),
+        (
+            next(o for o in OWN if o.name == "core_hours"),
+            lambda: say("number of additional core-hours (extend)"),
+        ),
         (next(o for o in OWN if o.name == "deadline"), lambda: say("ends after this time from now (extend)")),
     )
 )
@@ -153,5 +156,5 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
 
 
 def own_fields(given: Mapping[str, Any]) -> Json:
-    """Return what is sent of a sweep besides what a job is."""
+    """Return the fields of a sweep in addition to those of a job."""
     return {o.name: given[o.name] for o in OWN if given.get(o.name) is not None}

@@ -1,6 +1,7 @@
-"""The static picture of a sweep: what a saved notebook, GitHub, nbconvert and a terminal show, without JavaScript.
+"""The static picture of a sweep for a saved notebook, GitHub, nbconvert and terminals; no JavaScript.
 
-Pure: it takes `{"sweep": Sweep, "curves": [{"trial", "points"}]}`. All that comes from outside is text to show, never markup.
+The module is pure: it takes `{"sweep": Sweep, "curves": [{"trial", "points"}]}`. All external data
+is text to show, never markup.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ GREY = "#848484"
 
 
 def state(sweep: Json) -> str:
-    """Say how a sweep stands."""
+    """Return the state of a sweep, in words."""
     told: dict[str, Callable[[], str]] = {
         "running": lambda: say("running"),
         "ending": lambda: say("ending"),
@@ -38,7 +39,7 @@ def state(sweep: Json) -> str:
 
 
 def trial_state(trial: Json) -> str:
-    """Say how a trial stands."""
+    """Return the state of a trial, in words."""
     told: dict[str, Callable[[], str]] = {
         "planned": lambda: say("waiting"),
         "running": lambda: words.phase_word(trial["phase"]) if trial.get("phase") else say("running"),
@@ -96,12 +97,12 @@ def in_order(sweep: Json) -> list[Json]:
 
 
 def summary(sweep: Json) -> list[str]:
-    """Say in a few lines how a sweep stands."""
+    """Return the state of a sweep in a few lines."""
     c = sweep["counts"]
     parts = [
         say("{done} of {n} trials have ended", done=done(sweep), n=sweep["budget_trials"]),
-        *([says("1 runs", "{n} run", c["running"])] if c["running"] else []),
-        *([says("1 waits", "{n} wait", c["waiting"])] if c["waiting"] else []),
+        *([says("1 running", "{n} running", c["running"])] if c["running"] else []),
+        *([says("1 waiting", "{n} waiting", c["waiting"])] if c["waiting"] else []),
         *([says("1 was stopped early", "{n} were stopped early", c["stopped"])] if c["stopped"] else []),
         *([says("1 failed", "{n} failed", c["failed"])] if c["failed"] else []),
     ]
@@ -251,7 +252,7 @@ def parallel(sweep: Json) -> tuple[str, str] | None:
 
 
 def _shares(values: Sequence[Any], *, log: bool) -> tuple[str, str, list[float]]:
-    """Return what stands below and above an axis, and where each value is on it, from 0 to 1."""
+    """Return the labels below and above an axis, and the place of each value on it, from 0 to 1."""
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
     if len(numbers) == len(values):
         placed = [math.log(v) if log and v > 0 else float(v) for v in numbers]

@@ -84,7 +84,7 @@ def _fitted(widths: list[int], most: int) -> list[int]:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """Write a row; what does not fit its column goes on below."""
+    """Return the lines of a row; text that exceeds its column continues below."""
     cells = [_wrapped(cell, most) if most else [cell] for cell, most in zip(row, widths, strict=True)]
     return [
         (" " * GAP)
@@ -116,7 +116,7 @@ def width(text: str) -> int:
 
 
 def _start(text: str, most: int) -> str:
-    """Return as much of the begin of a text as fits so many columns, and one character at least."""
+    """Return the begin of a text that fits `most` columns, at least one character."""
     end = len(text)
     while end > 1 and width(text[:end]) > most:
         end -= 1
@@ -124,7 +124,7 @@ def _start(text: str, most: int) -> str:
 
 
 def _wrapped(text: str, most: int) -> list[str]:
-    """Break a text into lines of so many columns: between words, and Chinese, which has none, anywhere."""
+    """Break a text into lines of `most` columns: between words, and Chinese, which has none, anywhere."""
     if text.isascii():
         return textwrap.wrap(text, most) or [""]
     lines = []
@@ -179,7 +179,7 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
         say("time"),
         say("why"),
     )
-    empty = none or say("There are no jobs. Start one: {command}", command=words.first_command())
+    empty = none or say("No jobs yet. Start one: {command}", command=words.first_command())
     return Table(columns, rows, list(ordered), empty=empty)
 
 
@@ -249,7 +249,7 @@ def model(found: Json) -> Sentences:
     facts = [f"{key} {value}" for key, value in (found.get("facts") or {}).items()]
     lines += [say(", ").join(facts)] if facts else []
     if found.get("pickled"):
-        lines.append(say("Who loads it runs code that is in it: load only what you trust."))
+        lines.append(say("Loading it runs code that is in it: load only models that you trust."))
     if lineage.get("data"):
         lines.append(say("Datasets: {names}", names=say(", ").join(lineage["data"])))
     metrics = [f"{key} {value:g}" for key, value in (lineage.get("metrics") or {}).items()]
@@ -294,14 +294,14 @@ def fetched(found: Fetched, model: Json | None = None) -> Sentences:
         names = say(", ").join(found.left_out[:3])
         lines.append(
             says(
-                "Not fetched, a link or no file: {names}",
-                "Not fetched, links or no files: {n} ({names})",
+                "Not fetched, because it is a link or not a file: {names}",
+                "Not fetched, because they are links or not files: {n} ({names})",
                 len(found.left_out),
                 names=names,
             )
         )
     if model and model.get("pickled"):
-        lines.append(say("Who loads it runs code that is in it: load only what you trust."))
+        lines.append(say("Loading it runs code that is in it: load only models that you trust."))
     return Sentences(lines, {"files": found.files, "left_out": found.left_out})
 
 
@@ -316,12 +316,15 @@ _PARTS: Mapping[str, Callable[[], str]] = {
 _SHARING: Mapping[str, Callable[[], str]] = {
     "lent": lambda: say("lent: others have it until your own jobs need it."),
     "borrowed": lambda: say("borrowed: in use beyond the quota, and taken back first."),
-    "may borrow": lambda: say("may borrow: what others leave idle now."),
+    "may borrow": lambda: say("may borrow: quota that others leave idle now."),
 }
 
 
 def _standing(tenant: Json, kind: str, write: Callable[[Any], str]) -> dict[str, str]:
-    """Write how a tenant stands in one dimension: its own quota in its parts, then what it has and may have of others."""
+    """Return a tenant's standing in one dimension: its quota in parts, then the amounts of others.
+
+    The latter are the amounts of others that it has, and that it may have.
+    """
     total, inuse = tenant.get(kind), tenant.get(f"{kind}_inuse") or 0
     lent, over = (float((tenant.get(part) or {}).get(kind) or 0) for part in ("lent", "over"))
     may = (tenant.get("free") or {}).get(kind, None if total is None else max(total - inuse, 0))
@@ -333,9 +336,9 @@ def _standing(tenant: Json, kind: str, write: Callable[[Any], str]) -> dict[str,
     if over > _NOTHING:
         whole = over >= inuse - own - _NOTHING
         beyond = (
-            say("{amount} beyond what it may", amount=beyond)
+            say("{amount} beyond its limit", amount=beyond)
             if whole
-            else say("{amount} ({over} beyond what it may)", amount=beyond, over=write(over))
+            else say("{amount} ({over} beyond its limit)", amount=beyond, over=write(over))
         )
     return {
         "quota": write(total),
@@ -355,7 +358,7 @@ _NOTHING = 1e-9
 
 
 def runtimes(found: Sequence[Any]) -> Table:
-    """List the runtimes, the platform's own first, with what they start."""
+    """List the runtimes, the platform's own first, with the commands that they start."""
     rows = [
         (
             str(r.get("name", "")),
@@ -367,12 +370,12 @@ def runtimes(found: Sequence[Any]) -> Table:
         for r in found
         if r.get("state", "approved") == "approved"
     ]
-    columns = (say("name"), say("team"), say("title"), say("starts"), say("what it is"))
-    return Table(columns, rows, found, empty=say("There are no runtimes"))
+    columns = (say("name"), say("team"), say("title"), say("starts"), say("description"))
+    return Table(columns, rows, found, empty=say("No runtimes yet"))
 
 
 def tokens(found: Sequence[Any]) -> Table:
-    """List tokens, without what they are: what for, what they may, until when, and who used them last from where."""
+    """List tokens, without their values: purpose, rights, expiry, and the last use with its address."""
     rows = [
         (
             str(t.get("id", "")),
@@ -391,7 +394,7 @@ def tokens(found: Sequence[Any]) -> Table:
 
 
 def secrets(found: Sequence[Any]) -> Table:
-    """List secrets by name, with the names of what is in them."""
+    """List secrets by name, with the names of their keys."""
     rows = [
         (
             str(s.get("name", "")),
@@ -402,7 +405,7 @@ def secrets(found: Sequence[Any]) -> Table:
         for s in found
     ]
     columns = (say("name"), say("has"), say("set"), say("by"))
-    return Table(columns, rows, found, empty=say("There are no secrets"))
+    return Table(columns, rows, found, empty=say("No secrets yet"))
 
 
 def service_tokens(found: Sequence[Any]) -> Table:
@@ -471,19 +474,21 @@ def quota(found: Any) -> Table:
     parts = [p for p in _PARTS if p not in _SHARING or p in shared]
     whole = say("quota = used + lent + free") if "lent" in shared else say("quota = used + free")
     if "borrowed" in shared:
-        whole = say("{sum}, in use in all = used + borrowed", sum=whole)
+        whole = say("{sum}, total in use = used + borrowed", sum=whole)
     notes = [sentences(say("{text}.", text=whole), *(_SHARING[part]() for part in shared))] if shared else []
     for usage in usages:
         tenant = usage.get("tenant", usage)
         if order := tenant.get("queue_order"):
             name, told = str(tenant.get("name")), ORDERS.get(order)
-            notes.append(say("Jobs of {tenant} go by {order}.", tenant=name, order=told() if told else order))
+            notes.append(
+                say("Order of the jobs of {tenant}: {order}.", tenant=name, order=told() if told else order)
+            )
         if said := words.network({"tenant": tenant.get("name"), "network": tenant.get("job_network")}):
             notes.append(said)
         if said := words.isolation(tenant):
             notes.append(said)
     return Table(
-        (say("team"), "", *(_PARTS[p]() for p in parts), say("who uses it")),
+        (say("team"), "", *(_PARTS[p]() for p in parts), say("current users")),
         [[name, kind, *(standing[p] for p in parts), users] for name, kind, standing, users in rows],
         found,
         empty=say("You are in no team yet. Ask an admin to add you to one"),

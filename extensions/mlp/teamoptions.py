@@ -16,13 +16,13 @@ _UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
 def _storage(text: object) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(m|g|t)(?:i?b)?", str(text).strip().lower())
     if not found:
-        raise ValueError(say("is no amount of storage; right: 500G, 2T"))
+        raise ValueError(say("is not an amount of storage; write 500G or 2T"))
     return round(float(found[1]) * _UNITS[found[2]])
 
 
 def _then(name: str) -> Option:
     return replace(
-        BY_NAME[name], default=None, help=lambda: say("what the team is to have then, all together (ask)"),
+        BY_NAME[name], default=None, help=lambda: say("the total that the team should have (ask)"),
         shown_default=lambda: say("as it is"),
     )  # fmt: skip
 
@@ -37,22 +37,22 @@ TEAM: tuple[Option, ...] = (
     *AMOUNTS,
     Option(
         "jobs",
-        lambda: say("how many jobs run at once (cap)"),
+        lambda: say("maximum number of jobs at once (cap)"),
         whole(0, 1_000_000, lambda: say("jobs")),
         None,
         "N",
-        shown_default=lambda: say("as many as the team may"),
+        shown_default=lambda: say("the team's limit"),
     ),
     Option(
         "user",
-        lambda: say("whose cap it is (cap)"),
+        lambda: say("member with this cap (cap)"),
         word(255),
         None,
         "NAME",
         shown_default=lambda: say("everybody's"),
     ),
-    Option("reason", lambda: say("what it is for (ask)"), word(500), None, "TEXT"),
-    Option("note", lambda: say("a word to the team's admins (join)"), word(200), None, "TEXT"),
+    Option("reason", lambda: say("purpose (ask)"), word(500), None, "TEXT"),
+    Option("note", lambda: say("a message to the team's admins (join)"), word(200), None, "TEXT"),
 )
 _CAP = {"cpu", "gpu", "jobs", "user"}
 _ASK = {o.name for o in AMOUNTS} | {"reason"}

@@ -37,10 +37,10 @@ def _teams(found: Json) -> Any:
     if found["managed_by"]:
         line = say("The groups of {provider} decide who is in which team.", provider=found["managed_by"])
         return tables.Sentences([line], found)
-    columns = (say("Team"), say("What it is"), say("Asked"))
+    columns = (say("Team"), say("Description"), say("Asked"))
     rows = [(t["tenant"], t["description"], clock_time(t["asked_at"]) or "") for t in found["teams"]]
     return tables.Table(
-        columns, rows, found["teams"], empty=say("There is no team that you may ask for a place.")
+        columns, rows, found["teams"], empty=say("No team accepts requests to join from you.")
     )
 
 
@@ -52,7 +52,7 @@ def _join(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.
 def _unjoin(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.Sentences:
     del given
     gone = client.unask_team(names[0])
-    return tables.Sentences([say("{tenant} is asked no more.", tenant=gone["tenant"])], gone)
+    return tables.Sentences([say("Request to {tenant} taken back.", tenant=gone["tenant"])], gone)
 
 
 def _ask(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.Sentences:
@@ -66,9 +66,9 @@ def _ask(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.S
 def _requests(client: Client, names: list[str], given: Mapping[str, Any]) -> Any:
     del given
     found = client.quota_requests(names[0])
-    columns = (say("Id"), say("Asked for"), say("State"), say("What for"), say("Answer"))
+    columns = (say("Id"), say("Asked for"), say("State"), say("Purpose"), say("Answer"))
     rows = [(r["id"], _amounts(r), _STATES[r["state"]](), r["reason"], _answer(r)) for r in found]
-    return tables.Table(columns, rows, found, empty=say("Nothing was asked for yet."))
+    return tables.Table(columns, rows, found, empty=say("No requests yet."))
 
 
 def _withdraw(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.Sentences:
@@ -96,15 +96,15 @@ def _shown_caps(found: list[Json]) -> Any:
         )
         for c in found
     ]
-    return tables.Table(columns, rows, found, empty=say("Each member may hold as much as the team may."))
+    return tables.Table(columns, rows, found, empty=say("Each member can hold as much as the team."))
 
 
 def _joins(client: Client, names: list[str], given: Mapping[str, Any]) -> Any:
     del given
     found = client.joins(names[0])
-    columns = (say("User"), say("Asked"), say("Says"))
+    columns = (say("User"), say("Asked"), say("Message"))
     rows = [(j["user"], clock_time(j["asked_at"]), j["note"]) for j in found]
-    return tables.Table(columns, rows, found, empty=say("Nobody asks now."))
+    return tables.Table(columns, rows, found, empty=say("No open requests now."))
 
 
 def _approve(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.Sentences:

@@ -31,7 +31,7 @@ FLUSH = 2
 """Seconds after which writers put what they have into their file, at most: 120 is theirs, and a curve is looked at while it grows."""
 MOST_FILES = 200
 MOST_TAGS = 500
-"""Curves of one process: what draws more draws nothing that can be read."""
+"""Curves of one process: a program with more draws nothing that people can read."""
 AT_ONCE = 2000
 """Records of one file at a look: one that is written faster is read later, and holds nobody up."""
 IN_ONE = 90
@@ -43,16 +43,17 @@ _NAME = ".tfevents."
 
 
 class Names:
-    """Names of curves. Tags are taken as they are, but for Keras' own, which are called as its logs are.
+    """Names of curves; tags are used as they are, except Keras' own, which get the names of its logs.
 
-    The first directory that a process writes to is its run; what is written elsewhere has that place before its tag.
+    The first directory that a process writes to is its run. Tags in other directories have that place
+    before them.
     """
 
     def __init__(self) -> None:
         self._run: Path | None = None
 
     def prefix(self, directory: Path) -> str:
-        """Return what stands before the tags of a directory."""
+        """Return the prefix of the tags of a directory."""
         if self._run is None:
             self._run = directory
         if directory == self._run:
@@ -62,7 +63,7 @@ class Names:
         return f"{directory.name}/"
 
     def point(self, prefix: str, step: int, values: dict[str, float]) -> dict[str, float]:
-        """Return the point of a step: values by name, and where they stand."""
+        """Return the point of a step: values by name, with the place of the point."""
         point: dict[str, float] = {}
         for tag, value in values.items():
             if not math.isfinite(value):
@@ -209,7 +210,7 @@ class Follower:
                 if len(self._tags) >= MOST_TAGS:
                     self._tell(
                         one.file.path,
-                        say("it has more than {n} tags; further ones are left out", n=MOST_TAGS),
+                        say("it has more than {n} tags; the rest is left out", n=MOST_TAGS),
                     )
                     continue
                 self._tags.add(key)
@@ -224,9 +225,7 @@ class Follower:
         if why not in self._told and len(self._told) < 10:
             self._told.add(why)
             with contextlib.suppress(OSError, ValueError):
-                sys.stderr.write(
-                    say("mlp: {path} is not drawn further: {why}", path=str(path), why=why) + "\n"
-                )
+                sys.stderr.write(say("mlp: {path} is no longer drawn: {why}", path=str(path), why=why) + "\n")
 
 
 def _event_files(directory: Path) -> list[Path]:
@@ -347,8 +346,9 @@ def _tensorflow(create: Any) -> Any:
 def _suffix() -> str:
     """Return an end of names that no other process of a job has.
 
-    Writers name a file after the second and the host, some also after the process's number, which begins anew in each sandbox:
-    two that begin side by side in one directory would overwrite each other's.
+    Writers name a file after the second and the host, some also after the process's number, which
+    begins again in each sandbox: two that begin side by side in one directory would overwrite each
+    other's.
     """
     names = ("MLP_JOB", "MLP_RUN", "MLP_RESTART_COUNT", "MLP_RANK")
     return "".join(f".{os.environ[name]}" for name in names if os.environ.get(name))

@@ -1,8 +1,9 @@
-"""What a log's line looks like: the one place of this package where output of programs becomes text to show.
+"""Display of a log's line: the one place of this package where output of programs becomes text to show.
 
-The platform keeps what a terminal would show of what moves its cursor: `STATE` before a text says that it takes the place
-of all that the line had until then, and `BREAK` stands between rows of a line that goes on. What is neither is shown
-as it is, without what steers; carriage returns and backspaces are of logs that an older version wrote.
+The platform keeps the text that a terminal would show of output that moves its cursor. `STATE`
+before a text means that it replaces all that the line had until then. `BREAK` is between rows of a
+line that continues. Other output is shown as it is, without control characters. Carriage returns
+and backspaces are of logs that an older version wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _PLAIN = re.compile(rf"[^\x00-\x08\x0b-\x1f\x7f-\x9f{_TURNING}]*")
 
 
 def joined(before: str, text: str) -> str:
-    """Return a line that had no end with what goes on with it."""
+    """Return a line that had no end with its continuation."""
     return text if text.startswith(STATE) else (before + text)[-LINE_MAX:]
 
 
@@ -31,9 +32,9 @@ def as_shown(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Drop what steers the terminal of who reads it, or turns the direction of writing: a job wrote it.
+    """Remove control characters for the reader's terminal, and changes of direction: a job wrote the text.
 
-    What a progress bar wrote over is gone, as on a terminal.
+    Text that a progress bar overwrote is gone, as on a terminal.
     """
     if _PLAIN.fullmatch(text):
         return text

@@ -8,18 +8,18 @@ from mlp.language import say
 
 REASONS: Mapping[str, Callable[[], str]] = {
     "Invalid": lambda: say("not allowed"),
-    "NotFound": lambda: say("not there"),
-    "Conflict": lambda: say("there already"),
+    "NotFound": lambda: say("not found"),
+    "Conflict": lambda: say("already exists"),
     "WrongState": lambda: say("not in this state"),
-    "Forbidden": lambda: say("no right to it"),
+    "Forbidden": lambda: say("no permission"),
     "LoginTooOld": lambda: say("asks for the password again"),
     "ExceedsMaxQuota": lambda: say("more than the whole quota"),
     "WaitingForQuota": lambda: say("waits for quota"),
-    "NoMatchingFlavor": lambda: say("no such device here"),
+    "NoMatchingFlavor": lambda: say("device not available"),
     "WaitingForResources": lambda: say("waits for room on the nodes"),
     "TopologyPlacementFailed": lambda: say("waits for room in the right place"),
     "WaitingForPreempted": lambda: say("waits for others to stop"),
-    "Reserved": lambda: say("the room is kept for others"),
+    "Reserved": lambda: say("the free room is kept for others"),
     "DiskFull": lambda: say("waits for room on the disk"),
     "TenantMoves": lambda: say("waits while its team's files are moved"),
     "Suspended": lambda: say("suspended"),
@@ -29,8 +29,8 @@ REASONS: Mapping[str, Callable[[], str]] = {
 ORDERS: Mapping[str, Callable[[], str]] = {
     "priority": lambda: say("priority, then age"),
     "fifo": lambda: say("age alone"),
-    "fair": lambda: say("turns of its members, by what they use now and lately"),
-    "maxmin": lambda: say("turns of its members, by what they use now"),
+    "fair": lambda: say("turns of its members, by current and recent use"),
+    "maxmin": lambda: say("turns of its members, by current use"),
 }
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 PRIORITIES = ("low", "normal", "high")

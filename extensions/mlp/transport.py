@@ -24,7 +24,7 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Take a URL apart; raises `UsageError` for what cannot be one of ours."""
+        """Parse a URL; raise `UsageError` for one that cannot be ours."""
         parts = urlsplit(url)
         base = parts.path.rstrip("/")
         if parts.scheme == "http+unix" and parts.netloc:
@@ -37,8 +37,7 @@ class Address:
             return cls(parts.scheme, parts.hostname, port or (443 if parts.scheme == "https" else 80), base)
         raise UsageError(
             say(
-                "{url} is no address of a service. Right: http://HOST:PORT/services/mlp/api/v1 "
-                "or http+unix://%2Fpath%2Fto%2Fmlp.sock/services/mlp/api/v1",
+                "{url} is not the address of a service. Write http://HOST:PORT/services/mlp/api/v1 or http+unix://%2Fpath%2Fto%2Fmlp.sock/services/mlp/api/v1",
                 url=repr(url),
             )
         )

@@ -16,7 +16,7 @@ MODES = ("copy", "read-through")
 
 def _count(text: object) -> int:
     if not str(text).isdecimal():
-        raise ValueError(say("is no whole number"))
+        raise ValueError(say("is not a whole number"))
     return int(str(text))
 
 
@@ -28,15 +28,17 @@ def _some(text: object) -> int:
 
 def _mode(text: object) -> str:
     if text not in MODES:
-        raise ValueError(say("is no way to use a source; right: {choices}", choices=" or ".join(MODES)))
+        raise ValueError(
+            say("is not a way to use a source; choose one of {choices}", choices=" or ".join(MODES))
+        )
     return str(text)
 
 
 def scopes(text: object) -> tuple[str, ...]:
-    """Check what a token is to be allowed; which there are the hub says."""
+    """Check the scopes of a token; the hub knows the existing ones."""
     found = tuple(text) if isinstance(text, list) else (str(text),)
     if any(not re.fullmatch(r"[a-z]+:[a-z]+", one) for one in found):
-        raise ValueError(say("is no scope; right: jobs:read, jobs:write, tenants:read"))
+        raise ValueError(say("is not a scope; write jobs:read, jobs:write or tenants:read"))
     return tuple(SCOPE_PREFIX + one for one in found)
 
 
@@ -52,9 +54,9 @@ def _state(text: object) -> str:
         near = difflib.get_close_matches(str(text), STATES.split(), 1)
         args = {"states": ", ".join(STATES.split()), "near": "".join(near)}
         raise ValueError(
-            say("is no state; did you mean {near}? Right: {states}", **args)
+            say("is not a state; did you mean {near}? States: {states}", **args)
             if near
-            else say("is no state; right: {states}", **args)
+            else say("is not a state; choose one of {states}", **args)
         )
     return str(text)
 
@@ -65,7 +67,7 @@ def _grace(text: object) -> int:
 
 def _path(text: object) -> str:
     if not str(text).strip():
-        raise ValueError(say("is no file"))
+        raise ValueError(say("is not a file"))
     return str(text)
 
 
@@ -73,23 +75,30 @@ STATE = Option(
     "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
 )
 TENANT = Option("tenant", lambda: say("only those of this team"), name, None, "NAME", "-t", "tenants")
-OF_USER = Option("user", lambda: say("whose job it is, for admins of its team"), word(255), None, "NAME")
-RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
+OF_USER = Option(
+    "user", lambda: say("owner of the job, for admins of the owner's team"), word(255), None, "NAME"
+)
+RANK = Option("rank", lambda: say("only this rank"), _count, None, "R")
 TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
-FOLLOW = Option("follow", lambda: say("go on until the job ends"), None, False, short="-f")
+FOLLOW = Option("follow", lambda: say("continue until the job ends"), None, False, short="-f")
 JSON = Option("json", lambda: say("print JSON"), None, False)
 TOKEN_STDIN = Option("token_stdin", lambda: say("read the token from standard input"), None, False)
-NO_BROWSER = Option("no_browser", lambda: say("show the address, and take the code typed in"), None, False)
+NO_BROWSER = Option("no_browser", lambda: say("show the address, and ask for the code"), None, False)
 EXPIRES = Option(
-    "expires", lambda: say("how long the token holds"), duration, None, "7d|90d", shown_default=lambda: "30d"
+    "expires",
+    lambda: say("time for which the token is valid"),
+    duration,
+    None,
+    "7d|90d",
+    shown_default=lambda: "30d",
 )
 ANY_FILES = Option(
-    "any_files", lambda: say("keep the files though they are no model that is known (register)"), None, False
+    "any_files", lambda: say("keep the files even if they are not a known model (register)"), None, False
 )
 ALL_VERSIONS = Option("all", lambda: say("all versions of these models (rm)"), None, False)
 OF_MODELS = Option(
     "tenant",
-    lambda: say("of this team: those that are listed, or the one that is registered"),
+    lambda: say("team of the listed models, or of the registered one"),
     name,
     None,
     "NAME",
@@ -98,7 +107,7 @@ OF_MODELS = Option(
 )
 OF_DATASET = Option(
     "tenant",
-    lambda: say("whose storage a new dataset takes (push, add)"),
+    lambda: say("team whose storage a new dataset uses (push, add)"),
     name,
     None,
     "NAME",
@@ -111,7 +120,7 @@ ENDPOINT = Option(
 )  # fmt: skip
 REGION = Option("region", lambda: say("the region of the object store (add)"), word(40), None, "NAME")
 MODE = Option(
-    "mode", lambda: say("copy has the platform copy all of it; read-through nothing but what jobs need (add)"), _mode, "copy", "MODE",
+    "mode", lambda: say("copy: the platform copies all files; read-through: only the files that jobs need (add)"), _mode, "copy", "MODE",
     choices=" ".join(MODES),
 )  # fmt: skip
 OF_SECRET = Option(
@@ -132,12 +141,12 @@ TENANT_SECRET = Option(
     "tenants",
 )
 OF_ENVIRONMENTS = Option(
-    "tenant", lambda: say("the team whose environments are meant"), name, None, "NAME", "-t", "tenants",
+    "tenant", lambda: say("the team of the environments"), name, None, "NAME", "-t", "tenants",
     shown_default=lambda: say("yours"),
 )  # fmt: skip
 REQUIREMENTS = Option(
     "file",
-    lambda: say("a file that names its packages, one a line, as in pandas>=2.2 (create)"),
+    lambda: say("a file that names its packages, one per line, such as pandas>=2.2 (create)"),
     _path,
     None,
     "requirements.txt",
@@ -145,7 +154,7 @@ REQUIREMENTS = Option(
 )
 IMAGE = Option(
     "image",
-    lambda: say("the image that it is, where jobs are pods of Kubernetes (create)"),
+    lambda: say("the image of the environment, where jobs are pods of Kubernetes (create)"),
     word(500),
     None,
     "REGISTRY/NAME:TAG",
@@ -153,42 +162,44 @@ IMAGE = Option(
 OF_SWEEPS = replace(TENANT, help=lambda: say("only those of this team (ls)"))
 NOTICE_EVENTS = Option(
     "events",
-    lambda: say("of what it tells: {events} (set)", events=",".join(terms.NOTICE_EVENTS)),
+    lambda: say("events of the notifications: {events} (set)", events=",".join(terms.NOTICE_EVENTS)),
     notifyoptions.events,
     None,
     "A,B",
     shown_default=lambda: ",".join(notifyoptions.USUAL),
 )
-ZONE = Option("timezone", lambda: say("where you live, as Europe/Berlin (quiet)"), word(64), None, "ZONE")
+ZONE = Option(
+    "timezone", lambda: say("your time zone, such as Europe/Berlin (quiet)"), word(64), None, "ZONE"
+)
 STAGES = ("none", "staging", "production", "archived")
 SERVICE = Option(
     "service",
-    lambda: say("of a program of a team's, as a nightly build, and not of yours"),
+    lambda: say("tokens of a team's program, such as a nightly build, instead of yours"),
     name,
     None,
     "NAME",
 )
 OF_TENANT = Option(
-    "tenant", lambda: say("whose programs' tokens are meant"), name, None, "NAME", "-t", "tenants"
+    "tenant", lambda: say("team of the programs that have the tokens"), name, None, "NAME", "-t", "tenants"
 )
 GRACE = Option(
-    "grace", lambda: say("how long the tokens before it hold still (rotate)"), _grace, None, "0|1h|7d",
+    "grace", lambda: say("time for which earlier tokens stay valid (rotate)"), _grace, None, "0|1h|7d",
     shown_default=lambda: "1d",
 )  # fmt: skip
 SCOPE = Option(
     "scope",
-    lambda: say("what the token may, as jobs:read; may be repeated"),
+    lambda: say("scope of the token, such as jobs:read; may be repeated"),
     scopes,
     None,
     "SCOPE",
     many=True,
-    shown_default=lambda: say("what your own token may"),
+    shown_default=lambda: say("the scopes of your own token"),
 )
 
 
 def _by(text: object) -> str:
     if text not in {"step", "epoch", "time"}:
-        raise ValueError(say("is no axis; right: {choices}", choices="step, epoch, time"))
+        raise ValueError(say("is not an axis; choose one of {choices}", choices="step, epoch, time"))
     return str(text)
 
 
@@ -206,10 +217,10 @@ OF_RUNS = Option(
     "-t",
     "tenants",
 )
-BY = Option("by", lambda: say("what the curves run along"), _by, "step", "AXIS", choices="step epoch time")
+BY = Option("by", lambda: say("x axis of the curves"), _by, "step", "AXIS", choices="step epoch time")
 LEVEL = Option(
     "level",
-    lambda: say("how much it matters"),
+    lambda: say("importance of the announcement"),
     announceoptions.level,
     "info",
     "LEVEL",

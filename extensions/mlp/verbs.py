@@ -88,16 +88,16 @@ VERBS: tuple[Verb, ...] = (
     Verb("jobs", lambda: say("list your jobs"), "", (STATE, TENANT)),
     Verb("job", lambda: say("show one job as it is now"), "job"),
     Verb("watch", lambda: say("follow a job, from its beginning"), "job"),
-    Verb("logs", lambda: say("show what ranks wrote"), "job", (RANK, TAIL, FOLLOW)),
-    Verb("files", lambda: say("list what a job has written"), "files"),
+    Verb("logs", lambda: say("show the output of ranks"), "job", (RANK, TAIL, FOLLOW)),
+    Verb("files", lambda: say("list the files that a job has written"), "files"),
     Verb("get", lambda: say("fetch files of a job, a directory with all below"), "file"),
     Verb("why", lambda: say("why a job waits, and until when"), "job"),
     Verb("cancel", lambda: say("stop jobs for good"), "jobs", (STATE, TENANT)),
-    Verb("suspend", lambda: say("stop jobs for now, giving back what they hold"), "jobs", (STATE, TENANT)),
+    Verb("suspend", lambda: say("stop jobs for now, and give back their resources"), "jobs", (STATE, TENANT)),
     Verb("resume", lambda: say("queue suspended jobs again"), "jobs", (STATE, TENANT)),
     Verb(
         "resubmit",
-        lambda: say("run jobs again, exactly or with something other"),
+        lambda: say("run jobs again, exactly or with changes"),
         "jobs",
         (STATE, TENANT, *AGAIN),
     ),
@@ -115,7 +115,7 @@ VERBS: tuple[Verb, ...] = (
         (ANY_FILES, OF_MODELS, ALL_VERSIONS),
     ),
     Verb("runs", lambda: say("search your runs, write notes and tags"), "runs", (SORT, OF_RUNS, CSV)),
-    Verb("compare", lambda: say("lay runs side by side"), "several", (BY, METRIC)),
+    Verb("compare", lambda: say("compare runs side by side"), "several", (BY, METRIC)),
     Verb(
         "data",
         lambda: say("list datasets, push and pull their files, copy object stores, remove them"),
@@ -131,24 +131,24 @@ VERBS: tuple[Verb, ...] = (
     Verb("apps", lambda: say("list, deploy, scale and remove apps"), "app", OF_APPS),
     Verb(
         "team",
-        lambda: say("ask teams for a place and for more quota, and answer who asks"),
+        lambda: say("ask to join teams and for more quota, and answer such requests"),
         "team",
         TEAM,
         _COMMAND_ONLY,
     ),
-    Verb("quota", lambda: say("what your teams may use, and who uses it")),
-    Verb("runtimes", lambda: say("list the runtimes that your jobs may have")),
-    Verb("offer", lambda: say("what a job of this shape would get"), "", SHAPE),
-    Verb("language", lambda: say("show or choose the language of all that you are told"), "language"),
+    Verb("quota", lambda: say("the quota of your teams and its current users")),
+    Verb("runtimes", lambda: say("list the runtimes that your jobs may use")),
+    Verb("offer", lambda: say("show the expected start and resources of a job of this shape"), "", SHAPE),
+    Verb("language", lambda: say("show or choose the language of all texts"), "language"),
     Verb(
         "login",
-        lambda: say("log in on this machine by a browser"),
+        lambda: say("log in on this machine with a browser"),
         "url",
         (NO_BROWSER, EXPIRES, TOKEN_STDIN),
         _COMMAND_ONLY,
     ),
     Verb("logout", lambda: say("end the token of this machine"), "url", (), _COMMAND_ONLY),
-    Verb("whoami", lambda: say("say as whom you work at which hub"), "", (), _COMMAND_ONLY),
+    Verb("whoami", lambda: say("show your user name and the hub"), "", (), _COMMAND_ONLY),
     Verb(
         "token",
         lambda: say("list, make and end your tokens"),
@@ -165,14 +165,14 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "notify",
-        lambda: say("choose where you are told of your jobs"),
+        lambda: say("choose where you are notified of your jobs"),
         "notify",
         (NOTICE_EVENTS, ZONE),
         _COMMAND_ONLY,
     ),
     Verb(
         "announce",
-        lambda: say("show what is announced; tell a team something, or everybody"),
+        lambda: say("show announcements; announce something to a team, or to everybody"),
         "announce",
         (LEVEL, LASTS, ANNOUNCED_TO),
     ),
@@ -228,7 +228,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "shell": lambda: "bash|zsh|fish",
     "": lambda: "",
 }
-"""How a line goes on after the verb, by what it takes."""
+"""Rest of a line after the verb, by its kind of arguments."""
 ACTS: dict[str, tuple[str, ...]] = {
     "model": ("ls", "show", "register", "stage", "get", "rm"),
     "runs": ("show", "note", "tag", "untag"),
@@ -244,7 +244,7 @@ ACTS: dict[str, tuple[str, ...]] = {
     "announce": ("ls", "rm"),
     "token": ("list", "create", "revoke", "rotate"),
 }  # fmt: skip
-"""What the first word after the verb may be, of verbs with acts, as `TAKES` shows them: for completion."""
+"""First words after the verb, of verbs with acts, as `TAKES` shows them: for completion."""
 
 
 def examples(surface: str) -> tuple[str, ...]:
@@ -298,9 +298,11 @@ def find(word: str, surface: str) -> Verb:
     hint = elsewhere.verb_hint(word, surface, known) or (
         say("Did you mean {near}?", near=near[0])
         if near
-        else say("There are: {names}.", names=", ".join(known))
+        else say("Available: {names}.", names=", ".join(known))
     )
-    raise UsageError(sentences(say("there is no {command}.", command=f"{surface} {word}"), hint))
+    raise UsageError(
+        sentences(say("the command {command} does not exist.", command=f"{surface} {word}"), hint)
+    )
 
 
 def parse(words: Sequence[str], surface: str) -> ParsedLine:
@@ -363,7 +365,7 @@ def _check_short_name(flag: str, value: str, known: Mapping[str, Option]) -> Non
 
 
 def script_after_hyphens(call: ParsedLine) -> None:
-    """Take the first word after `--` as the script where none stands before it, as in `mlp submit -- -x.py`."""
+    """Use the first word after `--` as the script if none is before it, as in `mlp submit -- -x.py`."""
     if call.verb.takes == "script" and not call.names and call.rest:
         call.names.append(call.rest.pop(0))
 
@@ -398,7 +400,7 @@ def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
     if call.rest and verb.takes not in {"script", "sweep"}:
-        raise UsageError(say("nothing goes after -- here. Right: {line}", line=line))
+        raise UsageError(say("nothing may follow -- here. Usage: {line}", line=line))
     if verb.takes in {"script", "sweep"} and count > 1:
         raise UsageError(
             say(
@@ -408,20 +410,22 @@ def _check_names(call: ParsedLine, surface: str) -> None:
             )
         )
     if verb.takes == "job" and count != 1:
-        raise UsageError(say("one job is needed. Right: {line}", line=line))
+        raise UsageError(say("one job is needed. Usage: {line}", line=line))
     _check_acts(call, line)
     if verb.takes == "several" and count < 2:
-        raise UsageError(say("which runs? Right: {line}", line=line))
+        raise UsageError(say("which runs? Usage: {line}", line=line))
     if verb.takes in {"files", "file"} and not 1 <= count - (verb.takes == "file") <= 2:
-        raise UsageError(say("which files of which job? Right: {line}", line=line))
+        raise UsageError(say("which files of which job? Usage: {line}", line=line))
     if verb.takes == "jobs" and not count and not call.given.keys() & {"state", "tenant"}:
-        raise UsageError(say("which jobs? Right: {line}", line=line))
+        raise UsageError(say("which jobs? Usage: {line}", line=line))
     if (not verb.takes and count) or (verb.takes in {"url", "shell", "language"} and count > 1):
-        raise UsageError(say("{what} is too much. Right: {line}", what=call.names[-1], line=line))
+        raise UsageError(
+            say("{what} is one argument too many. Usage: {line}", what=call.names[-1], line=line)
+        )
     if verb.takes == "language" and count and call.names[0] not in languages():
-        raise UsageError(say("{what} is not spoken here. Right: {line}", what=call.names[0], line=line))
+        raise UsageError(say("{what} is not a language here. Usage: {line}", what=call.names[0], line=line))
     if verb.takes == "shell" and not count:
-        raise UsageError(say("which shell? Right: {line}", line=line))
+        raise UsageError(say("which shell? Usage: {line}", line=line))
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:
@@ -429,7 +433,7 @@ def _check_acts(call: ParsedLine, line: str) -> None:
     if right is not None and not right(call):
         flags = (f"--{name.replace('_', '-')}" for name in call.given)
         given = " ".join((call.verb.name, *call.names, *flags))
-        raise UsageError(say("{given} is not understood. Right: {line}", given=given, line=line))
+        raise UsageError(say("{given} is not understood. Usage: {line}", given=given, line=line))
 
 
 def _model_call(call: ParsedLine) -> bool:
@@ -441,7 +445,7 @@ def _model_call(call: ParsedLine) -> bool:
     if act == "register" and names == 1:
         raise UsageError(
             say(
-                "where is {name} to come from? The SOURCE is missing. Right: {line}",
+                "the SOURCE of {name} is missing. Usage: {line}",
                 name=call.names[1],
                 line=command(f"models register {call.names[1]} jobs/JOB/ckpt"),
             )
@@ -449,7 +453,7 @@ def _model_call(call: ParsedLine) -> bool:
     if call.given.get("all") and any("@" in one for one in call.names[1:]):
         raise UsageError(
             say(
-                "--all is for names: {name} is one version",
+                "--all needs names without a version; {name} is one version",
                 name=next(one for one in call.names[1:] if "@" in one),
             )
         )
@@ -501,7 +505,7 @@ def _token_call(call: ParsedLine) -> bool:
     act, names = call.names[0] if call.names else "list", len(call.names) - 1
     of_program = "service" in call.given
     if (of_program or act == "rotate") and "tenant" not in call.given:
-        raise UsageError(say("whose program is it? Add --tenant NAME"))
+        raise UsageError(say("which team's program is it? Add --tenant NAME"))
     if "tenant" in call.given and act in {"create", "revoke"} and not of_program:
         return False  # a person's tokens are of no tenant
     right = {

@@ -1,4 +1,4 @@
-"""Waiting for what goes on by itself, also while the hub is away: a job does not end because nobody can be asked of it."""
+"""Waits for independent work, also while the hub is away: a job does not end because the hub is away."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class OutlastingWait:
             if not self._away:
                 self._away = True
                 self._tell(
-                    say("MLP Hub is away: {why} Waiting until it answers; jobs go on.", why=_sentence(error))
+                    say(
+                        "MLP Hub is away: {why} Waiting until it answers; jobs continue.",
+                        why=_sentence(error),
+                    )
                 )
             return False
         if self._away:
@@ -53,7 +56,7 @@ class OutlastingWait:
         return True
 
     def left(self) -> float | None:
-        """Return the seconds that are left, zero when it is over; None where there is no end."""
+        """Return the seconds that are left, zero when it is over; None without an end."""
         return None if self._until is None else max(0.0, self._until - self._clock())
 
     @property

@@ -38,7 +38,7 @@ def reason(typed: object) -> str:
 
 
 def sentences(*texts: str) -> str:
-    """Join sentences as one writes them one after the other; what is empty is left out."""
+    """Join sentences in the usual way; empty ones are left out."""
     first, *others = filter(None, texts)
     for text in others:
         first = say("{first} {second}", first=first, second=text)
@@ -138,7 +138,7 @@ def version(model: Mapping[str, Any]) -> str:
 
 
 def model_state(model: Mapping[str, Any]) -> str:
-    """Say how a version of a model stands, and why it is in error."""
+    """Return the state of a model's version, and the reason of an error, in words."""
     said: dict[str, Callable[[], str]] = {
         "creating": lambda: say("being copied"),
         "ready": lambda: say("ready"),
@@ -256,8 +256,8 @@ def network(of: Mapping[str, Any]) -> str:
 
 
 _KEPT: Mapping[str, Callable[[], str]] = {
-    "encrypted": lambda: say("encrypted with a key of its own"),
-    "dedicated": lambda: say("in a root of its own"),
+    "encrypted": lambda: say("encrypted with its own key"),
+    "dedicated": lambda: say("in its own root"),
 }
 
 
@@ -267,7 +267,7 @@ def isolation(tenant: Mapping[str, Any]) -> str:
     name = str(tenant.get("name"))
     if move.get("state") not in (None, "done", "failed"):
         return say(
-            "The files of {tenant} are being moved; nothing of it starts until that is done.", tenant=name
+            "The files of {tenant} are being moved. Nothing of it starts until the move is done.", tenant=name
         )
     if kept is None:
         return ""
@@ -275,7 +275,7 @@ def isolation(tenant: Mapping[str, Any]) -> str:
 
 
 def rank_state(job: Mapping[str, Any], rank: Mapping[str, Any]) -> str:
-    """Write how a rank stands; one that another took along says which."""
+    """Return the state of a rank, in words; one that another rank stopped names that one."""
     state_, how = str(rank.get("state", "")), ending(rank)
     if state_ == "stopped":
         first = (job.get("failure") or {}).get("rank")
@@ -322,9 +322,10 @@ def used(job: Mapping[str, Any]) -> str:
     }
     if len(ranks) > 1:
         return say(
-            "Each rank asked {ram}, used {most} at most; asked {cpu} cpu, used {mean} on average", **told
+            "Each rank requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average",
+            **told,
         )
-    return say("Asked {ram}, used {most} at most; asked {cpu} cpu, used {mean} on average", **told)
+    return say("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", **told)
 
 
 def unknown_start(why: Mapping[str, Any]) -> str:
@@ -332,9 +333,9 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     because = bare(str(why.get("expected_because") or ""))  # a sentence, where it is the verdict itself
     if why.get("phase") != "queued" or why.get("expected_start") or not because:
         return ""
-    if because.startswith(say("no time can be told")):
+    if because.startswith(say("no estimate")):
         return say("{text}.", text=capital(because))
-    return say("No time can be told: {because}.", because=because)
+    return say("No time can be estimated: {because}.", because=because)
 
 
 def doing(why: Mapping[str, Any]) -> str:
@@ -373,13 +374,13 @@ def prospects(why: Mapping[str, Any]) -> list[str]:
 
 
 def _smaller(why: Mapping[str, Any], way: str) -> str:
-    """Write with what a job would start now, how to have it so, and what of its work that costs."""
+    """Return the request with which a job would start now, the command for it, and the work that it costs."""
     name = reference({"name": why.get("job"), "run": why.get("run")})
     before = why.get("stopped")
     again = command(f"resubmit {name} {way}")
     saved = isinstance(before, Mapping) and before.get("checkpoint_at")
     said = say(
-        "Would start now with {way}: {cancel}, then {again}",
+        "Could start now with {way}: {cancel}, then {again}",
         way=way,
         cancel=command(f"cancel {name}"),
         again=again,
@@ -387,7 +388,7 @@ def _smaller(why: Mapping[str, Any], way: str) -> str:
     if not saved:
         return said
     return say(
-        "{what}; that is a new job, which begins anew: the checkpoint of {job} is not taken along",
+        "{what}; that is a new job. It starts from the beginning and does not use the checkpoint of {job}",
         what=said,
         job=name,
     )
@@ -427,7 +428,7 @@ def restarts(job: Mapping[str, Any]) -> int:
 
 
 def time_limit(job: Mapping[str, Any]) -> str:
-    """Write after which time an attempt is ended, empty where there is no limit."""
+    """Return the time limit of an attempt as text, empty without a limit."""
     limit = job.get("time_limit")
     return say("time limit {span}", span=span(float(limit))) if limit else ""
 
@@ -480,12 +481,15 @@ def ran_in_all(job: Mapping[str, Any], now: datetime | None = None) -> float:
 
 
 _ENOUGH = ((5, 10), (2, 60))
-"""Tuning: points of progress in so many seconds that an estimate needs, as `widgets/src/core/eta.ts` has them: a job begins with what it
-does once, of which the first points alone would make a quarter of an hour."""
+"""Tuning: percentage points of progress, and seconds, from which an estimate is made: either pair.
+
+They are as in `widgets/src/core/eta.ts`. A job begins with one-time work, whose first points alone
+would give a quarter of an hour.
+"""
 
 
 def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Write an estimate of the time left from what this attempt has done, empty while nothing sound can be said."""
+    """Return an estimate of the time left from this attempt's progress, empty while none is sound."""
     began, progress = parse_time(job.get("progress_since")), float(job.get("progress") or 0)
     done = progress - float(job.get("progress_from") or 0)
     if job.get("phase") != "running" or began is None or progress >= 100:
@@ -497,13 +501,13 @@ def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
 
 
 def state(job: Mapping[str, Any]) -> str:
-    """Write where the job stands, with the reason where there is one."""
+    """Return the job's state as text, with the reason if there is one."""
     word, notes = state_word(job), standing(job)
     return say("{state}: {why}", state=word, why=notes) if notes else word
 
 
 def standing(job: Mapping[str, Any]) -> str:
-    """Write why the job stands where it stands: its place, its expected start, its reason; empty for one that runs."""
+    """Return the details of the job's state: place, expected start, reason; empty for a running one."""
     phase = str(job.get("phase", "unknown"))
     notes = []
     if phase == "queued":

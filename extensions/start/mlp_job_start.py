@@ -1,7 +1,8 @@
-"""First thing that runs in each Python of a job, before its program: TensorBoard's event files are drawn, without a change to it.
+"""First code in each Python of a job, before its program: draws TensorBoard's event files, unchanged.
 
-`mlp_job_start.pth` calls it, as the interpreter starts. A Python that writes no event files pays one look-up for
-each import, and loads nothing of `mlp`. What goes wrong here must never stop a program.
+The program needs no change. `mlp_job_start.pth` calls it, as the interpreter starts. A Python that
+writes no event files pays one look-up for each import, and loads nothing of `mlp`. Errors here must
+never stop a program.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TARGETS = {
     "tensorboardX.event_file_writer",
     "tensorflow.python.ops.summary_ops_v2",  # tf.summary, Keras
 }
-"""Modules by which event files are written: what they open is what is read."""
+"""Modules that write event files: the files that they open are read."""
 
 
 class _Finder:

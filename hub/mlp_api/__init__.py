@@ -1,1 +1,1 @@
-"""Wire types of MLP Hub: what crosses the wire, nothing else."""
+"""Wire types of MLP Hub, and nothing else."""

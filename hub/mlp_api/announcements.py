@@ -1,4 +1,4 @@
-"""Announcements on the wire: what administrators tell everybody, or the members of their tenant."""
+"""Announcements on the wire: messages of administrators to everybody or to the members of their tenant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ class AnnouncementCreate(Request):
 
 
 class Announcement(Response):
-    """Something that is told; `tenant` is empty where it is for everybody. It is plain text: whoever shows it shows it as such."""
+    """Message to the members of `tenant`, or to everybody where `tenant` is empty.
+
+    The text is plain text, and clients must show it as plain text.
+    """
 
     id: int
     tenant: str

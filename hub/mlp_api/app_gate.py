@@ -34,19 +34,22 @@ class AppKeyShown(Response):
 
 
 class AppAccessSet(Request):
-    """Who may open an app with an account of the hub, besides its owner: nobody, members of its tenant, or everybody."""
+    """Access to an app with an account of the hub: only its owner, the members of its tenant, or everybody."""
 
     access: AppAccess
 
 
 class AppAccessNow(Response):
-    """Who may open an app with an account of the hub."""
+    """Present access to an app with an account of the hub."""
 
     access: AppAccess
 
 
 class AppMinute(Response):
-    """What was asked in the minute that begins at `time`; `errors` are answers of 500 and above."""
+    """Requests to an app in the minute that begins at `time`.
+
+    `errors` counts answers with a status of 500 or above.
+    """
 
     time: datetime
     requests: int
@@ -56,11 +59,12 @@ class AppMinute(Response):
 
 
 class AppUsage(Response):
-    """What was asked of an app, or of all of a tenant's, since it was first asked.
+    """Requests to an app, or to all apps of a tenant, since the first request.
 
-    `latency` counts answers by the first of `bounds_ms` within which they began, and in its last place slower ones; `p50_ms` and
-    `p99_ms` are such bounds, null where nothing was asked or it took longer than all. `minutes` are of the last hour, those without
-    a request left out.
+    `latency` counts answers by the first of `bounds_ms` within which they began. Its last item counts
+    slower answers. `p50_ms` and `p99_ms` are values of `bounds_ms`. They are null without requests, or
+    where the time was above all bounds. `minutes` covers the last hour, without the minutes that had no
+    requests.
     """
 
     since: datetime
@@ -78,9 +82,11 @@ class AppUsage(Response):
 
 
 class AppAdmit(Request):
-    """A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought.
+    """Question of the gateway about a request for an app, with the secret that the request brought.
 
-    `again`: it was let in, is open still, and is asked about once more, which is no guess whatever else comes from its address.
+    The app is given by user and app, or by the label of its host. `again`: the request was admitted and
+    is still open, and the gateway checks it again. Such a check is not a guess, even if other requests
+    from its address are guesses.
     """
 
     kind: Literal["key", "token", "cookie"]
@@ -93,7 +99,11 @@ class AppAdmit(Request):
 
 
 class AppAdmission(Response):
-    """What the gateway does with a request. But for `may` all else is empty: what is not there and what is not open are one."""
+    """Verdict of the hub about a request for an app.
+
+    The other fields are empty unless the verdict is `may`. An app that does not exist and an app that
+    is not open get the same answer.
+    """
 
     verdict: AppVerdict
     uid: str = ""
@@ -110,7 +120,10 @@ class AppAdmission(Response):
 
 
 class AppEnter(Request):
-    """A code that a browser brought to an app's own origin; `way` is the digest of what that browser had when it asked for it."""
+    """Code that a browser brought to an app's own origin.
+
+    `way` is the digest of the secret that the browser had when it asked for the code.
+    """
 
     label: Annotated[str, Meta(max_length=63)]
     code: Secret
@@ -125,7 +138,7 @@ class AppEntered(Response):
 
 
 class CountedMinute(Request):
-    """What the gateway counted in one minute, by its number since the epoch."""
+    """Counts of the gateway for one minute, which is given by its number since the epoch."""
 
     minute: Count
     requests: Count
@@ -135,9 +148,10 @@ class CountedMinute(Request):
 
 
 class CountedUse(Request):
-    """What a process of the gateway counted of an app, by its uid, or of a tenant's apps, since it began to (`run`).
+    """Counts of one gateway process (`run`) for an app, by its uid, or for the apps of a tenant.
 
-    `under_way` is how many requests were, on average, since it was told last; `minutes` are those that have changed.
+    The counts begin with the process. `under_way` is the mean number of requests in progress since the
+    last report. `minutes` are the minutes that have changed.
     """
 
     kind: Literal["app", "tenant"]
@@ -156,6 +170,9 @@ class CountedUse(Request):
 
 
 class AppsUsed(Request):
-    """What was asked of apps, as the gateway tells it; told again it counts once."""
+    """Requests to apps, as the gateway reports them.
+
+    A repeated report counts once.
+    """
 
     counted: Annotated[list[CountedUse], Meta(max_length=100)]

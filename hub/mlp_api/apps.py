@@ -1,4 +1,4 @@
-"""Apps on the wire: what is deployed, how much of it runs, and where it answers."""
+"""Apps on the wire: the model or command, the number of replicas, and the address."""
 
 from __future__ import annotations
 
@@ -37,11 +37,16 @@ AppPhase = Literal["starting", "running", "waiting", "error", "deleting"]
 
 
 class AppCreate(Request, kw_only=True):
-    """An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
+    """App to deploy: the platform serves a model by the Open Inference Protocol, or a `command` runs.
 
-    `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
-    that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
-    before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+    A command sees the model at /model. `command_port` is the port where the command listens, and the
+    variable PORT has its number. cpu, gpu and ram are per replica. With `replicas` MIN:MAX the number
+    of replicas follows the load, so that each has `concurrency` requests at once. Fewer run when the
+    others were not needed for `idle` seconds. With a MIN of 0, no replica runs without requests.
+
+    With `replace` an existing app of this name changes to this definition. Replicas of the new version
+    answer before replicas of the old version end. `access` gives access to more than the owner and the
+    app's keys: to the members of its tenant, or to everybody on this hub.
     """
 
     name: Name
@@ -64,7 +69,7 @@ class AppCreate(Request, kw_only=True):
 
 
 class AppScale(Request):
-    """How many replicas there are to be from now on."""
+    """Number of replicas from now on."""
 
     replicas: Replicas
     idle: IdleSeconds | UnsetType = UNSET
@@ -72,9 +77,10 @@ class AppScale(Request):
 
 
 class SharedApp(Response):
-    """An app as who may open it is shown it: where it answers and how it is, and nothing of what it runs with.
+    """App as users with access to it see it: its address and its state, but not its configuration.
 
-    `serves` says what answers below `url`: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
+    `serves` is the kind of server below `url`: a `model` by the Open Inference Protocol, as
+    `model_name`, or a `command` in its own way.
     """
 
     name: str

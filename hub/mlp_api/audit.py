@@ -1,4 +1,4 @@
-"""What was done by whom, and what the scheduler decided; the rest of the contract is in `types`."""
+"""Actions of users and decisions of the scheduler; the rest of the contract is in `types`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mlp_api.whatif import Decision
 
 
 class AuditEntry(Response):
-    """Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
+    """Action of an actor on an object, such as `tenant.update` on `red`.
 
-    `actor` is a user's name, or `system` for what the hub did by itself.
+    `actor` is a user's name, or `system` for actions of the hub itself. `detail` depends on the action.
     """
 
     id: int

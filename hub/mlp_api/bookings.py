@@ -14,7 +14,10 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class BookingCreate(Request):
-    """A new booked window: from `start` to before `end` the amount is kept free for the tenant, besides what it reserves."""
+    """New booked window: from `start` to before `end` the amount is kept free for the tenant.
+
+    The amount is in addition to the tenant's reservation.
+    """
 
     name: Name
     start: Moment
@@ -31,10 +34,11 @@ class BookingShort(Response):
 
 
 class Booking(Response):
-    """A booked window that is not over.
+    """Booked window that is not over.
 
-    `open`: it has begun. `short`: a quota was lowered or nodes left, and it no longer fits; null while all of it can be
-    held, and again as soon as it can. `notes`: what else is to be known, in sentences.
+    `open`: the window has begun. `short`: a quota was lowered or nodes left, and the window no longer
+    fits. It is null while all of the amount can be held, and again as soon as it can. `notes` are
+    further remarks, as sentences.
     """
 
     tenant: str

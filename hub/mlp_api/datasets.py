@@ -1,4 +1,7 @@
-"""Datasets on the wire, and what the parts of the platform tell each other of what is written. Conventions are those of `types`."""
+"""Datasets on the wire, and messages between the parts of the platform about writes to datasets.
+
+The conventions are those of `types`.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,15 @@ SourceMode = Literal["copy", "read-through"]
 
 
 class DatasetSource(Request):
-    """Objects that a dataset is made of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
+    """Source of a dataset's objects.
 
-    `secret`: name of the secret of the user's own, or else of the tenant's, that opens it; none: it is open to everybody.
-    `mode`: `copy` has the platform copy all of it; with `read-through` nothing is copied: who reads a file gets it from there, and
-    a job what it names of it, which counts in the tenant's `rom` until no job needs it.
+    `url` is s3://BUCKET/PREFIX. `endpoint` is the address of the store, as https://HOST:PORT. Without
+    `endpoint` the objects are at Amazon's.
+
+    `secret` is the name of the secret that opens the source: the user's own, or else the tenant's.
+    Without `secret` the source is open to everybody. With the `mode` `copy` the platform copies all
+    objects. With `read-through` it copies nothing: a reader of a file gets it from the source, and a
+    job gets the files that it names. Those files count in the tenant's `rom` until no job needs them.
     """
 
     url: Annotated[str, Meta(max_length=1200)]
@@ -53,16 +60,18 @@ class DatasetCreate(Request):
 
 
 class DatasetHeartbeat(Request):
-    """How far the upload of a dataset is, by the word of who uploads it."""
+    """Progress of a dataset's upload, as reported by the uploader."""
 
     state: Literal["creating", "ready", "error"]
     progress: Annotated[int, Meta(ge=0, le=100)]
 
 
 class Dataset(Response):
-    """A dataset. `size`: bytes that it takes of its tenant's `rom`; what its files take is `used`, which becomes the same.
+    """Dataset of a user.
 
-    `path` is where its files are, below the platform's address. Its machine of states is on the page of phases.
+    `size` is the number of bytes that the dataset takes of its tenant's `rom`. `used` is the size of
+    its files, and `size` becomes equal to it. `path` is the address of its files, below the platform's
+    address. The page of phases has the state machine.
     """
 
     name: str
@@ -79,9 +88,10 @@ class Dataset(Response):
 
 
 class DatasetAccess(Response):
-    """What a token may do with a dataset's files: told to the part of the platform that holds them.
+    """Access of a token to the files of a dataset, for the part of the platform that holds the files.
 
-    `owner` is the system uid whose files they are; null: the platform's own. `through`: they are those of its source.
+    `owner` is the system uid of the files' owner. It is null where the files are the platform's own.
+    `through`: the files are those of the dataset's source.
     """
 
     uid: str
@@ -99,7 +109,7 @@ Once = Annotated[str, Meta(min_length=16, max_length=64, pattern=ONCE_PATTERN)]
 
 
 class StorageTake(Request):
-    """So many bytes are going to be written to what has this uid."""
+    """Request to write `size` bytes to the dataset with this uid."""
 
     uid: Annotated[str, Meta(min_length=26, max_length=26)]
     size: Rom
@@ -107,10 +117,12 @@ class StorageTake(Request):
 
 
 class StorageGive(Request):
-    """Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
+    """End of a write: the bytes that are no longer needed, and the growth of the files.
 
-    `gone` are bytes that were removed as it seems: the service has a look, since who owns files says how long they are. `took` is
-    the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
+    `granted` is the part of the taken bytes that is not needed any more. `grown` is negative where the
+    files have shrunk. `gone` is the apparent number of removed bytes. The service measures the files
+    itself, since the owner of files controls their reported length. `took` is the key of a take that
+    got no answer. Its bytes are given back. If that take arrives later, it takes nothing.
     """
 
     uid: Annotated[str, Meta(min_length=26, max_length=26)]
@@ -122,9 +134,10 @@ class StorageGive(Request):
 
 
 class SourceOpen(Request):
-    """What is read of the source of the dataset with this uid: the object at a path of it, or a list of what has that in front.
+    """Request to read the source of the dataset with this uid: the object at `path`, or a list.
 
-    A list is one page of at most `limit`, behind `after`; `flat`: without what lies deeper than the next `/`.
+    A list has the objects whose paths begin with `path`. It is one page of at most `limit` objects
+    after `after`. `flat`: the list leaves out objects that are deeper than the next `/`.
     """
 
     uid: Annotated[str, Meta(min_length=26, max_length=26)]
@@ -136,7 +149,10 @@ class SourceOpen(Request):
 
 
 class SourceAddress(Response):
-    """Where that is to be had for a few minutes, without a credential; what it was asked for, and no more."""
+    """Address of a source's object or list, valid for a few minutes, without a credential.
+
+    The address is good for the requested object or list only.
+    """
 
     url: str
     host: str

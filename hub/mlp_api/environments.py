@@ -1,4 +1,4 @@
-"""Environments on the wire: what is asked for, what they are made of, and how their making goes."""
+"""Environments on the wire: the request, the contents, and the progress of the build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs on the wire: what is asked for, what became of it, why it waits, and where it stands in the queue.
+"""Jobs on the wire: the request, the outcome, the reason for a wait, and the position in the queue.
 
 Units and conventions are those of `types`.
 """
@@ -16,7 +16,10 @@ from mlp_api.types import NAME_PATTERN, Fact, Gpu, Name, Request, Response
 MOST_RANKS = 10_000
 """Of one job, its parameter servers included."""
 JOB_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}$(?!\n)"
-"""What people write. A leading dot would hide a directory, a leading dash would read as an option."""
+"""Names that users write.
+
+A leading dot would hide a directory, and a leading dash would read as an option.
+"""
 JOB_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}(@[1-9][0-9]{0,8})?$(?!\n)"
 """A name of a job, which means its latest run, or `NAME@RUN`."""
 RANGE_PATTERN = r"^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$(?!\n)"
@@ -73,9 +76,10 @@ JobState = Literal["creating", "running", "finished", "error", "deleting"]
 
 
 class JobShape(Request, kw_only=True):
-    """What a job asks for, without its program. An offer takes all of it, and depends on most of it.
+    """Resources of a job, without its program.
 
-    cpu, gpu and ram are per rank, a parameter server's too.
+    An offer takes all of these fields, and depends on most of them. cpu, gpu and ram are per rank, and
+    a parameter server is also a rank here.
     """
 
     runtime: RuntimeName | None = None
@@ -97,9 +101,10 @@ class JobShape(Request, kw_only=True):
 
 
 class Provenance(Request):
-    """What a client says of where it submits from; all of it are claims, kept to be shown and compared.
+    """Claims of a client about the place that it submits from, kept to be shown and compared.
 
-    The git commit of the directory, whether files in it have changed since, and the environment as lines NAME==VERSION.
+    The fields are the git commit of the directory, whether files in it have changed since that commit,
+    and the environment as lines NAME==VERSION.
     """
 
     commit: Commit | None = None
@@ -130,10 +135,11 @@ class JobCreate(JobShape, kw_only=True):
 
 
 class Resubmit(Request):
-    """What is to be other than it was; what is left out stays.
+    """Changes for a new run; fields that are left out keep their value.
 
-    `params` are put over those that it had, `args` take the place of all. With `exactly` nothing may be other: it is refused where
-    the script, a dataset, or the environment of `provenance` is not what it was.
+    `params` are set over the earlier parameters. `args` replace all earlier arguments. With `exactly`
+    nothing may change: the request is refused where the script, a dataset, or the environment of
+    `provenance` differs from the earlier run.
     """
 
     workers: Workers | UnsetType = UNSET
@@ -149,10 +155,12 @@ class Resubmit(Request):
 
 
 class JobUpdate(Request):
-    """What is to be other of a job that has not ended; what is left out stays.
+    """Changes of a job that has not ended; fields that are left out keep their value.
 
-    Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
-    there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+    The owner of the job may lower its priority and change its time limit while the job waits. An admin
+    of its tenant may change both for any job there. The admin may also change the time limit of a
+    running job, and the `place` of a job in the tenant's queue: `first`, before all others, or its
+    `own` place.
     """
 
     priority: Name | UnsetType = UNSET
@@ -189,13 +197,17 @@ class Rank(Response):
 
 
 class Failure(Response):
-    """What went wrong first.
+    """First fault of a job.
 
-    `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
-    machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
-    which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
-    `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory. `remedy` says so in a
-    sentence, with who can do something about it; empty without a hint.
+    `hint` is the probable reason. `no-network`: the tenant's jobs have no network, and the program
+    looked for another machine. `network-missing`: the same, and this machine cannot provide the network
+    that the tenant may use. `memory-files`: /dev/shm or /tmp, which are memory, were full.
+    `more-memory`: the job ran out of memory. `same-memory`: the same, and the job was not retried with
+    the same memory. `process-limit` and `descriptor-limit`: the job reached its limit of processes or
+    descriptors. `nobody-answers`: the job asked for input. `starts-at-home`: the job did not find a
+    file by a path relative to another directory.
+
+    `remedy` is the hint as a sentence, with the person who can act on it. It is empty without a hint.
     """
 
     cause: str
@@ -209,25 +221,29 @@ class Failure(Response):
 
 
 class Job(Response):
-    """A job with its status. `phase` is the fine life cycle, `state` the coarse one.
+    """Job with its status: `phase` is the fine life cycle, `state` the coarse one.
 
-    A name has runs 1, 2, ...: `run` is which of them this is. In paths `NAME` means the latest one, `NAME@RUN` a certain one.
+    A name has runs 1, 2, ...: `run` is the number of this one. In paths `NAME` means the latest run,
+    and `NAME@RUN` a certain one.
 
-    A job may run in several attempts: it is stopped and waits again, or goes on in another size. `started_at` and
-    `finished_at` are of the last one. `ran_s` are the seconds that all attempts which are over ran; the one that runs has run
-    since `started_at` besides. `waited_s` are the seconds in the queue in all waits that are over; while it waits, it has
-    waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
-    its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
+    A job can run in several attempts: it is stopped and waits again, or continues in another size.
+    `started_at` and `finished_at` are of the last attempt. `ran_s` is the number of seconds that all
+    finished attempts ran. The attempt in progress has also run since `started_at`. `waited_s` is the
+    number of seconds of all waits in the queue that are over. While the job waits, it has also waited
+    since `waiting_since`. Its age in the queue counts from `queued_at`. A job that is stopped for
+    others keeps its age there. The present attempt began with `progress_from` at `progress_since`, null
+    before it reported anything.
 
-    `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
+    `sweep` is the name of the sweep, and `trial` the job's trial number in it. `sweep` is null where
+    the job is not a trial.
 
-    `put_first` says that an admin of its tenant put it before the others of its queue.
+    `put_first`: an admin of the tenant put the job before the others of its queue.
 
-    `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
-    null for what was submitted here.
+    `source` is the user's object in the cluster, `MPIJob NAMESPACE/NAME`, which has its own pods
+    instead of a program. It is null for a job that was submitted here.
 
-    `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of, or the digest
-    that its image was named with.
+    `env_name` is the environment of the job's Python. `env_lock` is the SHA-256 of the lock that this
+    environment was built from, or the digest by which its image was named.
     """
 
     name: str
@@ -299,10 +315,11 @@ class Verdict(Response):
 
 
 class Stopped(Response):
-    """That a job which waits ran before: how and when its last attempt was stopped, and what of its work is kept.
+    """Earlier run of a job that waits: how and when its last attempt was stopped, and the work that is kept.
 
-    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
-    tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names
+    other jobs of the same tenant only. `checkpoint_at` is the time when the newest file in the
+    checkpoint directory was written. It is null where the directory has no file.
     """
 
     kind: Literal["preempted", "suspended", "requeued"]
@@ -347,10 +364,11 @@ class Event(Response):
 
 
 class AttemptStage(Response):
-    """A stage that an attempt came to: when, and how many seconds after the one before; null for its first.
+    """Stage of an attempt: its time, and the seconds since the stage before, null for the first stage.
 
-    It was queued, admitted, its pods created, bound to nodes, their images pulled and containers begun, its first program
-    started, the first line of output written. Where jobs run on one machine there are no pods.
+    The stages: the attempt was queued, it was admitted, its pods were created, the pods were bound to
+    nodes, their images were pulled, their containers began, the first program started, and the first
+    line of output was written. Jobs on one machine have no pods.
     """
 
     stage: StageName
@@ -359,9 +377,10 @@ class AttemptStage(Response):
 
 
 class JobAttempt(Response):
-    """An attempt of a job, from 1 on, with the stages that it came to, in order.
+    """Attempt of a job, counted from 1, with its stages in order.
 
-    `ended` is the kind of event with which it ended, as in the job's timeline, null while it goes on.
+    `ended` is the kind of event that ended the attempt, as in the job's timeline. It is null while the
+    attempt is in progress.
     """
 
     attempt: int
@@ -371,11 +390,11 @@ class JobAttempt(Response):
 
 
 class LogLine(Response):
-    r"""One line of a rank's output.
+    r"""Line of a rank's output.
 
-    A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do. What begins
-    with `\r\x1b[J` takes the place of what the line had until then; `\x1b[E` stands between its rows. The stream `mlp` tells
-    what is missing of the log, in its place.
+    A `partial` line has no end yet. The next line of its rank and stream continues it, as progress bars
+    do. Text that begins with `\r\x1b[J` replaces the line so far. `\x1b[E` separates the rows of that
+    text. The stream `mlp` marks the position of missing log lines.
     """
 
     rank: int
@@ -422,12 +441,14 @@ class QueueEntry(Response):
 
 
 class Offer(Response):
-    """What a job of this shape would get.
+    """Offer for a job of this shape.
 
-    `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
-    of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
-    `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
-    from, or why no time can be told. `network` is what jobs of `tenant` have: `none` or `outbound`.
+    `fits_now`: the job would start as soon as the jobs of `gives_way` have made room, at once if
+    `gives_way` is empty. `gives_way` has one sentence for each job that would be stopped or give up
+    workers. It names other jobs of the same tenant only. `grace` is the number of seconds that these
+    jobs have to end, and is 0 where no job gives way. `expected_because` is the source of
+    `expected_start`, or the reason why no time is known. `network` is the network of the jobs of
+    `tenant`: `none` or `outbound`.
     """
 
     fits_now: bool
@@ -446,9 +467,11 @@ class Offer(Response):
 
 
 class Preview(Response):
-    """What a job would be if it were created now: run `run` of its name, with `ranks_min` to `ranks_max` ranks, parameter servers included.
+    """Preview of a job, as if it were created now.
 
-    `offer` says what it would take in all, and whether it would start now. What could never start is refused, as its creation is.
+    The job would be run `run` of its name. It would have `ranks_min` to `ranks_max` ranks, parameter
+    servers included. `offer` has its total resources, and whether it would start now. A job that could
+    never start is refused, as its creation is.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Models on the wire: what is registered, where it comes from, what it is, and how far it is used."""
+"""Models on the wire: versions with their origin, their format, and their use."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ Src = Annotated[
 
 
 class ModelCreate(Request, kw_only=True):
-    """A version of a model to register: `src` says which file, or which directory with all below, becomes it.
+    """Version of a model to register: `src` is the file, or the directory with all below it, that it is from.
 
-    With `any_files` it is kept whatever it is; else files that are no model of a known format are an error.
+    With `any_files` all files are accepted. Otherwise files that are not a model of a known format are
+    an error.
     """
 
     name: Name
@@ -73,10 +74,11 @@ class Lineage(Response):
 
 
 class Model(Response):
-    """A version of a model. In paths `NAME` means the latest, `NAME@VERSION` a certain one.
+    """Version of a model; in paths `NAME` means the latest version, `NAME@VERSION` a certain one.
 
-    `size` are bytes: what is kept for it while it is created, then exactly what its files have. `format` is told by names and
-    headers, nothing of it is loaded; who loads one that is `pickled` runs code that is in it. `facts` are what its header says.
+    `size` is in bytes: the reserved size while the model is created, then the exact size of its files.
+    `format` is found by names and headers, and nothing is loaded. To load a `pickled` model runs code
+    that is in it. `facts` are the data of its header.
     """
 
     name: str

@@ -44,7 +44,11 @@ class NodeUser(Response):
 
 
 class NodeDrainPreview(Response):
-    """How a node is drained, null while it is in service; what runs there; and how many `others` take new work."""
+    """Preview of a node's drain.
+
+    `drain` is how the node is drained, null while it is in service. `stops` is the work that runs on
+    it. `others` is the number of other nodes that take new work.
+    """
 
     node: str
     drain: NodeDrained | None

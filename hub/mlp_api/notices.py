@@ -1,4 +1,4 @@
-"""Notices on the wire: what somebody wants to be told of their jobs, and what there is to tell."""
+"""Notices on the wire: the choices of users about news of their jobs, and the news."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ class QuietTime(Request):
 
 
 class ChannelSet(Request):
-    """A way to somebody. `address` is `mailto:ann@example.org`, `https://...`, or a service's; left out: what it was."""
+    """Channel to a user.
+
+    `address` is `mailto:ann@example.org`, `https://...`, or the address of a service. Without `address`
+    the channel keeps the present one.
+    """
 
     name: Name
     events: Events
@@ -41,7 +45,10 @@ class NotificationsSet(Request):
 
 
 class NoticeChannel(Response):
-    """A way to somebody, as far as it is told: `shown` is what of its address is no secret. `trouble` says why it failed last."""
+    """Channel to a user, without the secret part of its address.
+
+    `shown` is the part of the address that is not secret. `trouble` is the reason of the last failure.
+    """
 
     name: Name
     kind: Literal["mail", "webhook", "service"]
@@ -52,7 +59,10 @@ class NoticeChannel(Response):
 
 
 class Notifications(Response):
-    """What somebody chose, and what may be chosen: whether this hub sends mail, and which services' addresses it takes."""
+    """Notification choices of a user, and the possible choices.
+
+    `mail`: this hub sends mail. `services` are the services whose addresses it takes.
+    """
 
     browser: list[NoticeEvent]
     quiet: QuietTime | None
@@ -63,7 +73,10 @@ class Notifications(Response):
 
 
 class Notice(Response):
-    """Something to be told of a job, or of a request of `tenant`, where `job` is empty. `id` grows with time; `quiet`: somebody does not want to be told of it now."""
+    """News of a job, or of a request of `tenant` where `job` is empty.
+
+    `id` grows with time. `quiet`: the user does not want to be notified now.
+    """
 
     id: int
     event: NoticeEvent
@@ -78,7 +91,7 @@ class Notice(Response):
 
 
 class ChannelTest(Request):
-    """Which channel is to be tried."""
+    """Channel to try."""
 
     channel: Name
 

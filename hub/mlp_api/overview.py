@@ -1,4 +1,4 @@
-"""How the whole platform stands, for its administrators: who holds what, what waits and why, what is wrong."""
+"""State of the whole platform for its administrators: use, waiting work with reasons, and troubles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlp_api.types import NodeCondition, Response
 
 
 class TeamHolds(Response):
-    """What a tenant holds of its quota (null: what the nodes have). The fields mean what those of a `Tenant` mean."""
+    """Use of a tenant's quota (null: the nodes' capacity); the fields mean the same as those of a `Tenant`."""
 
     name: str
     cpu: float | None
@@ -30,7 +30,10 @@ class TeamHolds(Response):
 
 
 class WaitingFor(Response):
-    """How many wait for one reason; null: no cycle has looked at them yet. `message` is what is said of the one that waits longest."""
+    """Count of waiting work for one reason; null: no cycle has looked at it yet.
+
+    `message` is the message of the one that waits longest.
+    """
 
     reason: str | None
     count: int
@@ -63,11 +66,14 @@ class AppTrouble(Response):
 
 
 class Overview(Response):
-    """How all stands. `teams` are those that hold most and those for which most waits, of `teams_all`; `longest` waits longest.
+    """State of the platform.
 
-    `nodes` counts those that are there, `nodes_up` those that answer, `nodes_open` those that take new work; `troubles` are the first
-    of the others. `apps_failing` counts the apps in error, `app_troubles` are the first of them. `running` counts jobs, no replicas of
-    apps; `waiting` is all that waits. `teams` and apps in error may be as old as `at`; all else is of this moment.
+    `teams` are the tenants that hold most and those with the most waiting work, of `teams_all`.
+    `longest` waits longest. `nodes` counts the nodes that are present, `nodes_up` those that answer,
+    `nodes_open` those that take new work. `troubles` are the first of the other nodes. `apps_failing`
+    counts the apps in error, and `app_troubles` are the first of them. `running` counts jobs, without
+    replicas of apps. `waiting` is all waiting work. `teams` and apps in error can be as old as `at`.
+    All other values are of this moment.
     """
 
     at: datetime

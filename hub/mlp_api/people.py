@@ -18,10 +18,11 @@ class PeopleImport(Request):
 
 
 class ImportedPerson(Response):
-    """What becomes, or would become, of one line.
+    """Result, or preview of the result, of one line.
 
-    `new`: the account is made; `joins`: it is there, and put into the team; `there`: nothing is to be done; `made` and `joined`:
-    that was done; `refused`: nothing is done, for what `note` says. A `password` is shown this once.
+    `new`: the account is made. `joins`: the account exists, and is put into the team. `there`: nothing
+    is left to do. `made` and `joined`: this was done. `refused`: nothing is done, and `note` has the
+    reason. A `password` is shown this once.
     """
 
     line: int

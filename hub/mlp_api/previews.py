@@ -71,12 +71,14 @@ class PreviewNote(Response):
 
 
 class TenantPreview(Response):
-    """What an update of a tenant would mean; nothing is changed by asking.
+    """Preview of an update of a tenant; the request itself changes nothing.
 
-    The update itself stops nothing. `stopped` are jobs that others would take the room of, as the scheduler decides on
-    the tenants as they would be. `back_inside`: when the tenant is expected to hold no more than it may, from the time
-    limits of what runs; null when it does anyway or when no time can be told (`back_inside_because` says which end
-    makes it so, or why there is none). Lists hold 20 jobs at most; `notes` say all in sentences and count all.
+    The update stops nothing. `stopped` are jobs whose room other jobs would take, as the scheduler
+    decides on the tenants after the update. `back_inside` is the time when the tenant is expected to
+    hold no more than it may, from the time limits of the running work. It is null where the tenant
+    holds no more anyway, or where no time is known. `back_inside_because` is the end that makes it so,
+    or the reason why no end does so. Lists hold 20 jobs at most. `notes` have everything as sentences,
+    and count all jobs.
     """
 
     tenant: str

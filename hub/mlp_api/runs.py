@@ -1,4 +1,4 @@
-"""Runs on the wire: what each was and became, its curves thinned out, and what is done to many at once."""
+"""Runs on the wire: their inputs and results, their thinned-out curves, and actions on many at once."""
 
 from __future__ import annotations
 
@@ -96,10 +96,11 @@ class RunPage(Response):
 
 
 class RunData(Response):
-    """A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+    """Dataset that a run read: `uid` is exactly that one, `size` its bytes when the run was submitted.
 
-    `digest` is what its files were when the run first started, null before, and where they are too many: a SHA-256 of their paths,
-    lengths and checksums. Of `files` so many are `checked`, with a checksum; of the others the time of their last writing went in.
+    `digest` is the state of its files when the run first started: a SHA-256 of their paths, lengths and
+    checksums. It is null before that, and where there are too many files. Of `files` files, `checked`
+    are included with a checksum. The others are included with the time of their last write.
     """
 
     user: str
@@ -138,14 +139,14 @@ class RunDetail(Response):
 
 
 class RunUpdate(Request):
-    """What people write of a run; what is left out stays."""
+    """Notes and tags that users give to a run; fields that are left out keep their value."""
 
     note: Note | UnsetType = UNSET
     tags: Tags | UnsetType = UNSET
 
 
 class RunsAct(Request):
-    """What is to be done to runs: cancel them, delete those that ended, or give and take tags."""
+    """Action on runs: cancel them, delete those that ended, or add and remove tags."""
 
     act: Literal["cancel", "delete", "tag", "untag"]
     runs: Annotated[list[RunReference], Meta(min_length=1, max_length=1000)]
@@ -153,7 +154,10 @@ class RunsAct(Request):
 
 
 class RunOutcome(Response):
-    """What became of one of them: `reason` and `msg` say why nothing did, both empty where it was done."""
+    """Outcome of the action for one run.
+
+    `reason` and `msg` are the reason why nothing was done. Both are empty where the action was done.
+    """
 
     run: str
     reason: str
@@ -173,7 +177,10 @@ class Curve(Response):
 
 
 class RunCurves(Response):
-    """Curves of a run. `reported` are the points that they were made of, `more` says that there are metrics besides."""
+    """Curves of a run.
+
+    `reported` is the number of points that they were made of. `more`: there are further metrics.
+    """
 
     run: ListedRun
     reported: int

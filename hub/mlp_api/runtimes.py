@@ -21,10 +21,10 @@ Package = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
 
 
 class RuntimeRole(Request):
-    """A role of ranks: `count` of those that `--workers` gives, all that are left where it is null.
+    """Role of ranks: `count` of the ranks that `--workers` gives, or all the remaining ones where it is null.
 
-    Ranks of the role `ps` come besides, as many as `--ps` says. `program` is the command of such a rank, where it is not the
-    runtime's.
+    Ranks of the role `ps` are additional, and their number is that of `--ps`. `program` is the command
+    of such a rank, where it differs from the runtime's.
     """
 
     name: RoleName
@@ -33,11 +33,14 @@ class RuntimeRole(Request):
 
 
 class RuntimeUpdate(Request):
-    """A tenant's runtime. Commands are lists of arguments and no shell reads them; they and `env` may have places in braces.
+    """Runtime of a tenant.
 
-    `launcher` starts the ranks, each told its number in the variable `rank_env`; without one they are started side by side.
-    `needs` is the Python package without which no program can start. The job has ended when all ranks have, or `linger_s`
-    seconds after the first rank of the role `ends_with` at the latest. Exit statuses in `success` are no failure; 0 never is.
+    Commands are lists of arguments, and a shell does not read them. Commands and `env` can have places
+    in braces. `launcher` starts the ranks and gives each its number in the variable `rank_env`. Without
+    a launcher the ranks are started side by side. `needs` is the Python package that every program
+    needs to start. The job has ended when all ranks have ended, or at the latest `linger_s` seconds
+    after the first rank of the role `ends_with`. Exit statuses in `success` are not failures. 0 is
+    never a failure.
     """
 
     title: Annotated[str, Meta(pattern=LINE_PATTERN, min_length=1, max_length=60)]

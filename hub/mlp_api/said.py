@@ -1,7 +1,8 @@
-"""Sentences on the wire: text for who reads it, made when an answer is encoded, and the same as data.
+"""Sentences on the wire: text for its reader, made when an answer is encoded, and the same as data.
 
-A struct that says something has a `Text`, and a `Detail` of the same message beside it. What its reader may not see is
-hidden in both by the one function that encodes answers: nothing else has to think of it.
+A struct with a sentence has a `Text`, and a `Detail` of the same message next to it. The one
+function that encodes answers hides in both the parts that the reader may not see. No other code has
+to do it.
 """
 
 from __future__ import annotations

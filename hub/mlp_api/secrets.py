@@ -1,4 +1,4 @@
-"""Secrets on the wire: what is in one is said once, and never told."""
+"""Secrets on the wire: their contents are set once, and never returned."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ KeyValue = Annotated[str, Meta(min_length=1, max_length=8192)]
 
 
 class SecretSet(Request):
-    """What is to be in a secret, by name: of an object store `access_key_id` and `secret_access_key`, perhaps `session_token`."""
+    """Contents of a secret, by name.
+
+    An object store needs `access_key_id` and `secret_access_key`, and can need `session_token`.
+    """
 
     keys: Annotated[dict[KeyName, KeyValue], Meta(min_length=1, max_length=16)]
 
 
 class Secret(Response):
-    """A secret, as far as anybody is told: its name, the names of what is in it, and who set it when."""
+    """Secret without its values: its name, the names of its keys, who set it, and when."""
 
     name: Name
     keys: list[str]

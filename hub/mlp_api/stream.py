@@ -9,7 +9,7 @@ from mlp_api.types import Response
 
 
 class Point(Response):
-    """A stored report of one rank, as its process made it; null stands for what is no finite number."""
+    """Stored report of one rank, as its process made it; null replaces a value that is not a finite number."""
 
     seq: int
     time: float
@@ -41,13 +41,13 @@ class EventsFrame(_Frame, tag="events"):
 
 
 class AttemptsFrame(_Frame, tag="attempts"):
-    """The job's newest attempts, all of them anew, in order."""
+    """All newest attempts of the job, in order; they replace those sent before."""
 
     attempts: list[JobAttempt]
 
 
 class LogText(Response):
-    """A line of the frame's rank. One with `partial` has no end yet: the next line of its stream goes on with it."""
+    """Line of the frame's rank; the next line of the stream continues a line with `partial`."""
 
     time: str
     stream: str
@@ -56,10 +56,10 @@ class LogText(Response):
 
 
 class LogFrame(_Frame, tag="log"):
-    """Lines of one rank. `offset` is the cursor behind them.
+    """Lines of one rank; `offset` is the cursor behind them.
 
-    `dropped` bytes are gone before them, and `dropped_lines` lines; null where those were not counted. A line of the stream
-    `mlp` stands where they are missing.
+    `dropped` bytes are missing before the lines, and `dropped_lines` lines. The latter is null where
+    the lines were not counted. A line of the stream `mlp` marks their position.
     """
 
     rank: int
@@ -76,7 +76,7 @@ class WhyFrame(_Frame, tag="why"):
 
 
 class SyncedFrame(_Frame, tag="synced"):
-    """All that was there is sent; what follows is new."""
+    """Marker that all existing data is sent; the frames after it are new."""
 
 
 class EndFrame(_Frame, tag="end"):

@@ -1,4 +1,4 @@
-"""Sweeps on the wire: what is tried, within which budget, and what became of it.
+"""Sweeps on the wire: their trials, their budget, and their outcome.
 
 Units and conventions are those of `types`.
 """
@@ -65,7 +65,10 @@ class SweepCreate(JobCreate, kw_only=True):
 
 
 class SweepExtend(Request):
-    """So much more of its budget: trials, core-hours, or seconds from now; a sweep that has ended goes on."""
+    """Increase of a sweep's budget: trials, core-hours, or seconds from now.
+
+    A sweep that has ended continues.
+    """
 
     trials: Trials | None = None
     core_hours: CoreHours | None = None
@@ -73,9 +76,11 @@ class SweepExtend(Request):
 
 
 class SweepTrial(Response):
-    """A trial. `job` is what its job is called, null while it is not there; `value` is what it reported last.
+    """Trial of a sweep.
 
-    `steps` counts the values that it reported, `core_hours` are what it took, so far while it goes on.
+    `job` is the name of its job, null before the job exists. `value` is the value that it reported
+    last. `steps` counts the values that it reported. `core_hours` is the use of the trial, so far while
+    it is in progress.
     """
 
     number: int
@@ -92,7 +97,7 @@ class SweepTrial(Response):
 
 
 class SweepCounts(Response):
-    """How many of its trials are so; those that go on wait or run."""
+    """Numbers of trials by state; trials in progress are waiting or running."""
 
     waiting: int
     running: int
@@ -104,10 +109,12 @@ class SweepCounts(Response):
 
 
 class Sweep(Response):
-    """A sweep with what became of it. `best` is the best trial so far, null before any has a value.
+    """Sweep with its outcome.
 
-    `trials` are those that were made; a list of sweeps leaves them out. `budget_trials`, `budget_core_hours` and `deadline` are its
-    budget, `core_hours` what it has taken. `array` says that it is one, whose parameter is `index`.
+    `best` is the best trial so far, null before any trial has a value. `trials` are the trials that
+    were made. A list of sweeps leaves them out. `budget_trials`, `budget_core_hours` and `deadline` are
+    the budget, and `core_hours` is the use so far. `array`: the sweep is an array, with the parameter
+    `index`.
     """
 
     name: str
@@ -155,9 +162,10 @@ class SweepCurve(Response):
 
 
 class SweepPreview(Response):
-    """What a sweep would be and take: `at_a_time` trials at once as things are now.
+    """Preview of a sweep and its cost: `at_a_time` trials at once in the present state of the platform.
 
-    `core_hours` and `expected_end` are null where nobody can know; `because` says why, or where they come from.
+    `core_hours` and `expected_end` are null where they cannot be known. `because` is the reason for
+    that, or the source of the values.
     """
 
     trials: int

@@ -1,4 +1,4 @@
-"""Objects of the REST contract about what is asked of who decides: more quota, a place in a team."""
+"""REST objects for requests that someone decides on: more quota, a place in a team."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Line = Annotated[str, Meta(max_length=500, pattern=LINE_PATTERN)]
 
 
 class QuotaAsk(Request):
-    """What a tenant is to have, all together, of each dimension that is named; the others stay. `reason` says what for."""
+    """Requested total of a tenant in each dimension that is named; the other dimensions stay.
+
+    `reason` is the purpose.
+    """
 
     reason: Annotated[str, Meta(min_length=1, max_length=500, pattern=LINE_PATTERN)]
     cpu: QuotaCpu | None = None
@@ -78,9 +81,10 @@ class JoinRequest(Response):
 
 
 class MemberCapSet(Request):
-    """The most that a member may hold at once with all jobs and notebook servers in the tenant: null is as much as the tenant may.
+    """Limit on the jobs and notebook servers that a member holds at once in the tenant.
 
-    `user` null means each member who has no cap of their own. One in which all is null is taken away.
+    Null in a dimension means as much as the tenant may hold. `user` null means each member without an
+    individual cap. A cap in which all values are null is removed.
     """
 
     user: Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)] | None = None
@@ -90,7 +94,10 @@ class MemberCapSet(Request):
 
 
 class MemberCap(Response):
-    """The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs and notebook servers in the tenant."""
+    """Limit on the jobs and notebook servers that a member holds at once in the tenant.
+
+    `user` is null in the limit for each member without an individual cap.
+    """
 
     user: str | None
     cpu: float | None

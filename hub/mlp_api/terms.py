@@ -10,15 +10,15 @@ QueueOrder = Literal["priority", "fifo", "fair", "maxmin"]
 PlacementRule = Literal["fgd", "bestfit", "packing", "spread", "random"]
 NoticeEvent = Literal["started", "finished", "failed", "preempted", "late", "asked", "answered"]
 POLICIES: Mapping[PolicyName, str] = {
-    "fair": "share of the machines, now and lately",
-    "maxmin": "share of the machines, now alone",
+    "fair": "share of the machines, current and recent use",
+    "maxmin": "share of the machines, current use only",
     "fifo": "first come, first served",
     "priority": "priority, then age",
-    "finish": "who would be late first",
+    "finish": "jobs that would be late first",
 }
 ORDERS: Mapping[QueueOrder, str] = {
     "priority": "priority, then age",
     "fifo": "age alone",
-    "fair": "turns of its members, by what they use now and lately",
-    "maxmin": "turns of its members, by what they use now",
+    "fair": "turns of its members, by current and recent use",
+    "maxmin": "turns of its members, by current use",
 }

@@ -26,7 +26,10 @@ Rom = Annotated[int, Meta(ge=0, le=2**60)]
 QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Amounts = dict[str, float]
-"""By dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), in the units of quotas; what is left out is not limited."""
+"""Amounts by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), in the units of quotas.
+
+A dimension that is left out is not limited.
+"""
 
 
 class Request(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -38,10 +41,10 @@ class Response(Struct, kw_only=True):
 
 
 class Fact(Response):
-    """A row of the table below a reason: what it is (`label` in the reader's words), how much, and who it is about.
+    """Row of the table below a reason: its meaning, its value, and the one that it is about.
 
-    `key` names it for programs, with its `dimension` where it has one; `number` is its value where that is a number, in the
-    units of quotas and in seconds.
+    `label` is in the reader's words. `key` names the row for programs, with its `dimension` where it
+    has one. `number` is its value where that is a number, in the units of quotas and in seconds.
     """
 
     key: str
@@ -78,7 +81,7 @@ Network = Literal["none", "outbound"]
 
 
 class TenantCreate(Request):
-    """A new tenant. A quota left out (null) means: what the nodes have."""
+    """New tenant; a quota that is left out (null) means the nodes' capacity."""
 
     name: Name
     cpu: QuotaCpu | None = None
@@ -169,7 +172,10 @@ class TenantUpdate(TenantCreate):
 
 
 class LoweredGuarantee(Response):
-    """What a tenant that is idle for long keeps back and reserves, until one of its jobs waits or a server of it asks."""
+    """Reduced guarantee of a tenant that is idle for long: its lending limit and its reservation.
+
+    It ends when a job of the tenant waits, or when a server of the tenant asks.
+    """
 
     since: datetime
     share: float
@@ -179,10 +185,11 @@ class LoweredGuarantee(Response):
 
 
 class IsolationMove(Response):
-    """The last time that a tenant's files were moved from one grade of isolation to another.
+    """Last move of a tenant's files from one grade of isolation to another.
 
-    `state`: `waiting` for what runs, `copying`, `comparing`, `removing` what was copied, `done`; `undoing` and `failed` where it was
-    called off or cannot be done, as `message` says. `done` and `total` are bytes of the present state.
+    `state`: `waiting` for running work, `copying`, `comparing`, `removing` the copied originals,
+    `done`. `undoing` and `failed` mean that the move was called off or cannot be done, with the reason
+    in `message`. `done` and `total` are bytes of the present state.
     """
 
     state: str
@@ -197,18 +204,23 @@ class IsolationMove(Response):
 
 
 class Tenant(Response):
-    """A tenant, its quota (null: what the nodes have) and what is in use of it.
+    """Tenant with its quota (null: the nodes' capacity) and its use.
 
-    `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
-    first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
-    could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
-    what it may take now, borrowing included; where it has no limit nothing is said. over: held beyond all that it may hold
-    with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
-    while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
-    the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
-    `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
-    `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
-    `running` and `waiting` count jobs, no replicas of apps.
+    `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`).
+    Zeroes of the first three are left out. `borrowed` is use beyond its quota. `lent` is the part of
+    its idle quota that others hold now. Where several tenants could have lent it, each counts in
+    proportion to its idle quota. `lendable` is the part that it would still lend. `free` is the amount
+    that it may take now, borrowing included. A dimension without a limit is left out.
+
+    `over` is use beyond all that it may hold with others as they are, for example after its quota was
+    lowered. Nothing is stopped for that alone. `lowered` is the part of its guarantee that holds while
+    the guarantee is lowered because the tenant is idle for long. `lending_limit` and `reserved` are as
+    configured. `notes` are, in the answer to a change, the booked windows of this tenant or others that
+    no longer fit, or that fit again.
+
+    `isolation` is the chosen grade for its files. `move` is their move to that grade, and is null where
+    they never moved. `network` is as configured (null: the hub's default). `job_network` is the network
+    of its jobs: `none` or `outbound`. `running` and `waiting` count jobs, without replicas of apps.
     """
 
     name: str
@@ -290,9 +302,11 @@ class Holding(Response):
 
 
 class UsageHour(Response):
-    """What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
+    """Use of a tenant in the hour that begins at `time`: means of samples every 5 minutes, and most jobs.
 
-    `cpu` and `gpu` are units, held by jobs, servers and apps; for sums of what jobs took there is `jobs` beside it. `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+    `cpu` and `gpu` are units held by jobs, servers and apps. `jobs` has the sums of the jobs' use.
+    `ram` is in MiB, `rom` in bytes. Job counts are the most at once. Hours in which the hub was down
+    are left out.
     """
 
     time: datetime
@@ -305,7 +319,10 @@ class UsageHour(Response):
 
 
 class UsageTotal(Response):
-    """What the jobs of a tenant took in the last 7 days, of the runs that are kept: core-hours, device-hours, the most at once."""
+    """Use by a tenant's jobs in the last 7 days: core-hours, device-hours, and the most at once.
+
+    Only the runs that are kept count.
+    """
 
     cpu_hours: float = 0.0
     gpu_hours: float = 0.0
@@ -374,7 +391,7 @@ class Scheduling(Response):
 
 
 class NodeCondition(Struct):
-    """What is wrong with a node, and what is told of it."""
+    """Fault of a node, with its message."""
 
     kind: Literal[
         "NotReady", "Cordoned", "MemoryPressure", "DiskPressure", "PIDPressure", "Drained", "Absent"
@@ -383,7 +400,10 @@ class NodeCondition(Struct):
 
 
 class Taint(Struct):
-    """What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant."""
+    """Taint that keeps workloads off a node.
+
+    With the key `tenant` and the effect `NoSchedule` it reserves the node for that tenant.
+    """
 
     key: str
     value: str
@@ -391,10 +411,11 @@ class Taint(Struct):
 
 
 class Node(Response):
-    """A node: what is there, what may be given out and what is in use.
+    """Node with its capacity, its allocatable amounts and its use.
 
-    `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
-    What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+    `up`: the node answers. `schedulable`: it takes new ranks of jobs that tolerate its `taints`.
+    Otherwise `conditions` are the reasons. The amounts that others than the hub hold there now
+    (`cpu_others` and so on) are not part of the allocatable amounts.
     """
 
     name: str

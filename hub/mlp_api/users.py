@@ -38,9 +38,10 @@ class TokenCreate(Request):
 
 
 class TokenAsk(Request):
-    """A token of one's own for a program.
+    """Personal token for a program.
 
-    No `scopes`: all that the asking token holds. No `expires_in` (seconds): 30 days, or as long as that token holds if less.
+    Without `scopes` it has all scopes of the asking token. Without `expires_in` (seconds) it is valid
+    for 30 days, or for the remaining time of the asking token if that is less.
     """
 
     note: Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
@@ -76,7 +77,10 @@ class TokenInfo(Response):
 
 
 class TokenMade(Request):
-    """A token that the hub gave somebody on its own page, for the audit log: who asked, what for, what it may, until when."""
+    """Token that the hub gave a user on its own page, for the audit log.
+
+    The fields are the asker, the purpose, the scopes, and the time of expiry.
+    """
 
     actor: UserName
     note: Annotated[str, Meta(max_length=255, pattern=LINE_PATTERN)]
@@ -101,11 +105,13 @@ class TokenUse(Response):
 
 
 class LoginStanding(Request):
-    """How somebody stands at the login's provider, reported by the hub that asked it.
+    """State of an account at the login's provider, as reported by the hub that asked the provider.
 
-    `groups` are theirs now; `left_out` says which are not taken, and why. `ended`: their account was taken away there
-    (`disabled`), or only that login ended (`session`): then groups are as they were last known. `tokens`: how many of
-    theirs ended because the account was taken away just now. `admin`: a group made them a platform admin just now, or no longer.
+    `groups` are the account's groups now. `left_out` are those that are not taken, with the reason.
+    `ended`: the account was removed there (`disabled`), or only that login ended (`session`). In both
+    cases `groups` are the last known ones. `tokens` is the number of the user's tokens that ended
+    because the account was removed just now. `admin`: a group made the user a platform admin just now,
+    or took that away.
     """
 
     groups: Annotated[list[Annotated[str, Meta(min_length=1, max_length=255)]], Meta(max_length=1000)] = (
@@ -136,14 +142,14 @@ class PasswordReset(Request):
 
 
 class PasswordSet(Response):
-    """What an administrator tells somebody whose password they set; `password` where it was made up."""
+    """New password for an administrator to give to the user; `password` is set where it was generated."""
 
     username: str
     password: str | None
 
 
 class AdminRight(Request):
-    """Whether somebody is to be an administrator of the platform."""
+    """Administrator flag of a user of the platform."""
 
     admin: bool
 
@@ -165,9 +171,9 @@ class User(Response):
 
 
 class Departing(Response):
-    """What was chosen for a user who leaves, and how far that has come: `closing`, `ending`, `removing`, `left`.
+    """Choices for a user who leaves, and the progress: `closing`, `ending`, `removing`, `left`.
 
-    `stopped`, `suspended` and `removed` say with how many jobs that was done so far.
+    `stopped`, `suspended` and `removed` are the numbers of jobs that this was done to so far.
     """
 
     stage: Literal["closing", "ending", "removing", "left"]
@@ -181,11 +187,13 @@ class Departing(Response):
 
 
 class Leaving(Response):
-    """What a user has here, all of which somebody decides on who closes the account.
+    """Belongings of a user that the person who closes the account decides on.
 
-    Notebook servers, tokens and sessions end, `apps` are deleted; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
-    `suspended` and `ended` ones stay or go with the files, as `datasets` and `models` (versions of them) do, which take `stored` bytes. `bytes` is the size of the home where it is known. `departure` is
-    null unless the account was closed since it was let in last.
+    Notebook servers, tokens and sessions end, and `apps` are deleted. `running` jobs finish or are
+    stopped. `waiting` jobs are put aside or stopped. `suspended` and `ended` jobs stay or are removed
+    with the files. The same is true of `datasets` and of `models` (versions of them), which take
+    `stored` bytes. `bytes` is the size of the home where it is known. `departure` is null unless the
+    account was closed after its last admission.
     """
 
     username: str
@@ -206,13 +214,17 @@ class Leaving(Response):
 
 
 class Preferences(Request):
-    """What somebody chose for themselves. `language`: all that they read is in it; empty: as browser or terminal asks."""
+    """Preferences of a user.
+
+    `language` is the language of all texts for the user. Empty means the language of the browser or
+    terminal.
+    """
 
     language: Literal["", "en", "zh-CN"] = ""
 
 
 class SpawnInfo(Response):
-    """What the spawner needs to know of a user: `GET /users/{user}:spawn`, with the ledger's scope only.
+    """User data for the spawner: `GET /users/{user}:spawn`, with the ledger's scope only.
 
     Where the hub runs as root, the user's processes run as system user `first_uid` plus `number`.
     """
@@ -239,11 +251,14 @@ class SpawnEnvironment(Response):
 
 
 class SpawnRoom(Response):
-    """What is left of a tenant's quota: cpu in cores, ram in MiB, gpu in devices. Null quotas: what the nodes have.
+    """Room in a tenant's quota: cpu in cores, ram in MiB, gpu in devices; null: the nodes' capacity.
 
-    `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow`: what others leave idle now and it may have besides. `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
-    borrowed it (`back_from`). `network` is what the tenant says of its jobs and notebooks, null where it says nothing, and
-    `job_network` what its jobs have: `none` or `outbound`. `environments` are those that are ready, by name.
+    `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow` are
+    idle amounts of others that the tenant may also have now. `cpu_back` and `ram_back` are amounts of
+    its quota that a server could take back from the tenants that borrowed them (`back_from`). `network`
+    is the tenant's setting for its jobs and notebooks, null without a setting. `job_network` is the
+    network of its jobs: `none` or `outbound`. `environments` are the names of the environments that are
+    ready.
     """
 
     cpu: float | None
@@ -275,10 +290,11 @@ class Keeping(Response):
 
 
 class Session(Response):
-    """Who is asking; what a page needs before anything else.
+    """Caller of the session, with the data that a page needs first.
 
-    `warnings` are for platform admins: what is set less safe than it could be. `language` is the chosen one, empty where
-    none was. `images`: jobs run in containers here, so that environments are images.
+    `warnings` are for platform admins: settings that are less safe than they could be. `language` is
+    the chosen one, empty where none was chosen. `images`: jobs run in containers here, and environments
+    are images.
     """
 
     username: str

@@ -18,7 +18,10 @@ LongName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class WhatIfTenant(Request):
-    """What would be other about a tenant. What is left out stays; a quota that is null has no limit."""
+    """Changes of a tenant in a simulation.
+
+    Fields that are left out keep their value. A quota that is null has no limit.
+    """
 
     cpu: QuotaCpu | UnsetType | None = UNSET
     gpu: Gpu | UnsetType | None = UNSET
@@ -47,7 +50,7 @@ class WhatIfNodes(Request):
 
 
 class WhatIfPolicy(Request):
-    """How the hub would schedule. What is left out stays."""
+    """Scheduling policy in a simulation; fields that are left out keep their value."""
 
     name: PolicyName | UnsetType = UNSET
     placement: PlacementRule | UnsetType = UNSET
@@ -60,7 +63,10 @@ class WhatIfPolicy(Request):
 
 
 class WhatIfChanges(Request):
-    """What would be other: tenants by name, new tenants by name, nodes that come, go or are down, the policy."""
+    """Changes to simulate: tenants by name, new tenants by name, the policy, and nodes.
+
+    Nodes are added, removed or down.
+    """
 
     tenants: Annotated[dict[Name, WhatIfTenant], Meta(max_length=1000)] = field(default_factory=dict)
     new_tenants: Annotated[dict[Name, WhatIfTenant], Meta(max_length=1000)] = field(default_factory=dict)
@@ -101,12 +107,14 @@ class SimulateRequest(Request):
 
 
 class SimulatedWork(Response):
-    """What became of some jobs in a run. Waits and completion times in seconds; of none they are 0.
+    """Results of some jobs in a run; waits and completion times are in seconds, and 0 for no jobs.
 
-    `running` of the jobs ran already when the run began: their waits are over and no part of these. Waits are of the
-    `waits_of` others that begin to run: all the time that each was in the queue. `waited_again_s`: what jobs that were stopped
-    for others, or lost their nodes by what is tried, waited until they went on, all together. `ftf` is finish-time fairness:
-    how long a job took, divided by what it would have taken alone on its tenant's fair share; above 1 is worse than that.
+    `running` of the jobs already ran when the run began: their waits are over and do not count here.
+    Waits are of the `waits_of` other jobs that start: all the time that each was in the queue.
+    `waited_again_s` is a sum over the jobs that were stopped for others, or that lost their nodes in
+    the simulated change. It is the time that they waited until they continued. `ftf` is finish-time
+    fairness: the duration of a job, divided by its duration alone on its tenant's fair share. Above 1
+    is worse than that.
     """
 
     jobs: int
@@ -126,7 +134,7 @@ class SimulatedWork(Response):
 
 
 class SimulatedTenant(SimulatedWork):
-    """One tenant's part: what it used in core and gpu hours, its share of all that was used, and its fair share by weight."""
+    """Results of one tenant: core and gpu hours used, share of all use, and fair share by weight."""
 
     cpu_h: float
     gpu_h: float
@@ -135,9 +143,10 @@ class SimulatedTenant(SimulatedWork):
 
 
 class SimulatedWait(Response):
-    """What `jobs` of those that did not run when the run began waited for last before they started, by reason.
+    """Last reason for the wait of `jobs` jobs that did not run when the run began.
 
-    `never` of them wait for it in vain. `message` has the numbers of one of them, `job` of `user`, which waits longest.
+    `never` of them wait for it in vain. `message` has the numbers of one of them, `job` of `user`,
+    which waits longest.
     """
 
     reason: str
@@ -149,9 +158,10 @@ class SimulatedWait(Response):
 
 
 class SimulatedRun(SimulatedWork):
-    """One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice.
+    """Results of a whole run.
 
-    `waits`: what jobs waited for, each counted once; the most first.
+    `utilization` is from 0 to 1 by dimension. `lost_work_s` is worker-seconds of work that was done
+    twice. `waits` are the reasons for waits, the most frequent first. Each job counts once.
     """
 
     makespan_s: float
@@ -163,9 +173,9 @@ class SimulatedRun(SimulatedWork):
 
 
 class SimulatedMove(Response):
-    """A job whose start moves: seconds from the begin of the run, null where it does not start.
+    """Job whose start moves: seconds from the begin of the run, null where it does not start.
 
-    `why`: what it waits for in the run in which it starts later, or never.
+    `why` is the reason for its wait in the run in which it starts later, or never.
     """
 
     job: str
@@ -188,7 +198,7 @@ class SimulatedMoves(Response):
 
 
 class RecordedWaits(Response):
-    """What jobs of a window really waited, each time that they were in the queue, to hold `before` against."""
+    """Real waits of the jobs of a window, counted for each time in the queue, to compare with `before`."""
 
     jobs: int
     avg_wait_s: float
@@ -197,10 +207,11 @@ class RecordedWaits(Response):
 
 
 class Simulated(Response):
-    """What came out. `before` is as things are and `after` with the changes; a scenario has `after` only.
+    """Results of a simulation: `before` is without the changes, `after` with them.
 
-    `begin` is the instant that seconds count from. `remarks` tell what was assumed and what cannot be told. `lines` are those
-    of `after`, where asked for; `lines_left_out` of them were too many.
+    A scenario has `after` only. `begin` is the instant that seconds count from. `remarks` are the
+    assumptions, and the limits of the results. `lines` are those of `after`, where requested.
+    `lines_left_out` is the number of lines that were too many.
     """
 
     begin: datetime | None
@@ -217,9 +228,10 @@ class Simulated(Response):
 
 
 class DecisionNode(Response):
-    """A node that was looked at for a job: ranks it got there or would have got, what it has free after that, its score.
+    """Node that was considered for a job: its ranks, its free amounts after that, and its score.
 
-    Scores are compared from the left, the smallest is best; what they are made of depends on the placement rule.
+    The ranks are those that the job got there or would have got. Scores are compared from the left, and
+    the smallest is best. Their parts depend on the placement rule.
     """
 
     node: str
@@ -230,14 +242,16 @@ class DecisionNode(Response):
 
 
 class DecisionVictim(Response):
-    """A running job that could have been stopped for another: what that loses, and why it was chosen or not.
+    """Running job that could have been stopped for another: the loss, and the reason for the choice.
 
-    `lost_work` is the most that may be lost, less what it saves when it is asked to end; in `lost_unit`: gpu-seconds, or
-    core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
-    0 where it is stopped or left alone. `right` is that by which a chosen one makes room: reclaim, priority, in-one-piece or extra
-    (workers beyond the least of an elastic job). Names are null where they are not the
-    asker's to know; of those that share with the asker's tenant the tenant is named. Of a replica of an app `job` is the app's name, and
-    `replica` which one it is.
+    `lost_work` is the most that can be lost, less the work that the job saves when it is asked to end.
+    It is in `lost_unit`: gpu-seconds, or core-seconds for a job without a gpu. The unit is empty where
+    an older hub did not store it. `gives` is the number of workers that the job gives up instead of
+    all. It is 0 where the job is stopped or left alone. `right` is the ground on which a chosen job
+    makes room: reclaim, priority, in-one-piece or extra (workers beyond the least of an elastic job).
+
+    Names are null where the asker may not see them. For jobs that share with the asker's tenant, the
+    tenant is named. For a replica of an app, `job` is the app's name, and `replica` is its number.
     """
 
     job: str | None
@@ -268,14 +282,16 @@ class DecisionPassed(Response):
 
 
 class Decision(Response):
-    """Why the scheduler did something with a job: why then, why there, why this one.
+    """Reason for an action of the scheduler on a job: its time, its place, and the choice of this job.
 
-    `kind` is admitted, preempted or resized; it is told at the time of the decision, which an admission follows when those that
-    make room for it have ended. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
-    `changed` what had changed since; `passed` are the first of those that were looked at before it and did not start, `passed_count`
-    how many there were; `order` is what its queue goes by, `rule` the rule of placement;
-    `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
-    why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept. `detail` is the summary as data.
+    `kind` is admitted, preempted or resized. The time is that of the decision. An admission follows
+    when the jobs that make room for it have ended. `waited_for` is the last reason for the wait
+    (`waited_reason` is its type). `changed` is the list of changes since then. `passed` are the first
+    of the jobs that were considered before it and did not start, and `passed_count` is their number.
+    `order` is the order of its queue, and `rule` is the rule of placement. `nodes` are the few best
+    places. `only`: no other place existed. `victims` are the jobs that could have been stopped.
+    `spared` are the reasons why the others could not. `share` is the tenant's dominant share before.
+    For cycles with very many decisions only `summary` is kept. `detail` is the summary as data.
     """
 
     time: datetime

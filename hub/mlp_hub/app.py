@@ -1,6 +1,7 @@
-"""The service: `python -m mlp_hub.app`, and a number where it is not the first of its state directory. One process, two UNIX sockets, TCP where told.
+"""The service: `python -m mlp_hub.app`, with a number where it is not the first of its state directory.
 
-Its death takes nothing along: jobs, notebook servers and the hub go on, and the next start finds them again.
+It is one process with two UNIX sockets, and with TCP where configured. Its end stops nothing else:
+jobs, notebook servers and the hub continue, and the next start finds them again.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ class ServiceProcess:
                 log.warning("this service may not be found: %s", error)
 
     async def stop(self) -> None:
-        """Answer what was begun, then end. Jobs go on."""
+        """Answer the requests in progress, then end; jobs continue."""
         for server in self.servers:
             server.stop()
         for listener in self.listeners[: len(self.servers)]:
@@ -237,7 +238,7 @@ EXECUTORS: Mapping[str, Callable[[Settings], Awaitable[Executor]]] = {
     "simulated": _simulated,
     "kubernetes": _kubernetes,
 }
-"""What makes each executor that a setting may name."""
+"""Function that makes each executor that a setting can name."""
 
 
 async def make_executor(settings: Settings) -> Executor:
@@ -250,7 +251,7 @@ async def make_executor(settings: Settings) -> Executor:
 
 
 def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
-    """Describe this machine, with what the settings say instead of what is found."""
+    """Return this machine as a node; settings replace the values that are found."""
     from mlp_hub.domain.resources import milli  # noqa: PLC0415
     from mlp_hub.executors.local.node import local_node  # noqa: PLC0415
 
@@ -350,7 +351,7 @@ def mail_of(settings: Settings) -> MailPolicy | None:
 
 
 def notices_of(settings: Settings) -> NoticePolicy:
-    """Tell the platform how people are told of their jobs."""
+    """Return the settings of notices to people about their jobs, for the platform."""
     return NoticePolicy(
         mail=mail_of(settings),
         mail_domains=settings.mail_domains,

@@ -1,9 +1,9 @@
-"""The one way to what tenants' programs may have made: their homes and their jobs' directories.
+"""Single way to files that tenants' programs can make: their homes and their jobs' directories.
 
-Whoever looks there may be root, and what lies there may be a link to anywhere, or become one at any moment. So a
-directory is opened once, by the platform's own path, and everything below it is named by the descriptor of the
-directory that it lies in and a single name, which is never followed where it is a link. Standard library only: the
-shim uses it too.
+The process that opens them can be root, and any entry can be a link to anywhere, or become one at
+any moment. So a directory is opened once, by the platform's own path. Everything below it is named
+by the descriptor of its directory and a single name, which is never followed where it is a link.
+Only the standard library is imported, because the shim uses this module too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DIGEST_ATTRIBUTE = "user.mlp.sha256"
 
 
 class PathKind(StrEnum):
-    """What lies at a path."""
+    """Kind of entry at a path."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -37,7 +37,7 @@ class PathKind(StrEnum):
 
 
 class Peek(NamedTuple):
-    """What lies at a path; of a file its mode and its first bytes, none where it may not be read."""
+    """Entry at a path; for a file its mode and its first bytes, which are empty where it may not be read."""
 
     kind: PathKind
     mode: int = 0
@@ -87,7 +87,7 @@ class Folder:
 
     @contextlib.contextmanager
     def entries(self) -> Iterator[Iterator[os.DirEntry[str]]]:
-        """Go through the entries; what they tell must be asked with `follow_symlinks=False`."""
+        """Iterate over the entries; ask them only with `follow_symlinks=False`."""
         with os.scandir(self.fd) as found:
             yield found
 
@@ -119,7 +119,7 @@ class Folder:
             os.chown(_single(name), uid, uid, dir_fd=self.fd, follow_symlinks=False)
 
     def remove(self, name: str) -> None:
-        """Remove what is no directory."""
+        """Remove an entry that is not a directory."""
         os.unlink(_single(name), dir_fd=self.fd)
 
     def remove_folder(self, name: str) -> None:
@@ -139,11 +139,14 @@ class Folder:
         os.mkfifo(_single(name), mode, dir_fd=self.fd)
 
     def target(self, name: str) -> str:
-        """Return where a symbolic link points to; OSError for what is none."""
+        """Return the target of a symbolic link; raise OSError for other entries."""
         return os.readlink(_single(name), dir_fd=self.fd)
 
     def stamp(self, name: str, found: os.stat_result) -> None:
-        """Give what is no directory the owner and the times of another one; a link gets them itself. Owners are root's to give."""
+        """Set the owner and times of an entry that is not a directory to those of another one.
+
+        A link gets them itself. Only root can set owners.
+        """
         if os.geteuid() == 0:
             os.chown(_single(name), found.st_uid, found.st_gid, dir_fd=self.fd, follow_symlinks=False)
         times = (found.st_atime_ns, found.st_mtime_ns)
@@ -190,7 +193,7 @@ def look(top: str | os.PathLike[str], path: str, seen_at: str) -> PathKind:
 
 
 def peek(top: str | os.PathLike[str], path: str, seen_at: str, most: int) -> Peek:
-    """Look in the same way, and read at most so many bytes of the beginning of a plain file."""
+    """Return the entry at a path in the same way, with at most `most` bytes of the begin of a plain file."""
     try:
         way = [os.open(top, _LOOK | os.O_DIRECTORY)]
     except OSError:

@@ -31,18 +31,21 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """What a state directory belongs to; by name `platform` and `hub` the databases. Empty: not known."""
+    """Databases, executor and cluster of a state directory; empty values are not known.
+
+    The databases are named `platform` and `hub`.
+    """
 
     databases: Mapping[str, Bound] = field(default_factory=dict)
     executor: str = ""
     cluster: str = ""
-    """Id of the cluster: of its namespace `kube-system`, which is never made anew."""
+    """Id of the cluster: the id of its namespace `kube-system`, which is never recreated."""
     cluster_host: str = ""
     kubeconfig: str = ""
     numbers: int = 0
     """The highest number of a user, as of the last `up`."""
     first_uid: int = 0
-    """What numbers are added to for system uids, as of the last `up`."""
+    """Base that numbers are added to for system uids, as of the last `up`."""
 
 
 def read(settings: Settings) -> Bindings:

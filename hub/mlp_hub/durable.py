@@ -1,7 +1,7 @@
-"""Small files that must last, and may be torn: written whole with their directory, and read by who expects anything.
+"""Small files that must last, and can be torn: written whole with their directory, and read with care.
 
-A power cut leaves of a file that was not brought to disk its name with nothing, with half of it, or with NUL bytes. Only `os` and
-`json`: shims and pods use this too.
+A reader expects any content. After a power cut, a file that was not synced is empty, half written,
+or has NUL bytes. Only `os` and `json` are imported, because shims and pods use this module too.
 """
 
 from __future__ import annotations

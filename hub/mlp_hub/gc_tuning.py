@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 
 def spare_the_collector() -> None:
-    """Let the collector look less often.
+    """Reduce the frequency of the collector.
 
-    A backlog of a hundred thousand jobs is millions of objects that all stay; walking them took a third of the longest
-    scheduling cycles and freed nothing. What is dropped is freed at once by its count of references as ever.
+    A backlog of a hundred thousand jobs is millions of objects that all stay. Walking them took a third
+    of the longest scheduling cycles and freed nothing. Dropped objects are still freed at once by their
+    count of references.
     """
     gc.freeze()  # what was imported is in no cycle
     gc.set_threshold(50_000, 20, 100)

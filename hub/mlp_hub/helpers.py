@@ -21,10 +21,10 @@ _PASSED = ("PATH", "PYTHONPATH", "LANG", "TZ", "SSL_CERT_FILE")
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What a helper may.
+    """Limits of a helper.
 
-    `uid`: whom it becomes where the hub is root; `memory`: bytes of address space; `cpu_s`: seconds of processor time, 0 is any;
-    `network`: whether it speaks to others.
+    `uid`: the user that it becomes where the hub is root. `memory`: bytes of address space. `cpu_s`:
+    seconds of processor time, 0 is any. `network`: whether it can reach other machines.
     """
 
     uid: int | None

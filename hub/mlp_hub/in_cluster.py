@@ -1,4 +1,4 @@
-"""What a hub with these settings has in a cluster, and where pods reach it."""
+"""Installation in a cluster of a hub with these settings, and its addresses for pods."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def service_url(settings: Settings) -> str:
 
 
 def url_at(host: str, port: int) -> str:
-    """Write the URL of what listens at a host's port."""
+    """Return the URL of a host's port."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

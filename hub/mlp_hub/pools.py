@@ -1,4 +1,7 @@
-"""Threads for work that blocks, each pool for one kind: what somebody's files hold up is nothing of another kind, and little of the same."""
+"""Threads for work that blocks, with one pool for each kind.
+
+Files that are slow delay no work of another kind, and little of the same kind.
+"""
 
 from __future__ import annotations
 

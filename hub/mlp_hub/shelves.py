@@ -1,6 +1,7 @@
-"""Directories of what is stored for users: a shelf for all of a kind that one has, and on it those of each thing.
+"""Directories of users' stored objects: a shelf for all objects of one kind, and on it one for each.
 
-The service makes them, what serves files does, and what mounts them; who may look into which says `sandbox/homes.py`.
+The service makes them, and so do the file server and the mounts; `sandbox/homes.py` describes the
+access rights.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
 
 
 def open_arriving(shelf: Folder, name: str) -> Folder:
-    """Open the directory of what is on its way into something that is stored on a shelf, made where it is missing.
+    """Open the directory of incoming data of an object on a shelf, and make it if it is missing.
 
-    It is the platform's alone. What lies there is charged with the rest, and goes with it.
+    Only the platform uses it. Its content is charged with the rest, and deleted with it.
     """
     with shelf.inside(ARRIVING, make=0o700) as all_:
         return all_.inside(name, make=0o700)

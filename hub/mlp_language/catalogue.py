@@ -67,7 +67,7 @@ def speak(tag: str) -> None:
 
 
 def spoken() -> str:
-    """Return the language of what this process writes: that of the service's answers, until the first the environment's."""
+    """Return the language of this process's texts: that of the service's answers, or first the environment's."""
     return _told or of_environment()
 
 

@@ -1,8 +1,9 @@
 """Message: a sentence as data.
 
-What is stored and crosses the wire is the sentence's template (English, the key of the catalogues) and its arguments, each
-with a type that tells how it reads. Text is made once, where a person reads it (`render`): in their language and time
-zone, with what they may not see hidden. Nothing is ever read out of a text again.
+The sentence's template (English, the key of the catalogues) and its arguments are stored and sent.
+Each argument has a type that defines its text. The text is made once, for its reader (`render`): in
+their language and time zone, with all that they may not see hidden. Nothing is ever parsed from a
+text.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Period:
 class JobRef:
     """Reference to a workload: a job, a notebook server, or a replica of the app that it names.
 
-    For who may not see it `name` and `user` are None, for who may not know of its tenant that is None too.
+    For readers who may not see it, `name` and `user` are None. For readers who may not know of its
+    tenant, that is None too.
     """
 
     uid: str
@@ -61,7 +63,7 @@ class JobRef:
 
 @dataclass(frozen=True, slots=True)
 class TenantRef:
-    """Reference to a tenant; None for who may not know of it."""
+    """Reference to a tenant; None for readers who may not know of it."""
 
     name: str | None
 
@@ -79,7 +81,7 @@ class Message:
         return bool(self.template)
 
     def __str__(self) -> str:
-        """Give the English text, for logs and for who debugs."""
+        """Return the English text, for logs and debugging."""
         from mlp_language.render import plain  # noqa: PLC0415 - text is made there; this is the way back for logs only
 
         return plain(self)
@@ -88,32 +90,32 @@ class Message:
 Arg: TypeAlias = (
     "str | int | float | Quantity | Span | Moment | Period | JobRef | TenantRef | Message | tuple[Arg, ...]"
 )
-"""What may fill a hole. A tuple is a list of things: "a, b and c"."""
+"""Value of a hole; a tuple is a list of things: "a, b and c"."""
 
 
 def msg(template: str, /, **args: Arg) -> Message:
-    """Make a message. The template is a literal: what extracts the catalogues' keys reads the source."""
+    """Return a message; its template is a literal, because the extractor of catalogue keys reads the source."""
     return Message(template, args)
 
 
 def msgs(one: str, several: str, /, n: int, **args: Arg) -> Message:
-    """Make a message that has a form of its own for one: the hole {n} is how many."""
+    """Return a message with a separate form for one: the hole {n} is the number."""
     return Message(one, {"n": n, **args}, several)
 
 
 def verbatim(text: str) -> Message:
-    """Make a message of what a program or a person wrote: it reads the same in every language."""
+    """Return a message of a program's or a person's text: it is the same in every language."""
     return Message("{text}", {"text": text})
 
 
 NOTHING = Message("")
-"""Message where nothing is to be said."""
+"""Empty message."""
 MOST_LISTED = 4
 """Things of a list that are named; the rest is counted."""
 
 
 def some(items: Collection[Arg], total: int | None = None) -> tuple[Arg, ...]:
-    """Return the first of so many things, as a list whose rest is counted: what is stored of a crowd stays small.
+    """Return the first of `total` things, as a list whose rest is counted: a stored crowd stays small.
 
     `items` need not hold more than `MOST_LISTED` of the `total`.
     """
@@ -137,7 +139,10 @@ def refs(message: Message) -> tuple[JobRef | TenantRef, ...]:
 
 
 def mapped(message: Message, ref: Callable[[JobRef | TenantRef], JobRef | TenantRef]) -> Message:
-    """Return the message with each reference replaced by what `ref` makes of it: the very same where that changes nothing."""
+    """Return the message with each reference replaced by the result of `ref`.
+
+    If that changes nothing, the same message is returned.
+    """
     args: dict[str, Arg] | None = None
     for name, value in message.args.items():
         # most arguments of most messages are these, and lists of jobs have thousands of messages
@@ -167,7 +172,10 @@ def _arg_mapped(value: Arg, ref: Callable[[JobRef | TenantRef], JobRef | TenantR
 
 @dataclass(frozen=True, slots=True)
 class Eyes:
-    """What a reader may see. `own`: whose jobs it sees by name, by tenant, None for all; `knows`: tenants it knows of."""
+    """Permissions of a reader: `own` is the tenants whose jobs it sees by name, None for all.
+
+    `knows` is the tenants that it knows of.
+    """
 
     own: frozenset[str] | None = None
     knows: frozenset[str] = frozenset()

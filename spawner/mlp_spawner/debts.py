@@ -1,4 +1,4 @@
-"""What servers that ended still hold, because the service was away or the hub died: given back later."""
+"""Amounts that ended servers still hold, because the service was away or the hub died: given back later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ STATE = "quota"
 """Where the state of a server in the hub's database says what it may hold."""
 LOOK_EVERY_S = 10.0
 paying = asyncio.Lock()
-"""Held while a debt is paid, and passed by whoever takes: else a late payment gave back what a new start took."""
+"""Lock during a late payment, which a new hold waits for.
+
+Otherwise a late payment could give back the amount of a new start.
+"""
 _tasks: set[asyncio.Task[None]] = set()
 
 

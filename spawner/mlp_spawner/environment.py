@@ -1,4 +1,4 @@
-"""The environment of a notebook server: what JupyterHub hands on, ours, and nothing else of the hub's; pure."""
+"""Environment of a notebook server: JupyterHub's variables, ours, and nothing else of the hub's; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PIP = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CERT", "PIP_TRUSTED_HOST", 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Whose server it is and where its things are inside the sandbox."""
+    """Owner of a server, and the paths of its data inside the sandbox."""
 
     user: str
     base_url: str  # the server's prefix on the public port
@@ -42,7 +42,7 @@ def build(given: Mapping[str, str], who: Who) -> dict[str, str]:
 
 
 def build_for_pod(given: Mapping[str, str], user: str, api_url: str, data_url: str = "") -> dict[str, str]:
-    """Return the environment of a server in a pod, whose image has a search path of its own."""
+    """Return the environment of a server in a pod, whose image has its own search path."""
     files = {"MLP_DATA_URL": data_url} if data_url else {}
     return _common(given, user, f"/home/{user}") | {"MLP_API_URL": api_url} | files
 
@@ -66,7 +66,7 @@ def _common(given: Mapping[str, str], user: str, home: str) -> dict[str, str]:
 
 
 def _cores(given: Mapping[str, str]) -> float:
-    """Return the cores that the server was given; 0 where JupyterHub tells of no limit."""
+    """Return the cores of the server; 0 if JupyterHub has no limit."""
     try:
         return max(0.0, float(given.get("CPU_LIMIT") or 0))
     except ValueError:

@@ -1,10 +1,10 @@
-"""What goes wrong between a person's click on Start and a server that answers.
+"""Errors between a person's click on Start and a server that answers.
 
-OptionsError        an option of the form or the API that cannot be
-ServiceRefused      the platform's service said no, with a reason; answered as the spawn page's refusal
+OptionsError        an invalid option of the form or the API
+ServiceRefused      the platform's service refused, with a reason; answered as the spawn page's refusal
 ServiceUnreachable  the service cannot be asked now; no server is started without it
-ServerRefused       no server for a reason of policy; what the spawn page shows
-ServerFailed        no server through no choice of its user; what the spawn page shows
+ServerRefused       no server for a reason of policy; the spawn page shows it
+ServerFailed        no server through no choice of its user; the spawn page shows it
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ class OptionsError(ValueError):
 
 
 class ServiceRefused(Exception):  # noqa: N818 - the word of the contract
-    """The service's refusal. `msg` is for people, `reason` is one of the contract's.
+    """Refusal of the service; `msg` is for people, `reason` is one of the contract's.
 
-    `retry_after`: it waits, keeps its place, and may be asked for again in so many seconds, or before.
+    `retry_after`: the request waits, keeps its place, and can be repeated within that number of
+    seconds.
     """
 
     def __init__(self, msg: str, reason: str, retry_after: float | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What the start of a server was given; all that passes from the quota to what starts servers."""
+"""Grant of a server's start; all that passes from the quota to the spawner."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Room in a tenant's quota and what goes with it: `cpu` in cores, `ram` in MiB, `network` none or outbound.
+    """Room in a tenant's quota and its terms: `cpu` in cores, `ram` in MiB, `network` none or outbound.
 
-    `gpu` are whole devices of `gpu_kind`, of any where that is empty. `number` tells users apart where each needs a uid of its own.
-    `environment` is the tenant's that was chosen, empty where it is the platform's: its `image`, or its `kernel` for new notebooks.
-    `without_settings`: what its user has set for Jupyter is left out.
+    `gpu` are whole devices of `gpu_kind`, of any kind if that is empty. `number` distinguishes users
+    where each needs a separate uid. `environment` is the chosen one of the tenant, empty for the
+    platform's: its `image`, or its `kernel` for new notebooks. `without_settings`: the user's Jupyter
+    settings are left out.
     """
 
     tenant: str = ""

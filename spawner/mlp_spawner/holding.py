@@ -1,6 +1,7 @@
-"""What a server holds of the quota, noted before each step, so that no crash loses count.
+"""Holdings of a server's quota, noted before each step, so that no crash loses count.
 
-A hub that dies in between knows afterwards what may be held, and gives it back. All steps may be repeated.
+A hub that dies in between finds afterwards the amounts that might be held, and gives them back. All
+steps can be repeated.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class ServerHolding:
         patience_s: float = 0.0,
         waits: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Hold the amount for a while; raises ServiceRefused or ServiceUnreachable.
+        """Hold the amount for a while; raise ServiceRefused or ServiceUnreachable.
 
-        Where there may be room within `patience_s` it is asked again, for so long at most: `waits` is told each time why.
-        Who gives up gives up its place too.
+        If there can be room within `patience_s`, the request is repeated, for at most that time: `waits`
+        gets the reason each time. A caller that gives up also gives up its place.
         """
         await self.give_back()
         self._write(TRIED)

@@ -19,10 +19,11 @@ from mlp_spawner.samples import in_language
 def place_samples(
     home: Path, samples: Iterable[Path], placed_file: Path, uid: int | None, language: str = DEFAULT
 ) -> list[str]:
-    """Copy samples into the home that were never placed there before, in its user's language; return the names of those placed now.
+    """Copy samples that are new for the home into it, in its user's language; return the names of those.
 
-    What is there stays, whatever it is. What its user deleted stays away: `placed_file`, outside the home,
-    remembers. A home that holds nothing at all is a new one, as where notebooks have become pods, whose homes lie elsewhere.
+    Existing files stay, whatever they are. Samples that the user deleted stay away: `placed_file`,
+    outside the home, remembers them. An empty home is a new one, for example after a change to pods,
+    whose homes are elsewhere.
     """
     try:
         placed = {str(name) for name in json.loads(placed_file.read_bytes())}

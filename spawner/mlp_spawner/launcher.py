@@ -1,10 +1,12 @@
-"""Runs inside the sandbox or the pod: the single-user server.
+"""Launcher of the single-user server inside the sandbox or the pod.
 
-In a sandbox on a listening socket that was made outside, whose number comes in MLP_LISTEN_FD. The server's own way would
-be to make the socket in a directory that it can write to, which its user could then replace by a link to another server's.
-In a pod on a port of its own; there the text of this file is the program, so that an image needs no path of ours.
+In a sandbox it uses a listening socket that was made outside, whose number is in MLP_LISTEN_FD. The
+server's own way would be to make the socket in a directory that it can write to. Its user could
+then replace it by a link to another server's. In a pod it uses its own port. There the text of this
+file is the program, so that an image needs no path of ours.
 
-What its user has set for Jupyter never keeps it from starting: where it fails, it starts once more without that, and says so.
+The user's Jupyter settings never keep it from starting: if it fails, it starts once more without
+them, and reports it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ _MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.
 
 
 WITHOUT = "MLP_WITHOUT_SETTINGS"
-"""Contract: why a server runs without what its user has set for Jupyter: `chosen`, or else the words of what failed. The page shows it."""
+"""Contract: reason why a server runs without its user's Jupyter settings.
+
+It is `chosen`, or else the words of the failure. The page shows it.
+"""
 _LONGEST = 500
 """Safety: characters of these words."""
 _SETTINGS_S = 20.0
@@ -167,9 +172,9 @@ def _which_are_no_files(paths: list[str]) -> str:
 
 
 def _what_ends_us(programs: list[str], patience_s: float) -> str:
-    """Run each in a process of its own; say which one ends that process, or does not come to its end in so many seconds.
+    """Run each in a separate process; return the one that ends that process, or exceeds `patience_s` seconds.
 
-    What it raises is not our matter: the server itself meets that, and knows better words for it.
+    Other errors of it are ignored: the server itself meets them, and has better words for them.
     """
     for program in programs:
         ended = _fate_of(lambda program=program: _run_settings(program), patience_s)  # type: ignore[misc]
@@ -199,7 +204,7 @@ def _which_lab_settings_fail(patience_s: float) -> str:
 
 
 def _fate_of(act: Callable[[], object], patience_s: float) -> bool | None:
-    """Do it in a process of its own; tell whether that came to its end well, `None` if not within so many seconds."""
+    """Call `act` in a separate process; return whether it ended well, `None` if not within `patience_s`."""
     child = os.fork()
     if child == 0:
         try:
@@ -262,7 +267,7 @@ def _names_in(folder: str) -> list[str]:
 
 
 def _leave_settings(*, chosen: bool) -> None:
-    """Have Jupyter find nothing of what its user has set and installed for it. Where that was chosen, kernels find none either."""
+    """Hide the user's Jupyter settings and extensions from Jupyter; with `chosen`, from kernels too."""
     own = tempfile.mkdtemp(prefix="mlp-plain-")
     home = os.path.expanduser("~")  # noqa: PTH111 - as a text
     for name, (_, _, more) in _FOLDERS.items():
@@ -277,7 +282,7 @@ def _leave_settings(*, chosen: bool) -> None:
 
 
 def _check_image() -> None:
-    """End at once where the image is none for a server: what is missing is told in words."""
+    """Exit at once if the image cannot run a server, with a message of the missing modules."""
     missing = " ".join(name for name in NEEDED if find_spec(name) is None)
     if missing:
         with open(_LAST_WORD, "w") as file:  # noqa: PTH123 - a path of the cluster's
@@ -286,7 +291,7 @@ def _check_image() -> None:
 
 
 def _settle_in_pod() -> None:
-    """Complete the environment by what only the image knows."""
+    """Complete the environment with the values that only the image knows."""
     own = os.path.expanduser("~/.local/bin")  # noqa: PTH111 - as a text
     os.environ["PATH"] = f"{own}:{os.environ.get('PATH', '/usr/local/bin:/usr/bin:/bin')}"
     found = [path for path in _MEMORY_EVENTS if os.path.exists(path)]  # noqa: PTH110

@@ -1,4 +1,4 @@
-"""What a person may choose for a notebook server: the form, its answer, and the same as JSON; pure."""
+"""Choices of a person for a notebook server: the form, its answer, and the same as JSON; pure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GPU_MAX = 64
 NAME_MAX = 50  # characters of an environment
 FIELDS = ("tenant", "cpu", "ram", "environment", "without_settings")
 GPU_FIELDS = ("gpu", "gpu_kind")
-"""Given: what may be chosen besides where servers can have GPUs."""
+"""Given: additional choices where servers can have GPUs."""
 NO_ENVIRONMENTS: Mapping[str, Sequence[ServerEnvironment]] = {}
 """Given: none to choose from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a server gets where nothing is chosen: cpu in cores, ram in MiB."""
+    """Resources of a server without a choice: cpu in cores, ram in MiB."""
 
     cpu: float
     ram: int
@@ -35,7 +35,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a server is started with."""
+    """Options of a server's start."""
 
     tenant: str
     cpu: float
@@ -64,11 +64,12 @@ def form(
 ) -> str:
     """Return the fields of the spawn page as HTML, filled with the last choice.
 
-    `network` is of servers in general; `ended` says how the last one did, where its user is to know that; `gpus`: servers can
-    have some, and are asked for them where a tenant may use any; `idle_s`: seconds after which an idle one is stopped, 0 for never.
+    `network` is of servers in general. `ended` is the end of the last one, if its user should know.
+    `gpus`: servers can have some, and the form asks for them if a tenant may use any. `idle_s`: seconds
+    after which an idle one is stopped, 0 for never.
 
-    The tenant is asked for only where there are several; what is free of its quota is shown always. Plain labelled
-    inputs: they work by keyboard alone.
+    The form asks for the tenant only if there are several; the free part of its quota is always shown.
+    It has plain labelled inputs: they work by keyboard alone.
     """
 
     def say(message: Message) -> str:
@@ -89,7 +90,7 @@ def form(
         parts.append(
             f'<div class="mb-3"><label class="form-label" for="mlp-tenant">{say(msg("Team"))}</label>'
             f'<select class="form-select" id="mlp-tenant" name="tenant" aria-describedby="mlp-tenant-help">{options}'
-            f'</select><div class="form-text" id="mlp-tenant-help">{say(msg("Whose quota the server takes from."))}</div>'
+            f'</select><div class="form-text" id="mlp-tenant-help">{say(msg("The team whose quota the server uses."))}</div>'
             "</div>"
         )
     else:
@@ -99,14 +100,13 @@ def form(
         parts.append(f'<p id="mlp-tenant">{line.replace(chr(0), bold)}</p>')
     if any(_back(account.room.get(t)) for t in tenants):
         back = msg(
-            "What others borrowed is taken back where the server needs it: work of theirs is stopped, and the start "
-            "waits until that has ended."
+            "If the server needs quota that others borrowed, the hub takes it back. It stops some of their work, and the start waits until that work has ended."
         )
         parts.append(f'<p class="form-text" id="mlp-back">{say(back)}</p>')
     parts += _environments(account, environment_in(last), str(chosen), say)
     cpu = _or(last.get("cpu"), defaults.cpu, CPU_MAX)
     ram = _or(last.get("ram"), defaults.ram, RAM_MAX)
-    label, text = say(msg("CPU (cores)")), say(msg("A share: idle cores may be used."))
+    label, text = say(msg("CPU (cores)")), say(msg("A share: idle cores can be used too."))
     parts.append(_number("cpu", label, value=f"{cpu:g}", low=f"{CPU_MIN:g}", step="0.1", text=text))
     label, text = say(msg("Memory (MiB)")), say(msg("A limit for notebooks and terminals together."))
     parts.append(_number("ram", label, value=f"{ram:.0f}", low=f"{RAM_MIN}", step="1", text=text))
@@ -136,15 +136,14 @@ def _environments(account: Account, last: str, tenant: str, say: Callable[[Messa
     kept = last if tenant in found.get(last, ()) else ""
     if last and not kept:
         gone = msg(
-            "Environment {name}, which your last server had, is not there for team {tenant} any more. The server starts with the platform's "
-            "unless you choose another.",
+            "Environment {name}, which your last server had, no longer exists for team {tenant}. The server starts with the platform's environment unless you choose another.",
             name=last,
             tenant=tenant,
         )
         yield f'<p class="alert alert-warning" id="mlp-environment-gone" role="alert">{say(gone)}</p>'
     if not found:
         return
-    names = [("", say(msg("the platform's")))]
+    names = [("", say(msg("the platform's environment")))]
     for name, teams in found.items():
         several = msg("{name} (team {tenants})", name=name, tenants=tuple(teams))
         names.append((name, say(several) if len(account.tenants) > 1 else escape(name)))
@@ -165,7 +164,7 @@ def _environments(account: Account, last: str, tenant: str, say: Callable[[Messa
 
 
 def environment_in(stored: Mapping[str, Any]) -> str:
-    """Return the environment that options name, which came from whichever way; empty where that is the platform's, or is no name."""
+    """Return the environment in options of any source; empty for the platform's, or an invalid name."""
     found = stored.get("environment")
     # half a character keeps a page from being written; a line's end makes a line of a log two
     return found if isinstance(found, str) and found.isprintable() and len(found) <= NAME_MAX else ""
@@ -185,7 +184,7 @@ def repeated(
 def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], str]) -> Iterator[str]:
     """Return the fields for GPUs: how many, and of which kind where there are several."""
     gpu = _or(last.get("gpu"), 0, GPU_MAX)
-    text = say(msg("Nobody else uses them as long as the server runs."))
+    text = say(msg("Nobody else can use them while the server runs."))
     yield _number("gpu", say(msg("GPUs")), value=f"{gpu:.0f}", low="0", step="1", text=text)
     kinds = sorted({kind for room in account.room.values() for kind in room.gpu_kinds})
     if kinds:
@@ -201,7 +200,7 @@ def _gpus(account: Account, last: Mapping[str, Any], say: Callable[[Message], st
 
 
 def _room(room: Room | None) -> Message:
-    """Say what a server may have of a tenant's quota, and besides."""
+    """Return the message about the room of a server in a tenant's quota, and beyond it."""
     free = []
     if room and room.cpu is not None and room.cpu_free is not None:
         free.append(msg("{free} of {all} cpu", free=room.cpu_free, all=room.cpu))
@@ -210,14 +209,14 @@ def _room(room: Room | None) -> Message:
     if room and room.gpu and room.gpu_free is not None:
         free.append(msg("{free} of {all} gpu", free=room.gpu_free, all=room.gpu))
     parts = (
-        msg("{amounts} free", amounts=tuple(free)) if free else msg("no limit of its own, only the machine's")
+        msg("{amounts} free", amounts=tuple(free)) if free else msg("no separate limit, only the machine's")
     )
     if more := () if room is None else _amounts(room.cpu_borrow, room.ram_borrow):
         parts = msg("{room}, {amounts} more to borrow", room=parts, amounts=more)
     if room is not None and (back := _back(room)):
         parts = msgs(
-            "{room}; {amounts} more of its own, lent to team {tenants}, may be taken back",
-            "{room}; {amounts} more of its own, lent to teams {tenants}, may be taken back",
+            "{room}; {amounts} more of its quota, lent to team {tenants}, can be taken back",
+            "{room}; {amounts} more of its quota, lent to teams {tenants}, can be taken back",
             n=len(room.back_from),
             room=parts,
             amounts=back,
@@ -232,7 +231,7 @@ def _amounts(cpu: float, ram: int) -> tuple[Message, ...]:
 
 
 def _back(room: Room | None) -> tuple[Message, ...]:
-    """Return what may be had besides by taking it back; nothing where nobody has borrowed."""
+    """Return the additional amounts from taking back; empty if nobody has borrowed."""
     return () if room is None else _amounts(room.cpu_back, room.ram_back)
 
 
@@ -340,9 +339,10 @@ def choose(
     gpus: bool = False,
     environments: Mapping[str, Sequence[ServerEnvironment]] = NO_ENVIRONMENTS,
 ) -> Choice:
-    """Check the options, from whichever way they came, and fill in what was left out.
+    """Check the options, from any source, and fill in the missing ones.
 
-    `environments`: what servers of each tenant may be started with, as the service has it; all else of one than its name is taken from there.
+    `environments`: the environments for servers of each tenant, as the service has them; all data
+    except its name is from there.
     """
     for name in options:
         if name not in fields_of(gpus=gpus):
@@ -397,14 +397,14 @@ def _environment(given: Any, tenant: str, there: Sequence[ServerEnvironment]) ->
         shown, names = repr(str(given)[:60]), tuple(each.name for each in there)
         raise OptionsError(
             msg(
-                "team {tenant} has no environment {given} that is ready; it has: {names}",
+                "team {tenant} has no ready environment {given}; it has: {names}",
                 tenant=tenant,
                 given=shown,
                 names=names,
             )
             if names
             else msg(
-                "team {tenant} has no environment {given} that is ready, nor any other; leave it out for the platform's",
+                "team {tenant} has no ready environment {given}, nor any other; leave it out for the platform's",
                 tenant=tenant,
                 given=shown,
             )
@@ -417,5 +417,7 @@ def _unknown(name: str, *, gpus: bool) -> Message:
         return msg("{name}: notebook servers of this machine have no GPUs; submit a job instead", name=name)
     fields = ", ".join(fields_of(gpus=gpus))
     return msg(
-        "{name} is no option of a notebook server; there are: {fields}", name=repr(name[:60]), fields=fields
+        "{name} is not an option of a notebook server; options are {fields}",
+        name=repr(name[:60]),
+        fields=fields,
     )

@@ -49,7 +49,7 @@ class Paths:
 
     @property
     def ended_file(self) -> Path:
-        """What its user is to know of the end of the last one; there until the next one has started."""
+        """File about the end of the last server for its user; it exists until the next one has started."""
         return self.user_dir / f"{self.server or '-'}.ended.json"
 
     @property

@@ -1,4 +1,4 @@
-"""The pod of a notebook server: what a grant and an installation make of it, whatever else an operator configured; pure."""
+"""Pod of a notebook server: from a grant and an installation, beside an operator's settings; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlp_spawner.grant import Grant
 from mlp_spawner.pod_states import CONTAINER, START
 
 TMP_MIB = 512
-"""Safety: size of /tmp, which is memory of the server: bounds what it takes of its node besides what it was granted."""
+"""Safety: size of /tmp, which is memory of the server: bounds its use of the node beyond its grant."""
 _LAUNCHER = (Path(__file__).parent / "launcher.py").read_text()
 _READABLE = 30
 _START = 10
@@ -27,7 +27,7 @@ _START = 10
 
 @dataclass(frozen=True, slots=True)
 class ServerPod:
-    """What is particular to one server's pod. `home` is where the hub sees the user's home directory, `uid` its owner."""
+    """Properties of one server's pod; `home` is the user's home directory as the hub sees it, `uid` its owner."""
 
     user: str
     server: str  # empty for the user's only one
@@ -44,7 +44,7 @@ class ServerPod:
 
     @property
     def secret_name(self) -> str:
-        """Name of what holds its environment: of this start and no other."""
+        """Name of the secret with its environment: of this start and no other."""
         return f"{self.name}-{self.start[:_START]}"
 
 
@@ -86,7 +86,7 @@ def labels(installation: Installation, pod: ServerPod, grant: Grant) -> dict[str
 def fit(
     configured: Object, installation: Installation, pod: ServerPod, grant: Grant, gpus: Gpus | None = None
 ) -> Object:
-    """Return the pod to be created: what an operator configured, with what is not theirs to choose put right."""
+    """Return the pod to create: an operator's configuration, with the parts corrected that are not theirs."""
     spec = dict(configured["spec"])
     container = next(c for c in spec["containers"] if c["name"] == CONTAINER)
     rest = [c for c in spec["containers"] if c is not container]

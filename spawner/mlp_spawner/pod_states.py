@@ -1,4 +1,4 @@
-"""What a cluster tells of a notebook server's pod, and how it reads to the server's user; pure."""
+"""Reports of a cluster on a notebook server's pod, and their text for the server's user; pure."""
 
 from __future__ import annotations
 
@@ -98,21 +98,20 @@ def hopeless(pod: Pod, environment: str = "") -> Message:
     why = pod.said or pod.waiting
     if pod.waiting in _NO_IMAGE and environment:
         return msg(
-            "The image {image} of environment {name} cannot be had: {why}. Start the server with another environment, or "
-            "delete this one and create it again, of an image that the cluster's nodes can pull",
+            "The image {image} of environment {name} is not available: {why}. Start the server with another environment, or delete this one and create it again, from an image that the cluster's nodes can pull",
             image=pod.image,
             name=environment,
             why=_short(why),
         )
     if pod.waiting in _NO_IMAGE:
         return msg(
-            "The image {image} of the notebook server cannot be had: {why}. An administrator of the hub can mend that",
+            "The image {image} of the notebook server is not available: {why}. An administrator of the hub can fix that",
             image=pod.image,
             why=_short(why),
         )
     if pod.waiting in _NO_CONTAINER and not pod.said.startswith(_NOT_YET):
         return msg(
-            "The notebook server's container cannot be made: {why}. An administrator of the hub can mend that",
+            "The notebook server's container cannot be made: {why}. An administrator of the hub can fix that",
             why=_short(why),
         )
     return NOTHING
@@ -196,21 +195,20 @@ def why_no_start(pod: Pod | None, ram_mib: int, tail: str) -> Message:
 
 
 def why_no_environment(pod: Pod, environment: str, ram_mib: int, tail: str) -> Message:
-    """Say the same of a server whose image is that of an environment: what the image lacks, and what one that will do has."""
+    """Return the same for a server in an environment's image: the parts that it lacks, and a usable image's."""
     if pod.exit is None or pod.exit.reason == "OOMKilled" or _ended_from_outside(pod):
         return why_no_start(pod, ram_mib, tail)
     missing = tuple(name for name in NEEDED if name in pod.exit.said.split())
     if pod.exit.code == LACKS and missing:
         why = msg("it lacks {packages}", packages=missing)
     elif pod.exit.reason in _NO_PROGRAM:
-        why = msg("it has no Python that can be started as python ({said})", said=_short(pod.exit.said))
+        why = msg("it has no Python that starts as python ({said})", said=_short(pod.exit.said))
     elif tail:
-        why = msg("it ended with status {code}, and said: {tail}", code=pod.exit.code, tail=_short(tail))
+        why = msg("it ended with status {code} and printed: {tail}", code=pod.exit.code, tail=_short(tail))
     else:
         why = msg("it ended with status {code}", code=pod.exit.code)
     return msg(
-        "The image {image} of environment {name} starts no notebook server: {why}. Such an image has Python 3.11 or later, JupyterHub and "
-        "JupyterLab: make it from the hub's notebook image. Until then start the server with another environment; jobs can have this one",
+        "The image {image} of environment {name} cannot start a notebook server: {why}. Such an image needs Python 3.11 or later, JupyterHub and JupyterLab: make it from the hub's notebook image. Until then start the server with another environment; jobs can use this one",
         image=pod.image,
         name=environment,
         why=why,

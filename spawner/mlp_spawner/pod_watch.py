@@ -17,7 +17,7 @@ SYNC_S = 20.0
 
 
 class PodWatch:
-    """What is known of the pods. One for each hub's process; the first who asks for it makes it."""
+    """Knowledge of the pods; one for each hub's process, made at the first request."""
 
     _made: ClassVar[PodWatch | None] = None
     _making: ClassVar[asyncio.Lock] = asyncio.Lock()
@@ -40,7 +40,7 @@ class PodWatch:
 
     @property
     def pods(self) -> Mapping[Key, Pod]:
-        """What is there."""
+        """Pods that exist."""
         return self._reflector.objects
 
     async def ready(self, patience_s: float | None = None) -> None:
@@ -70,7 +70,10 @@ class PodWatch:
 
 
 class Warnings:
-    """What the cluster warns of about one pod, while its server starts: mounts, networks and images tell nowhere else."""
+    """Warnings of the cluster about one pod, while its server starts.
+
+    Faults of mounts, networks and images are reported nowhere else.
+    """
 
     def __init__(self, client: KubernetesClient, key: Key) -> None:
         namespace, name = key

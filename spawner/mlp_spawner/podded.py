@@ -1,4 +1,4 @@
-"""Notebook servers that are pods of a cluster, with what they were granted."""
+"""Notebook servers that are pods of a cluster, with their grants."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _POD, _ENDED = "pod", "pod_ended"
 
 
 class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
-    """Starts each server as a pod in its tenant's namespace; the proxy reaches it by the pod's address.
+    """Spawner of each server as a pod in its tenant's namespace; the proxy reaches it by the pod's address.
 
-    What an operator configures of `KubeSpawner` for the pod holds, but for what keeps tenants apart. How pods are watched,
-    started and ended is our own: one watch for all of them, which wakes whoever waits.
+    An operator's settings of `KubeSpawner` for the pod hold, except those that keep tenants apart. We
+    replace the watch, start and end of pods: one watch for all of them, which wakes all waiting calls.
     """
 
     installation = Instance(Installation, help="What the hub has in the cluster.", config=True)
@@ -85,7 +85,7 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
 
     @property
     def how_it_ended(self) -> Message:
-        """What its user is to know of the end of the last server, in sentences."""
+        """Message to the user about the end of the last server, in sentences."""
         return sentence(self._ended) if self._ended else NOTHING
 
     async def _watch(self) -> PodWatch:
@@ -247,7 +247,7 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
         return ""
 
     def _mine(self, watch: PodWatch) -> Pod | None:
-        """Return the pod of this start, as far as the cluster has told of it."""
+        """Return the pod of this start, as far as the cluster has reported it."""
         assert self._pod is not None  # noqa: S101 - the caller has set it
         pod = watch.pods.get(self._pod[:2])
         return pod if pod is not None and pod.start == self._pod[2] else None
@@ -372,7 +372,7 @@ def _refused(error: ClusterError) -> ServerRefused | ServerFailed:
     policy = isinstance(error, ForbiddenError) and "cannot " not in error.said
     if policy or error.status == 422:
         text = msg(
-            "The cluster refused the notebook server: {why}. An administrator of the hub can tell what it allows.",
+            "The cluster refused the notebook server: {why}. An administrator of the hub can check the rules of the cluster.",
             why=error.said.rstrip(". "),
         )
         return ServerRefused(text, "cluster-refused")

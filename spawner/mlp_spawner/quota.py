@@ -33,8 +33,7 @@ from mlp_spawner.holding import NOTHING, TRIED, UNKNOWN, ServerHolding
 from mlp_spawner.service import Account, Amount, Room, ServiceClient
 
 _NO_SERVICE = msg(
-    "The platform's service does not answer, so that no quota can be taken for a server. "
-    "It is restarted by itself: try again in a few seconds."
+    "The platform's service does not answer, so a server cannot get quota. The service restarts by itself: try again in a few seconds."
 )
 _ENDED = "ended"
 
@@ -106,7 +105,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     @property
     def _reader(self) -> Reader:
-        """Who reads what is told of this server: who asked the hub's pages for something last."""
+        """Reader of this server's messages: the last user of the hub's pages for it."""
         if self.handler is not None:
             self._language = self.language_of(self.handler)
         return Reader(self._language)
@@ -117,7 +116,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     @property
     def how_it_ended(self) -> Message:
-        """What its user is to know of the end of the last server, in sentences; the pages show it."""
+        """Message to the user about the end of the last server, in sentences; the pages show it."""
         if self._stopped_for:
             return msg("The notebook server was stopped by the platform: {why}.", why=self._stopped_for)
         found: Message = getattr(super(), "how_it_ended", UNSAID)
@@ -145,7 +144,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         )
 
     def options_from_form(self, form_data: dict[str, list[Any]]) -> dict[str, Any]:
-        """Turn the form's answer into options; refuse what is no option."""
+        """Convert the form's answer into options; refuse invalid ones."""
         try:
             return options.from_form(form_data, gpus=self.gives_gpus)
         except OptionsError as error:
@@ -261,7 +260,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             raise ServerFailed(text) from error
 
     async def _undo(self) -> None:
-        """End what a failed start left; what cannot be ended now keeps what it holds until it has ended."""
+        """End the remains of a failed start; a part that cannot be ended now keeps its holdings until its end."""
         try:
             await super().stop(now=True)
         except Exception:
@@ -338,7 +337,7 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             self.db.commit()
 
     def get_state(self) -> dict[str, Any]:
-        """Return what a restarted hub must know: what the other half must, and what may be held."""
+        """Return the state for a restarted hub: that of the other half, and the amounts that might be held."""
         state: dict[str, Any] = super().get_state()
         state[debts.STATE] = self._holding.step
         if self._stopped_for:

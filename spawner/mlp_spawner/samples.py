@@ -1,4 +1,4 @@
-"""Sample notebooks in the language of who gets them: what is written between the cells of code, which are the same for all."""
+"""Sample notebooks in the user's language: the text between the cells of code, which are the same for all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebook servers in sandboxes on the hub's machine, with what they were granted."""
+"""Notebook servers in sandboxes on the hub's machine, with their grants."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     @property
     def how_it_ended(self) -> Message:
-        """What its user is to know of the end of the last server, in sentences."""
+        """Message to the user about the end of the last server, in sentences."""
         try:
             return server.noted_end(self._paths.ended_file)
         except OptionsError:

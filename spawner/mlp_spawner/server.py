@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 PIDS = 2048  # a notebook with TensorFlow has some hundred threads
 TMP_MIB = 512
 SESSIONS_BELIEVED_S = 60
-"""For how long a server lets in whom the hub confirmed, without asking again: who logs out is out by then."""
+"""Seconds for which a server trusts the hub's confirmation of a user: after them a logout takes effect."""
 ALIVE = (sandbox.SandboxPhase.STARTING, sandbox.SandboxPhase.RUNNING)
 
 
@@ -124,8 +124,7 @@ def out_of_memory(ram_mib: int | None) -> Message:
     if ram_mib is None:
         return msg("The notebook server ran out of memory. Start it again with more memory.")
     return msg(
-        "The notebook server ran out of memory: it used more than the {ram} MiB that it might. Start it again with "
-        "more memory.",
+        "The notebook server ran out of memory: it used more than its {ram} MiB. Start it again with more memory.",
         ram=ram_mib,
     )
 

@@ -46,11 +46,13 @@ class ServerEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A tenant's quota and what is free of it: cpu in cores, ram in MiB, gpu in devices; None where the nodes are the only limit.
+    """Quota of a tenant and its free part: cpu in cores, ram in MiB, gpu in devices.
 
-    `cpu_borrow`, `ram_borrow`: what others leave idle and a server may have besides. `cpu_back`, `ram_back`: what a server may have besides, by taking back what the tenants `back_from` borrowed.
-    `network` is what the tenant says of its jobs and notebooks, None where it says nothing; `job_network` what its jobs have.
-    `environments` are the tenant's that servers may be started with.
+    None: the nodes are the only limit. `cpu_borrow`, `ram_borrow`: idle amounts of others that a server
+    can also have. `cpu_back`, `ram_back`: amounts that a server can also have, by taking back those
+    that the tenants `back_from` borrowed. `network` is the tenant's setting for its jobs and notebooks,
+    None without a setting; `job_network` is the network of its jobs. `environments` are the tenant's
+    environments for servers.
     """
 
     cpu: float | None = None
@@ -72,7 +74,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a server needs to know of its user. `number` makes the uid where the hub is root."""
+    """Account data that a server needs of its user; `number` makes the uid if the hub is root."""
 
     number: int
     tenants: tuple[str, ...]
@@ -82,9 +84,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What is asked of the ledger: cpu in cores, ram in MiB, gpu in devices, of any kind where none is named.
+    """Amount requested of the ledger: cpu in cores, ram in MiB, gpu in devices, of any kind if none is named.
 
-    `environment` is the uid of the one that the server has besides, empty where it has the platform's.
+    `environment` is the uid of the environment that the server also has, empty for the platform's.
     """
 
     tenant: str
@@ -169,7 +171,7 @@ class ServiceClient:
             return []  # the page is shown all the same
 
     async def standing(self, user: str, **told: object) -> None:
-        """Report how the user stands at the login's provider: the fields of `LoginStanding`."""
+        """Report the user's standing at the login's provider: the fields of `LoginStanding`."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:standing", told)
 
     async def provider_standing(self, *, away: bool, refuses: str) -> None:

@@ -1,4 +1,4 @@
-"""What a notebook server on this machine sees of the tree of storage: its user's datasets to write to, the models to read."""
+"""Storage in the view of a notebook server on this machine: its user's datasets to write, models to read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def _bind(root: Path, kind: str, user: str, *below: str, writable: bool = False)
 
 
 def environments(root: Path, tenant: str) -> tuple[Bind, ...]:
-    """Return the bind of a tenant's environments, so that those made later are seen too; with what their kernels need."""
+    """Return the bind of a tenant's environments, with the needs of their kernels.
+
+    Environments that are made later are visible too.
+    """
     if not tenant:
         return ()
     sandbox.open_environments(root, tenant).close()

@@ -151,7 +151,7 @@ def _make_a_token(site: Site, page: Page) -> None:
     page.wait_for_function(
         "() => window._jupyterhub_page_loaded"
     )  # before it the button only loads the page anew
-    page.get_by_label("What it is for").fill("a program")
+    page.get_by_label("Purpose").fill("a program")
     page.get_by_role("button", name="Request new API token").click()
     expect(page.locator("#token-result")).not_to_be_empty()
     shot(page, f"tls-{site.kind}-4-token")

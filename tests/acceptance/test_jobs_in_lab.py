@@ -17,7 +17,7 @@ while not pathlib.Path("{name}.go").exists():
 """
 
 
-def test_the_panel_shows_a_job_opens_it_tells_of_its_end_and_files_are_submitted_by_a_form(
+def test_the_lab_panel_lists_and_opens_jobs_reports_their_end_and_submits_files_by_a_form(
     hub: LiveHub, browser: Browser
 ) -> None:
     hub.add_user("lea")

@@ -39,7 +39,7 @@ def programs() -> dict[str, tuple[dict[str, object], str]]:
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", ["digits", "digits-tf", "digits-ps"])
-def test_a_sample_trains_to_the_accuracy_that_it_is_to_have(hub: LiveHub, name: str) -> None:
+def test_each_sample_trains_to_its_expected_accuracy(hub: LiveHub, name: str) -> None:
     options, program = programs()[name]
     hub.submit("admin", f"{name}-whole", program, **options)
     hub.wait_phase("admin", f"{name}-whole", "finished", timeout=PATIENT)

@@ -184,11 +184,11 @@ def test_6_tensorflow_trains_on_two_workers_and_with_a_parameter_server(
 
 def test_7_the_admin_makes_a_narrow_tenant_and_puts_bob_into_it(hub: LiveHub, admin: Page) -> None:
     admin.goto(f"{hub.url}/services/mlp/admin/tenants")
-    admin.get_by_role("link", name="New tenant").click()
+    admin.get_by_role("link", name="New team").click()
     admin.get_by_label("Name").fill("red")
     admin.get_by_label("CPU").fill("2.2")
     shot(admin, "09-new-tenant")
-    admin.get_by_role("button", name="Create tenant").click()
+    admin.get_by_role("button", name="Create team").click()
     expect(admin.get_by_role("heading", name="red")).to_be_visible()
     admin.get_by_label("Add a user").fill("bob")
     admin.get_by_role("button", name="Add", exact=True).click()
@@ -223,7 +223,7 @@ def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raise
     admin.goto(f"{hub.url}/services/mlp/admin/tenants/red")
     admin.get_by_role("button", name="Edit quota").click()
     admin.get_by_label("CPU").fill("4.2")
-    preview = admin.get_by_role("status", name="What this quota would mean")
+    preview = admin.get_by_role("status", name="Effect of this quota")
     expect(preview).to_contain_text("1 waiting job could start")
     shot(admin, "13-raise-the-quota")
     admin.get_by_role("button", name="Save").click()

@@ -107,4 +107,4 @@ class FrontApps:
         for found in among:
             if (found["user"], found["name"]) == (user, name):
                 return 200, found
-        return 403, {"msg": f"there is no app {name}", "reason": "NotFound"}
+        return 403, {"msg": f"app {name} does not exist", "reason": "NotFound"}

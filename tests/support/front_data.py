@@ -36,7 +36,7 @@ from front_shapes import (
 from front_teams import FrontTeams
 from sweep_shapes import curves, sweep
 
-SERVERS_STAY = "a notebook server that runs into the window keeps what it holds until it is stopped"
+SERVERS_STAY = "a notebook server that runs into the window keeps its resources until it is stopped"
 
 
 CHANGED: Json = {
@@ -508,7 +508,7 @@ class Data:
         key = self._key(user, reference)
         name, record = key[1], self.jobs.get(key)
         if record is None:
-            return 403, {"msg": f"there is no job {name}", "reason": "NotFound"}
+            return 403, {"msg": f"job {name} does not exist", "reason": "NotFound"}
         phases = {"cancel": "cancelled", "suspend": "suspended", "resume": "queued"}
         if verb in phases:
             record |= {"phase": phases[verb], "version": record["version"] + 1}
@@ -590,7 +590,7 @@ class Data:
                 return 201, self.tenants[body["name"]]
         name = rest[0]
         if name not in self.tenants:
-            return 403, {"msg": f"there is no team {name}", "reason": "NotFound"}
+            return 403, {"msg": f"team {name} does not exist", "reason": "NotFound"}
         match method, rest[1:]:
             case "PUT", []:
                 self.tenants[name] |= body
@@ -628,7 +628,7 @@ class Data:
                 return 200, list(self.members[name].values())
             case "PUT", ["members", user]:
                 if user not in {u["username"] for u in self.users}:
-                    return 403, {"msg": f"there is no user {user}", "reason": "NotFound"}
+                    return 403, {"msg": f"user {user} does not exist", "reason": "NotFound"}
                 self.members[name][user] = self._member(name, user, body.get("role", "member"))
                 left = "is no longer in default" if self.session["admin"] else "stays in default too"
                 return 200, {**self.members[name][user], "note": f"{user} {left}"}

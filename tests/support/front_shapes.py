@@ -205,7 +205,7 @@ WAITS = (
 
 SCHEDULING = {
     "policy": "fair",
-    "meaning": "share of the machines, now and lately",
+    "meaning": "share of the machines, current and recent use",
     "placement": "fgd",
     "backfill": True,
     "preemption": True,

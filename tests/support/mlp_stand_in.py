@@ -236,7 +236,7 @@ class Base(RequestHandler):
     def found(self, name: str) -> dict[str, Any] | None:
         name = self.world.key(name)
         if name not in self.world.jobs:
-            self.refuse("NotFound", f"there is no job {name}")
+            self.refuse("NotFound", f"job {name} does not exist")
             return None
         return self.world.advance(name)
 
@@ -328,7 +328,7 @@ class NoSweep(Base):
     """Nobody has a sweep here."""
 
     def get(self, user: str, name: str) -> None:
-        self.refuse("NotFound", f"there is no sweep {name}")
+        self.refuse("NotFound", f"sweep {name} does not exist")
 
     put = delete = get
 
@@ -486,7 +486,7 @@ class Stream(WebSocketHandler):
 
     def stream_close(self) -> None:
         if self.world.close_code is not None:
-            self.close(self.world.close_code, "no more")
+            self.close(self.world.close_code, "no increase")
         else:
             self.ws_connection.stream.close()
 

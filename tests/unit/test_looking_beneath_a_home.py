@@ -52,7 +52,7 @@ def home(tmp_path: Path) -> Path:
         ("a\0b", PathKind.UNKNOWN),
     ],
 )
-def test_what_is_there_is_told(home: Path, path: str, found: PathKind) -> None:
+def test_the_kind_of_a_path_is_reported(home: Path, path: str, found: PathKind) -> None:
     assert look(home, path, SEEN_AT) is found
 
 

@@ -158,7 +158,7 @@ def waits_among_all(tree: ast.Module) -> bool:
     return False
 
 
-def test_whoever_parses_is_a_helper_or_listed_with_a_bound() -> None:
+def test_every_parser_is_in_a_helper_or_listed_with_a_bound() -> None:
     found = {name for name, tree in modules() if parses(tree) and not name.startswith((*HELPERS, *ELSEWHERE))}
     assert found == set(BOUNDED)
 
@@ -175,7 +175,7 @@ def test_nothing_that_serves_imports_what_only_helpers_do() -> None:
     assert wrong == set()
 
 
-def test_who_waits_where_all_wait_is_listed() -> None:
+def test_every_wait_in_the_shared_pool_is_listed() -> None:
     assert {name for name, tree in modules() if waits_among_all(tree)} == set(DEFAULT_POOL)
 
 

@@ -1,4 +1,7 @@
-"""Numbers that stay beside the code that uses them, by the mark of their docstring: what buys speed, and what protects."""
+"""Numbers that stay next to the code that uses them, by the mark of their docstring.
+
+They buy speed, or protect.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ import mlp_hub
 
 ROOMS = ("api", "executors", "scheduler", "service")
 MARKS = ("Tuning", "Safety", "Given")
-"""What a number is: a trade, a protection, or given: by a unit, a protocol, a format, or as a sign; it is in no table."""
+"""Kinds of a number: a trade-off, a protection, or given.
+
+A given number comes from a unit, a protocol or a format, or is a sign. It is not in a table.
+"""
 _ARITHMETIC = (
     ast.BinOp,
     ast.UnaryOp,

@@ -104,7 +104,7 @@ def settings_page() -> str:
 
 
 def scopes_page() -> str:
-    """Return the page of scopes: what each allows, and which kind of token holds it."""
+    """Return the page of scopes: the rights of each, and the kinds of token that hold it."""
     holders = {
         "user": scopes.USER_SCOPES,
         "notebook server": scopes.SERVER_SCOPES,

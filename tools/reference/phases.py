@@ -1,4 +1,4 @@
-"""Reference page of phases, from the tables of transitions; what a phase is stands behind it in its class."""
+"""Reference page of phases, from the tables of transitions; a phase is described in its class."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The `mlp` command: the magic's verbs in a shell.
 
-Exit status: 0 done, 1 the job failed, 2 usage, 3 refused (quota, rights, no login), 4 the service is unreachable,
-130 interrupted (a job that was watched goes on).
+Exit status: 0 done, 1 the job failed, 2 usage, 3 refused (quota, rights, no login), 4 the service
+is unreachable, 130 interrupted (a watched job continues).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def machine() -> str:
 
 
 def is_there() -> bool:
-    """Tell whether a page can be opened in front of who types here: not over ssh, nor without a display."""
+    """Return whether a page can be opened for the person at the terminal: not over ssh, nor without a display."""
     if os.environ.get("BROWSER"):
         return True
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
@@ -48,7 +48,10 @@ def is_there() -> bool:
 
 
 def open_page(page: str) -> None:
-    """Open a page, and go on: some browsers end only when they are closed. Who sees none has the address before them."""
+    """Open a page without waiting: some browsers end only when they are closed.
+
+    Without a visible page, people have the address on the terminal.
+    """
 
     def opened() -> None:
         with contextlib.suppress(webbrowser.Error, OSError):
@@ -78,12 +81,12 @@ class CodeListener:
         return f"http://{HOST}:{self._server.server_address[1]}/"
 
     def code(self) -> str:
-        """Wait for the code. What comes with another state is none: it goes on to wait."""
+        """Wait for the code; requests with another state are ignored."""
         until = time.monotonic() + self._patience_s
         while not self._server.code:
             left = until - time.monotonic()
             if left <= 0:
-                raise Refused("Forbidden", say("nobody said yes in the browser; run mlp login again"))
+                raise Refused("Forbidden", say("nobody confirmed in the browser; run mlp login again"))
             self._server.timeout = left
             self._server.handle_request()
         return self._server.code
@@ -94,7 +97,7 @@ class _Server(HTTPServer):
     code = ""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: whoever connects and goes is no matter of the person's."""
+        """Print nothing: connections that break off are not important to the person."""
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -114,7 +117,7 @@ class _Answer(BaseHTTPRequestHandler):
             self._say(400, say("This is not the answer that mlp login waits for."))
             return
         self.server.code = code
-        self._say(200, say("Thank you. You are logged in on the terminal, and may close this window."))
+        self._say(200, say("Thank you. You are logged in on the terminal, and can close this window."))
 
     def _say(self, status: int, text: str) -> None:
         body = f"<!doctype html><meta charset=utf-8><title>mlp login</title><p>{escape(text)}</p>".encode()

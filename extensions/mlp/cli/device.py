@@ -31,7 +31,10 @@ def tokens(
     sleep: Callable[[float], object] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[str, str]:
-    """Return the access token and the ID token of who logged in at the provider; raises `Refused` or `Unreachable`."""
+    """Return the access token and the ID token of a login at the provider.
+
+    Raises `Refused` or `Unreachable`.
+    """
     status, begun = _post(flow, "begin", {"client_id": flow["client_id"], "scope": flow["scope"]})
     if status != 200 or not all(
         isinstance(begun.get(k), str) for k in ("device_code", "user_code", "verification_uri")
@@ -60,7 +63,7 @@ def tokens(
         elif error != "authorization_pending":
             raise Refused("Forbidden", _odd(flow, status, found))
     raise Refused(
-        "Forbidden", say("nobody typed the code in at {title}; run mlp login again", title=flow["title"])
+        "Forbidden", say("nobody entered the code at {title}; run mlp login again", title=flow["title"])
     )
 
 
@@ -76,7 +79,7 @@ def _show(flow: Mapping[str, str], begun: Json, *, opens: bool) -> None:
 
 
 def _post(flow: Mapping[str, str], where: str, form: Mapping[str, str]) -> tuple[int, Json]:
-    """Send a form to the provider and return status and object; raises `Unreachable` where there is no such answer."""
+    """Send a form to the provider and return status and object; raise `Unreachable` without such an answer."""
     url = flow[where]
     address = Address.parse(url)
     query = urlsplit(url).query
@@ -90,7 +93,7 @@ def _post(flow: Mapping[str, str], where: str, form: Mapping[str, str]) -> tuple
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(
             say(
-                "{title} does not answer at {address} ({why}). Try again in a moment. A token made before works without it: mlp login --token-stdin",
+                "{title} does not answer at {address} ({why}). Try again in a moment. An earlier token works without it: mlp login --token-stdin",
                 title=flow["title"],
                 address=address.shown,
                 why=str(error) or type(error).__name__,

@@ -37,7 +37,7 @@ def login(call: ParsedLine) -> int:
     url = settings.normalise_url(call.names[0]) if call.names else settings.api_url()
     url = url or (current.url if current else "")
     if not url:
-        raise UsageError(say("which hub? Right: mlp login http://HUB-ADDRESS:8000"))
+        raise UsageError(say("which hub? Usage: mlp login http://HUB-ADDRESS:8000"))
     kept = settings.read_login(url)
     given = call.given
     pasted = given.get("token_stdin") or not sys.stdin.isatty()
@@ -61,7 +61,7 @@ def login(call: ParsedLine) -> int:
     )
     sys.stdout.write(f"{done}\n")
     if os.environ.get("MLP_TOKEN"):
-        sys.stderr.write(f"{say('MLP_TOKEN is set, and goes on to be used before it.')}\n")
+        sys.stderr.write(f"{say('MLP_TOKEN is set, and takes precedence over it.')}\n")
     return cli.DONE
 
 
@@ -108,7 +108,7 @@ def whoami(call: ParsedLine) -> int:
         return cli.DONE
     lines = [say("{user} at {address}", user=user, address=found.url), say("by {token}", token=source)]
     if found.expires:
-        lines.append(say("for another {span}", span=span(found.expires - time.time())))
+        lines.append(say("valid for another {span}", span=span(found.expires - time.time())))
     lines += [say("logged in too: {address}", address=one) for one in others]
     sys.stdout.write("\n".join(lines) + "\n")
     return cli.DONE
@@ -215,7 +215,7 @@ def _days(expires: int | None) -> int:
 
 def _exchanged(url: str, code: str, verifier: str, redirect_uri: str) -> StoredLogin:
     if not code:
-        raise UsageError(say("a code is needed: type in the one that the page shows"))
+        raise UsageError(say("a code is needed: enter the code that the page shows"))
     hub = Client(settings.hub_of(url), "", anonymous=True)
     body = {"code": code, "verifier": verifier, "redirect_uri": redirect_uri}
     return _made(url, hub.request("POST", "/api/mlp/cli-token", body).json())

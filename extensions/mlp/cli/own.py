@@ -21,7 +21,7 @@ ACCESS_KEY, SECRET_KEY = "access_key_id", "secret_access_key"
 
 
 def _body(call: ParsedLine) -> dict[str, Any]:
-    """Make the body of a job of a script, or of what comes from standard input."""
+    """Return the body of a job of a script, or of standard input."""
     script_after_hyphens(call)
     if not call.names:
         raise UsageError(say("nothing to run: {command}", command=f"mlp {call.verb.name} SCRIPT"))
@@ -80,7 +80,7 @@ def submit(call: ParsedLine) -> int:
     given = call.given
     as_json = bool(given.get("json"))
     if given.get("wait") and given.get("detach"):
-        raise UsageError(say("--wait stays until the end, --detach leaves at once: one of them"))
+        raise UsageError(say("--wait waits until the end, --detach returns at once; give only one of them"))
     body = _body(call)
     if given.get("array") is not None:
         return _begin(sweeping.as_array(body, given), call)
@@ -129,7 +129,7 @@ def set_secret(client: Client, call: ParsedLine) -> int:
                 )
             )
     client.set_secret(name, given, call.given.get("tenant"))
-    sys.stdout.write(say("The secret {name} is set. Nobody is shown it again.", name=name) + "\n")
+    sys.stdout.write(say("The secret {name} is set. It is never shown again.", name=name) + "\n")
     return cli.DONE
 
 

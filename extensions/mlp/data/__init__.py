@@ -1,12 +1,13 @@
-"""Datasets from Python: what `mlp data` does, with a client of this environment.
+"""Datasets from Python: the functions of `mlp data`, with a client of this environment.
 
-    mlp.data.push("photos", "pets")     a file or a directory goes up; said again, only what is missing or changed
-    mlp.data.pull("pets", "here")       comes down, each file held against its checksum
+    mlp.data.push("photos", "pets")     upload a file or a directory; again: only missing or changed files
+    mlp.data.pull("pets", "here")       download, with a check of each file's checksum
     mlp.data.ls()  mlp.data.ls("pets")  datasets, or the files of one
-    mlp.data.add("s3://photos/pets", "pets")   the platform copies it; mlp.data.sync("pets") fetches what changed
+    mlp.data.add("s3://photos/pets", "pets")   the platform copies it; mlp.data.sync("pets") fetches changes
     mlp.data.rm("pets:old.csv")         a file, a directory, or with its name alone the dataset
 
-`progress`: True draws a bar where one can be seen, a function is called with bytes done and bytes in all.
+`progress`: True draws a bar where one is visible, a function is called with bytes done and bytes in
+all.
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ def push(
     stop: threading.Event | None = None,
     client: Client | None = None,
 ) -> tables.Sentences:
-    """Upload a file or a directory to `NAME` or `NAME:path`; the dataset is made where there is none.
+    """Upload a file or a directory to `NAME` or `NAME:path`; the dataset is made if it does not exist.
 
-    Raises `Refused` (quota, name, state), and `TransferFailed` for what did not go whole: said again, it goes on.
+    Raises `Refused` (quota, name, state), and `TransferFailed` for an incomplete upload: the same call
+    again continues it.
     """
     place = DataPlace.parse(to) if to else DataPlace(name_for(path), "")
     client = (client or Client.from_env()).patiently()
@@ -60,9 +62,10 @@ def pull(
     stop: threading.Event | None = None,
     client: Client | None = None,
 ) -> tables.Sentences:
-    """Download `NAME`, or of it `NAME:path`: a directory's files into `to`, a file as `to` or into it where it is a directory.
+    """Download `NAME`, or of it `NAME:path`.
 
-    Raises `Refused`, and `TransferFailed` for what did not come whole: said again, it goes on.
+    A directory's files go into `to`. A file becomes `to`, or goes into it if it is a directory. Raises
+    `Refused`, and `TransferFailed` for an incomplete download: the same call again continues it.
     """
     client = (client or Client.from_env()).patiently()
     with shown(progress) as told:
@@ -103,7 +106,10 @@ def add(
 
 
 def sync(name: str, *, client: Client | None = None) -> tables.Sentences:
-    """Have what changed at a dataset's source copied; what came from there and is gone there is removed. Raises `Refused`."""
+    """Copy the changes at a dataset's source; files from there that are gone there are removed.
+
+    Raises `Refused`.
+    """
     return as_copied((client or Client.from_env()).sync_dataset(name))
 
 

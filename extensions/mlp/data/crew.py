@@ -1,4 +1,4 @@
-"""Several files on their way at a time: the first that cannot go on stops the others, and so does Ctrl+C."""
+"""Transfer of several files at a time: the first that fails stops the others, and so does Ctrl+C."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class LocalFile:
 
 @dataclass
 class LocalFiles:
-    """What is below a path: files, directories (paths in the dataset), and what does not go with them."""
+    """Content below a path: files, directories (paths in the dataset), and excluded entries."""
 
     files: list[LocalFile] = field(default_factory=list)
     directories: list[str] = field(default_factory=list)
@@ -41,7 +41,10 @@ class LocalFiles:
 
 
 def find(path: str) -> LocalFiles:
-    """Look below a directory. Links, and what is no file and no directory, are left out. Raises `UsageError`."""
+    """List a directory; links, and entries that are neither files nor directories, are left out.
+
+    Raises `UsageError`.
+    """
     found = LocalFiles()
     left = [(path, "")]
     try:
@@ -66,7 +69,7 @@ def find(path: str) -> LocalFiles:
 
 
 def unreadable(path: object, error: OSError) -> UsageError:
-    """Return what to raise for what cannot be read here."""
+    """Return the error for a path that cannot be read here."""
     return UsageError(
         say("{path} cannot be read ({why})", path=_text(str(path)), why=error.strerror or str(error))
     )
@@ -77,7 +80,7 @@ def _text(name: str) -> str:
 
 
 def plain(file: BinaryIO) -> os.stat_result | None:
-    """Return what an open file is; None where that is no plain file."""
+    """Return the stat of an open file; None if it is not a plain file."""
     at = os.fstat(file.fileno())
     return at if stat.S_ISREG(at.st_mode) else None
 

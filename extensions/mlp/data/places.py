@@ -13,7 +13,7 @@ from mlp.language import say
 
 _NAME = re.compile(r"[a-z][a-z0-9.-]{0,49}")
 PART = re.compile(r"\.mlp-[0-9a-f]{24}\.part")
-"""Names of what `pull` has of a file that is not whole yet."""
+"""Names of incomplete files of `pull`."""
 _FIRST = re.compile(r"[:/]")
 
 
@@ -53,7 +53,7 @@ class DataPlace:
 
 
 def name_for(path: str | os.PathLike[str]) -> str:
-    """Return the name of a dataset for what lies there: its own. Raises `UsageError` where that is none."""
+    """Return the name of a dataset for a path: its last part. Raises `UsageError` if that is not valid."""
     name = Path(path).resolve().name
     if not _NAME.fullmatch(name):
         raise _no_name(name)
@@ -61,7 +61,7 @@ def name_for(path: str | os.PathLike[str]) -> str:
 
 
 def may_be_step(name: str) -> bool:
-    """Tell whether a name is one step of a path, here and there: what a server says must not lead anywhere else."""
+    """Return whether a name is one step of a path, here and there: a server's name must not lead elsewhere."""
     if (
         name in {"", ".", ".."}
         or PART.fullmatch(name)
@@ -78,7 +78,7 @@ def may_be_step(name: str) -> bool:
 def _no_name(name: str) -> UsageError:
     return UsageError(
         say(
-            "{name} is no name of a dataset; right: a-z, 0-9, - and ., beginning with a letter, 50 characters at most",
+            "{name} is not the name of a dataset; use a-z, 0-9, - and ., beginning with a letter, at most 50 characters",
             name=repr(name),
         )
     )

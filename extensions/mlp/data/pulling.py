@@ -22,7 +22,7 @@ from mlp.language import say
 
 @dataclass
 class Pulled:
-    """What became of it."""
+    """Result of a download."""
 
     place: DataPlace
     to: str
@@ -40,7 +40,7 @@ class _Wanted:
 
 
 class Pull:
-    """One download. It may be ended at any moment, and said again goes on with what is missing."""
+    """Download that can be ended at any moment; the same call again continues with the missing parts."""
 
     def __init__(self, client: Client, place: DataPlace, to: str | None, crew: Crew) -> None:
         self._place, self._crew, self._told = place, crew, crew.told
@@ -68,7 +68,7 @@ class Pull:
             itself = self._remote.find(place.path)
             if itself is None:
                 raise Refused(
-                    "NotFound", say("there is no {path} in dataset {name}", path=place.path, name=place.name)
+                    "NotFound", say("dataset {name} has no {path}", path=place.path, name=place.name)
                 )
             if not itself.directory:
                 to = Path(self._to or ".")
@@ -111,7 +111,7 @@ class Pull:
         self._told.add_file()
 
     def _is_there(self, one: _Wanted) -> bool:
-        """Tell whether the same file is here already; what has another content is written over."""
+        """Return whether the same file is already here; a file with another content is overwritten."""
         if one.entry.digest is None or one.to.is_symlink():
             return False
         try:
@@ -127,7 +127,7 @@ class Pull:
 
 
 class _FileDownload:
-    """One file: how much of which state of it is here. What is here of it outlives this process."""
+    """One file: the bytes of one state of it that are here; they outlive this process."""
 
     def __init__(self, remote: Remote, wanted: _Wanted, told: TransferProgress) -> None:
         self._remote, self._wanted, self._told = remote, wanted, told
@@ -159,13 +159,13 @@ class _FileDownload:
             raise _unwritable(to, error) from error
         raise TransferFailed(
             say(
-                "{path} came with another content than its checksum says; it was not kept",
+                "{path} arrived with content that differs from its checksum; it was not kept",
                 path=self._wanted.path,
             )
         )
 
     def _take_up(self, file: Any) -> None:
-        """Begin with what is here of it."""
+        """Begin with the bytes that are here."""
         size = os.fstat(file.fileno()).st_size
         if size > self._entry.size or (size and not (self._entry.digest or self._entry.tag)):
             file.truncate(0)

@@ -1,4 +1,4 @@
-"""A file or a directory on its way into a dataset: what is there already stays, all else is sent whole and verified."""
+"""Upload of a file or a directory into a dataset: present files stay, others are sent whole and verified."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlp.language import say
 BEAT_S = 2.0
 """Tuning: seconds between two heartbeats."""
 PART = 64 * 2**20
-"""Tuning: bytes of a part of a large file: what is asked for anew after a cut is less, for more requests."""
+"""Tuning: bytes of a part of a large file: less to send again after a cut, for more requests."""
 TRIES = 3
 """Tuning: how often a file is sent that is another one each time."""
 LAST_WORD_S = 3.0
@@ -30,7 +30,7 @@ LAST_WORD_S = 3.0
 
 @dataclass
 class Pushed:
-    """What became of it."""
+    """Result of an upload."""
 
     place: DataPlace
     dataset: dict[str, Any] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Pushed:
 
 
 class Push:
-    """One upload. It may be ended at any moment, and said again goes on with what is missing."""
+    """Upload that can be ended at any moment; the same call again continues with the missing parts."""
 
     def __init__(
         self, client: Client, path: str, place: DataPlace, crew: Crew, *, tenant: str | None = None
@@ -87,7 +87,7 @@ class Push:
         except OSError as error:
             raise local.unreadable(path, error) from error
         if at is None:
-            raise UsageError(say("{path} is no file and no directory", path=path))
+            raise UsageError(say("{path} is not a file and not a directory", path=path))
         name = os.path.basename(os.path.abspath(path))  # noqa: PTH119, PTH100 - likewise
         alone = not place.path or place.into
         self._place = DataPlace(place.name, place.path if alone else place.path.rpartition("/")[0])
@@ -96,7 +96,7 @@ class Push:
         )
 
     def _take_up(self, size: int) -> dict[str, Any]:
-        """Make the dataset with room for all of it, or go on with the one that is there."""
+        """Make the dataset with room for all of it, or continue with the existing one."""
         name = self._place.name
         wanted = {"name": name, "size": size, **({"tenant": self._tenant} if self._tenant else {})}
         try:
@@ -122,7 +122,10 @@ class Push:
                 self._say("creating", min(99, self._told.percent))
 
     def _last_word(self) -> None:
-        """Say that it is not whole, so that it may be deleted; who cannot says it again or deletes it all the same."""
+        """Report that it is incomplete, so that it can be deleted.
+
+        If the report fails, a repeated upload or a deletion still works.
+        """
         client = Client(
             self._client.url, self._client.token, self._client.user, timeout=LAST_WORD_S, patience=LAST_WORD_S
         )
@@ -160,7 +163,7 @@ class Push:
             for _ in range(TRIES):
                 before = local.plain(source)
                 if before is None:
-                    raise UsageError(say("{path} is no file any more", path=file.here))
+                    raise UsageError(say("{path} is not a file any more", path=file.here))
                 done = self._once(file, source, before)
                 unchanged = local.same(before, os.fstat(source.fileno()))
                 if done and unchanged:
@@ -171,7 +174,7 @@ class Push:
         if unchanged:
             raise TransferFailed(
                 say(
-                    "{path} came to the platform with another content, {n} times; nothing was kept",
+                    "{path} arrived at the platform with different content, {n} times; nothing was kept",
                     path=file.path,
                     n=TRIES,
                 )
@@ -196,7 +199,7 @@ class Push:
         return True
 
     def _sent_in_parts(self, path: str, source: BinaryIO, size: int, digest: bytes) -> bool:
-        """Send a large file part by part, from what is there of it."""
+        """Send a large file part by part, after the bytes that are already there."""
         place, counted = self._place.below(path), 0
 
         def count(more: int) -> None:
@@ -258,7 +261,7 @@ def _check(changed: list[str]) -> None:
         names = say(", ").join(changed[:5])
         raise TransferFailed(
             say(
-                "{names}: written to while being read; said again, the same goes on with what is missing",
+                "{names}: changed while being read; repeat the command to continue with the missing files",
                 names=names,
             )
         )

@@ -1,6 +1,7 @@
 """Files of one dataset at the platform, by WebDAV: listed, sent, fetched, removed.
 
-Each request may be repeated without harm, and is while the platform is away. Each thread has a connection of its own.
+Each request can be repeated without harm, and is repeated while the platform is away. Each thread
+has its own connection.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ T = TypeVar("T")
 PAGE_MAX = 64 * 2**20
 """Safety: bytes of a page of a directory: bounds memory."""
 ANSWER_MAX = 2**20
-"""Safety: bytes of any other answer that is no file: bounds memory."""
+"""Safety: bytes of any answer that is not a file: bounds memory."""
 SLOWEST = 8 * 2**20
 """Tuning: bytes that a disk stores in a second at least: for how long the answer to a file is waited for."""
 CUT = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
 
 
 class Cut(Exception):  # noqa: N818 - what happened
-    """A request that was not answered, or not by who should have; it may be made again after a while."""
+    """Request without an answer, or with one of a wrong server; it can be repeated after a while."""
 
     def __init__(self, why: object, wait: float = 0.0) -> None:
         super().__init__(str(why) or type(why).__name__)
@@ -58,7 +59,7 @@ class DataEntry:
 
 
 class Remote:
-    """The files of one dataset of the client's user. `stop` ends what is under way, in whatever thread."""
+    """Files of one dataset of the client's user; `stop` ends transfers in progress, in any thread."""
 
     def __init__(self, client: Client, name: str, stop: threading.Event | None = None) -> None:
         self._client = client
@@ -84,7 +85,7 @@ class Remote:
             raise TransferStopped(say("it was stopped"))
 
     def patiently(self, act: Callable[[], T], brings: Callable[[], int] = lambda: 0) -> T:
-        """Do it, again and again while it is cut; as long as it `brings` more each time there is no end to that."""
+        """Call `act` repeatedly while it is cut; while it `brings` more each time, the repeats have no limit."""
         client = self._client
         patience = max(client.patience, TRANSFER_S) if client.patience else 0.0
         until, most, wait = float("inf"), -1, 0.1
@@ -143,7 +144,7 @@ class Remote:
         self._checked(self.patiently(lambda: self._small("DELETE", path)))
 
     def put(self, path: str, file: BinaryIO, size: int, digest: bytes, sent: Callable[[int], object]) -> bool:
-        """Send so many bytes of a file once; False where the platform got others than the digest says."""
+        """Send `size` bytes of a file once; False if the platform received bytes that do not match the digest."""
         headers = {
             "Content-Length": str(size),
             "Content-Type": "application/octet-stream",
@@ -163,7 +164,7 @@ class Remote:
         return True
 
     def arrived(self, path: str, size: int, digest: bytes) -> int:
-        """Return how much of a large file is there of what was sent before; all of it where it is whole by that."""
+        """Return the bytes of a large file that already arrived; its size if it is whole by that."""
         answer = self._part(path, None, (0, 0, size), digest, lambda _: None)
         return size if answer.status in {201, 204} else _offset(answer)
 
@@ -234,7 +235,7 @@ class Remote:
     # ----------------------------------------------------------- internals
 
     def _page(self, path: str, after: str, limit: int = 10_000) -> tuple[bool, list[DataEntry], str]:
-        """Return whether it is a directory, some of what is in it, and what to ask for the next ones with: nothing where those are all."""
+        """Return whether it is a directory, some of its entries, and the key of the next ones (empty: no more)."""
         with self._connected() as connection:
             self._begin(connection, "GET", path, {}, f"?entries&limit={limit}&after={quote(after)}")
             answer = _whole(connection.getresponse(), PAGE_MAX)
@@ -254,7 +255,7 @@ class Remote:
             raise Cut(say("the answer is not a list of files")) from None
         if not may_be_step(found.name):
             text = say(
-                "{address} lists a file that lies outside of what was asked for: {path}",
+                "{address} lists a file outside of the requested directory: {path}",
                 address=self._client.data.shown,
                 path=f"{path}/{found.name}"[:200],
             )
@@ -352,7 +353,7 @@ class Remote:
         args = {"address": f"{self._client.data.shown}{self._client.data.base}", "status": status}
         return Unreachable(
             say(
-                "no files of datasets are to be had at {address} (HTTP {status}); MLP_DATA_URL says where else",
+                "{address} does not serve files of datasets (HTTP {status}); set another address with MLP_DATA_URL",
                 **args,
             )
         )
@@ -361,7 +362,7 @@ class Remote:
 def _offset(answer: Answer) -> int:
     said = answer.headers.get("upload-offset", "")
     if not said.isdecimal():
-        raise Cut(say("the platform does not say how much is there"))
+        raise Cut(say("the platform does not report how many bytes are there"))
     return int(said)
 
 
@@ -376,7 +377,7 @@ def digest_of(header: str | None) -> bytes | None:
 
 
 def _entry(told: Any) -> DataEntry:
-    """Read an entry of a page. Raises KeyError, TypeError and ValueError for what is none."""
+    """Read an entry of a page. Raises KeyError, TypeError and ValueError for an invalid one."""
     name, size, tag = told["name"], told["size"], told["tag"]
     digest, modified = told["digest"], told["modified"]
     if (

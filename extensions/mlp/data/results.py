@@ -1,4 +1,4 @@
-"""What datasets, their files and what became of a transfer look like: in a notebook, on a terminal, as JSON."""
+"""Displays of datasets, their files and results of transfers: in a notebook, on a terminal, as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMED = 3
 STATES: Mapping[str, Callable[[], str]] = {
     "creating": lambda: say("being uploaded"),
     "ready": lambda: say("ready"),
-    "error": lambda: say("not whole"),
+    "error": lambda: say("incomplete"),
     "deleting": lambda: say("being deleted"),
 }
 
@@ -51,7 +51,7 @@ def _state(dataset: Mapping[str, Any]) -> str:
     state = str(dataset.get("state"))
     through = (dataset.get("source") or {}).get("mode") == "read-through"
     if through and state in {"creating", "ready"}:
-        return say("being looked at") if state == "creating" else say("read through")
+        return say("being examined") if state == "creating" else say("read through")
     if state == "creating" and dataset.get("source"):
         return say("being copied, {n} %", n=dataset.get("progress") or 0)
     known = STATES.get(state)
@@ -97,14 +97,14 @@ def as_pushed(found: Pushed) -> Sentences:
     place = str(found.place)
     lines = [
         says(
-            "{place} has it all: 1 file sent, {size} in all",
-            "{place} has it all: {n} files sent, {size} in all",
+            "{place} is complete: 1 file sent, {size} in total",
+            "{place} is complete: {n} files sent, {size} in total",
             len(found.sent),
             place=place,
             size=file_size(found.size),
         )
         if found.sent or not found.there
-        else say("{place} had it all already, {size}", place=place, size=file_size(found.size))
+        else say("{place} already had all files, {size}", place=place, size=file_size(found.size))
     ]
     if found.sent and found.there:
         lines.append(says("1 file was there already", "{n} files were there already", found.there))
@@ -126,14 +126,14 @@ def as_pulled(found: Pulled) -> Sentences:
     size = file_size(found.size)
     lines = [
         says(
-            "1 file came, {size} in all: {to}",
-            "{n} files came, {size} in all: {to}",
+            "1 file was fetched, {size} in total: {to}",
+            "{n} files were fetched, {size} in total: {to}",
             len(found.came),
             size=size,
             to=found.to,
         )
         if found.came or not found.there
-        else say("All of it was here already, {size}: {to}", size=size, to=found.to)
+        else say("All files were already here, {size}: {to}", size=size, to=found.to)
     ]
     if found.came and found.there:
         lines.append(says("1 file was here already", "{n} files were here already", found.there))
@@ -141,8 +141,8 @@ def as_pulled(found: Pulled) -> Sentences:
         names = say(", ").join(found.unverified[:NAMED])
         lines.append(
             says(
-                "The platform knows no checksum of 1 file: {names}",
-                "The platform knows no checksum of {n} files ({names})",
+                "The platform has no checksum of 1 file: {names}",
+                "The platform has no checksum of {n} files ({names})",
                 len(found.unverified),
                 names=names,
             )
@@ -164,14 +164,14 @@ def as_copied(dataset: Mapping[str, Any]) -> Sentences:
     source = dataset.get("source") or {}
     if source.get("mode") == "read-through":
         line = say(
-            "{name} is read through from {url}. Whether that can be read says: {command}",
+            "{name} is read through from {url}. To check that: {command}",
             name=str(dataset.get("name")),
             url=str(source.get("url")),
             command=words.command("data ls"),
         )
         return Sentences([line], dict(dataset))
     line = say(
-        "{name} is being copied from {url}. How far it is: {command}",
+        "{name} is being copied from {url}. Progress: {command}",
         name=str(dataset.get("name")),
         url=str(source.get("url")),
         command=words.command("data ls"),

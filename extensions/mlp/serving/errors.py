@@ -1,10 +1,10 @@
-"""What goes wrong while a model is served."""
+"""Errors of serving a model."""
 
 from __future__ import annotations
 
 
 class NoModel(Exception):  # noqa: N818 - what is the matter
-    """The files are no model that can be served here; the text says why and what would be right."""
+    """Error: the files are not a model that can be served here; the text has the reason and the remedy."""
 
 
 class BadRequest(Exception):  # noqa: N818

@@ -1,8 +1,9 @@
-"""How a replica that is reached over a network knows who comes, and shows who it is, before a byte of a request is read.
+"""Proofs of both sides for a replica on a network, before a byte of a request is read.
 
-At the address of a pod that has gone another one may listen, and any pod may come to the port where the network keeps nobody
-out. So each side shows that it knows the key, by what the other drew for this connection: PROTOCOL and a nonce come in, a proof and
-a nonce go out, a proof comes in. All of it has a fixed length; what follows is the request's.
+At the address of a pod that has gone another one can listen. Any pod can reach the port if the
+network does not prevent it. So each side proves that it knows the key, by the other's random value
+for this connection: PROTOCOL and a nonce come in, a proof and a nonce go out, a proof comes in. All
+of it has a fixed length; the bytes after it are the request's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import secrets
 import socket
 
 PROTOCOL = b"MLP-APP/1 "
-"""Contract: what a gateway says first; a nonce of 64 hexadecimal digits and a line's end follow."""
+"""Contract: first bytes of a gateway; a nonce of 64 hexadecimal digits and a line's end follow."""
 DIGITS = 64
 """Contract: digits of a nonce and of a proof."""
 PATIENCE_S = 5.0
@@ -35,7 +36,7 @@ class Knock:
         self._key, self._nonce = key, secrets.token_hex(DIGITS // 2).encode()
 
     def answer(self, hello: bytes) -> bytes:
-        """Return what is said to a hello; nothing to what is none."""
+        """Return the answer to a hello; empty for an invalid one."""
         if not hello.startswith(PROTOCOL) or not hello.endswith(b"\n"):
             return b""
         return proof(self._key, "replica", hello[len(PROTOCOL) : -1]) + b" " + self._nonce + b"\n"

@@ -16,11 +16,11 @@ from mlp.serving.relay import run_command
 MODEL = "/model"
 MOST_WAITING = 256
 BAD_MODEL = 65
-"""Exit status when the files are no model that can be served: EX_DATAERR of sysexits."""
+"""Exit status when the files are not a model that can be served: EX_DATAERR of sysexits."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a replica until it is told to stop; what is wrong with it is its last line."""
+    """Run a replica until it is asked to stop; its last line is its error."""
     args = _parser().parse_args(argv)
     key = os.environ.pop("MLP_APP_KEY", "")
     try:

@@ -1,4 +1,4 @@
-"""Loaders of models, by what lies in their directory: what asks a loaded one is the same for all.
+"""Loaders of models, by the files in their directory: the interface of a loaded one is the same for all.
 
 Code that a model brings runs here, in its owner's own sandbox, and nowhere else.
 """
@@ -257,7 +257,7 @@ _ORDER = tuple(BY_ENDING)
 
 
 def load(directory: str | Path) -> LoadedModel:
-    """Load the model that lies in a directory; raises `NoModel` with what was found and what would be right."""
+    """Load the model in a directory; raise `NoModel` with the found files and the remedy."""
     top = Path(directory)
     names = sorted(each.name for each in top.iterdir()) if top.is_dir() else []
     path = _main(top, names)
@@ -315,7 +315,7 @@ def _of_mlflow(top: Path) -> Path | None:
 
 
 def _named(text: str) -> Iterator[str]:
-    """Yield the files that flavors name, without a parser of YAML: what MLflow writes has a value on each line."""
+    """Yield the files that flavors name, without a parser of YAML: MLflow writes a value on each line."""
     for line in text.splitlines():
         key, _, value = line.strip().partition(":")
         if key in _MLFLOW_KEYS and value.strip():

@@ -16,7 +16,7 @@ CHUNK = 1 << 16
 AT_ONCE = 1000
 """Safety: connections that are relayed at a time; others wait."""
 END_S = 10.0
-"""Safety: seconds between SIGTERM and SIGKILL, and for what is under way."""
+"""Safety: seconds between SIGTERM and SIGKILL, and for requests in progress."""
 
 
 def run_command(command: str, port: int, listener: socket.socket, key: str = "") -> int:

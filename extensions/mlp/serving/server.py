@@ -24,11 +24,11 @@ from mlp.serving.knocking import is_let_in
 from mlp.serving.loaders import LoadedModel, Tensor
 
 MOST_BODY = 512 << 20
-"""Safety: bytes of one request: what is larger is no request for a model."""
+"""Safety: bytes of one request: a larger one is not a request for a model."""
 IDLE_S = 75.0
 """Safety: seconds that a connection may say nothing."""
 END_S = 10.0
-"""Safety: seconds that an end of the server waits for what is under way."""
+"""Safety: seconds that an end of the server waits for requests in progress."""
 _MODEL = re.compile(
     r"/v2/models/(?P<name>[^/]+)(/versions/(?P<version>[^/]+))?(?P<rest>/ready|/infer|/config)?"
 )
@@ -65,7 +65,7 @@ class ModelServer(ThreadingMixIn, BaseServer):
         return connection, ("client", 0)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Answer what comes by a connection, in a thread of its own."""
+        """Answer the requests of a connection, in a separate thread."""
         if not self.key or is_let_in(request, self.key):
             super().finish_request(request, client_address)
 
@@ -88,7 +88,7 @@ class ModelServer(ThreadingMixIn, BaseServer):
                 self._changed.notify_all()
 
     def server_close(self) -> None:
-        """Take no more, and wait for requests that are under way; connections without one are cut."""
+        """Take no more, and wait for requests in progress; connections without one are cut."""
         self.socket.close()
         with self._changed:
             self._changed.wait_for(lambda: not self._at_work, END_S)
@@ -112,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
     server: ModelServer
 
     def address_string(self) -> str:
-        """Return nobody: who asks is the gateway."""
+        """Return no name: the client is the gateway."""
         return "-"
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the class has it

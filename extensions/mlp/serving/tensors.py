@@ -38,7 +38,7 @@ def datatype_of(array: Any) -> str:
 
 
 def read(header: Mapping[str, Any], rest: bytes) -> Named:
-    """Return the inputs of a request; what is binary lies behind the header in their order."""
+    """Return the inputs of a request; binary data is behind the header in their order."""
     inputs = header.get("inputs")
     if not isinstance(inputs, list) or not inputs:
         raise BadRequest('inputs is missing; right: {"inputs": [{"name", "shape", "datatype", "data"}]}')

@@ -1,6 +1,7 @@
-"""Who gets through to which route: the matrix of the documentation, which tests hold to what the gatekeeper does.
+"""Access of callers to routes: the documentation's matrix, which tests compare with the gatekeeper.
 
-A kind of caller is a row: which scopes its token holds, and how it stands to the object of the path where it is at home there.
+A kind of caller is a row: the scopes of its token, and its relation to the object of the path where
+the caller is at home there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _ALL = frozenset(Relation)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One kind. `held` are the scopes of its token, `stands` the relations in which it stands to the object."""
+    """Kind of caller: the scopes of its token (`held`), and its relations to the object."""
 
     name: str
     meaning: str
@@ -73,6 +74,10 @@ DECIDES = {
     "GET /session": ("user", "other", "tenant admin", "service account", "notebook", "platform admin"),
     "GET /offer": ("user", "other", "tenant admin", "service account", "notebook", "platform admin"),
 }
-"""Routes whose handler looks closer, and who may: a sign-up is decided on by an admin of the tenant applied for, nobody takes or
-ends a token in somebody else's name but the operator's command, the hub alone says what it knows of people, what holds files
-alone is told where those of a source are, and services are no people."""
+"""Callers of routes whose handler checks more than the scope and the relation.
+
+An admin of the tenant that a sign-up applies for decides on it. Nobody takes or ends a token in
+somebody else's name, except with the operator's command. Only the hub reports its knowledge of
+people. Only the part that holds files gets the address of a source's files. Services are not
+people.
+"""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HEADER_BYTES = 64 * 1024
 """Safety: bytes of a request's headers: bounds memory before anybody is known."""
 PAGE_BODY_BYTES = 64 * 1024
-"""Safety: bytes of a body that goes to a page; routes of the API have limits of their own."""
+"""Safety: bytes of a body that goes to a page; the API's routes have their own limits."""
 IDLE_S = 300.0
 """Safety: seconds that an idle connection is kept behind the proxy: bounds how many are open."""
 TENANTS_IDLE_S = 60.0

@@ -18,7 +18,7 @@ TIMEOUT_S = 5.0
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What this process of the proxy counted (`run`), and how many requests are under way now."""
+    """Counts of this process of the proxy (`run`), and the number of its requests in progress."""
 
     run: str
     since: float
@@ -80,4 +80,4 @@ class ProxyFigures:
                 return msgspec.json.decode(answer.body, type=Figures)
         except (OSError, msgspec.MsgspecError):
             pass
-        raise Unavailable(msg("the proxy, which counts, does not answer; try again in a moment"))
+        raise Unavailable(msg("the proxy, which counts requests, does not answer; try again in a moment"))

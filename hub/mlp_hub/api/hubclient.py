@@ -30,7 +30,7 @@ from mlp_language.message import from_data, msg, verbatim
 
 log = logging.getLogger(__name__)
 ISSUED_BY_THE_HUB = "JupyterHub"
-"""How the hub calls itself where a token is no login to something else."""
+"""Name by which the hub calls itself where a token is not a login to something else."""
 TIMEOUT_S = 10.0
 """Safety: seconds that an answer of the hub is waited for: a hub that hangs does not hang the service."""
 LOOK_S = 3.0
@@ -41,7 +41,7 @@ STOP_TIMEOUT_S = 60.0
 """Safety: seconds that the hub may take to stop a server, which it waits for: a hub that hangs does not hang the request."""
 FOUND_AT_ONCE = 500
 """Tuning: names that the hub is asked for at once: fewer requests, for how long others wait behind one."""
-DOWN = msg("the hub does not answer; jobs go on, try again in a few seconds")
+DOWN = msg("the hub does not answer; jobs continue, try again in a few seconds")
 
 
 class HubAccount(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class HubToken(msgspec.Struct, frozen=True):
-    """A token as the hub tells of it, which is never the token itself. Times are the hub's, in RFC 3339."""
+    """Token as the hub describes it, without the token itself; times are the hub's, in RFC 3339."""
 
     id: str
     note: str | None = None
@@ -163,7 +163,7 @@ class HubClient:
     async def new_token_and_id(
         self, user: str, scopes: list[str] | None, *, expires_in: int | None, note: str
     ) -> tuple[str, str]:
-        """Ask for a new token, and return it with what the hub calls it by."""
+        """Ask for a new token, and return it with its id at the hub."""
         body: dict[str, object] = {"note": note}
         if scopes is not None:
             body["scopes"] = scopes
@@ -171,7 +171,7 @@ class HubClient:
             body["expires_in"] = expires_in
         answer = await self._ask("POST", f"/users/{quote(user, safe='')}/tokens", json=body)
         if answer.code in (403, 404):
-            raise Refused(Reason.NOT_FOUND, msg("there is no user {user}", user=user))
+            raise Refused(Reason.NOT_FOUND, msg("user {user} does not exist", user=user))
         if answer.code == 400:
             with contextlib.suppress(msgspec.MsgspecError):
                 said = msgspec.json.decode(answer.body, type=_Error).message
@@ -183,7 +183,7 @@ class HubClient:
         """Return a user's tokens, those of `logins` only if asked for: with one of these the hub ends all of the same kind."""
         answer = await self._ask("GET", f"/users/{quote(user, safe='')}/tokens")
         if answer.code in (403, 404):
-            raise Refused(Reason.NOT_FOUND, msg("there is no user {user}", user=user))
+            raise Refused(Reason.NOT_FOUND, msg("user {user} does not exist", user=user))
         found: list[HubToken] = self._read(answer, _Tokens).api_tokens
         return [token for token in found if logins or token.oauth_client == ISSUED_BY_THE_HUB]
 
@@ -196,7 +196,7 @@ class HubClient:
         return answer.code < 400
 
     async def drop_token(self, token: str) -> None:
-        """Revoke a user's token by its own right, as well as the hub lets us; a hub that is down is no error."""
+        """Revoke a user's token by its own right, as well as the hub allows; a hub that is down is not an error."""
         try:
             me = await self._ask("GET", "/user", token=token)
             if me.code == 200:
@@ -415,7 +415,7 @@ class HubClient:
         if answer.code < 400:
             return
         if answer.code == 404:
-            raise Refused(Reason.NOT_FOUND, msg("there is no user {name}", name=name))
+            raise Refused(Reason.NOT_FOUND, msg("user {name} does not exist", name=name))
         try:
             model = msgspec.json.decode(answer.body, type=_AccountRefusal)
         except msgspec.MsgspecError:

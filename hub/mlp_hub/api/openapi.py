@@ -32,7 +32,7 @@ RELATIONS = {
     Relation.TENANT_ADMIN: "An admin of the tenant, or a platform admin.",
     Relation.PLATFORM: "A platform admin, or a service with the scope.",
 }
-"""Who each relation is, in words."""
+"""Description of each relation in words."""
 
 
 def document(routes: Iterable[Route], version: str) -> dict[str, Any]:

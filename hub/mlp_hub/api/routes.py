@@ -18,7 +18,10 @@ METRICS_BODY_LIMIT = 8 * 1024 * 1024
 
 
 class Relation(StrEnum):
-    """How the caller must stand to the object of the path; a platform admin stands in each way to every object."""
+    """Required relation of the caller to the object of the path.
+
+    A platform admin has each relation to every object.
+    """
 
     PUBLIC = "public"  # no token is asked for
     ANYBODY = "anybody"  # any caller with a token

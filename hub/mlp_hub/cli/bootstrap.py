@@ -1,10 +1,11 @@
-"""Makes the environment that `make up` and `make test` need, from a source tree and a bare Python.
+"""Bootstrap of the environment for `make up` and `make test`, from a source tree and a bare Python.
 
     python3 hub/mlp_hub/cli/bootstrap.py install|test|check|dev
 
-Runs before anything is installed: standard library only, nothing imported from the project but `environments.py` beside it. What does not depend
-on each other happens side by side. Nothing is done twice: each part is stamped with a hash of what it was made
-from. The output of the tools goes to build/log/ and is shown where one fails.
+Runs before anything is installed: it imports the standard library, and from the project only
+`environments.py` next to it. Independent steps run side by side. Nothing is done twice: each part
+is stamped with a hash of its sources. The output of the tools goes to build/log/ and is shown if
+one fails.
 """
 
 from __future__ import annotations
@@ -42,13 +43,16 @@ _MADE = {"node_modules", "__pycache__", "static", "dist", "build", ".mypy_cache"
 _UNCOMPILED = r"/(tests?|testing/data|lib2to3|idlelib)/"  # never imported by users; a third of all files
 
 _STARTS = "import mlp_hub.cli.main, mlp_hub.app"
-"""What is tried before an environment takes its place: one in which it fails starts no hub, nor stops the one that runs."""
+"""Imports to try before a new environment replaces the present one.
+
+If they fail, the environment starts no hub, and does not stop the running one.
+"""
 
 _ONE_APT = threading.Lock()
 
 
 class BootstrapError(Exception):
-    """Something could not be made; the message says what and how to go on."""
+    """Failure to make something; the message has the object and the next step."""
 
 
 class Steps:
@@ -138,7 +142,10 @@ class Bootstrap:
     # --------------------------------------------------------------------- parts
 
     def system_tools(self) -> str | None:
-        """Install what no wheel brings: bubblewrap (a wheel stands in), slirp4netns, and what encrypts tenants' files."""
+        """Install tools that no wheel has: bubblewrap (a wheel can replace it), slirp4netns and gocryptfs.
+
+        The last, with fuse3, encrypts tenants' files.
+        """
         done = apt(
             {
                 "bwrap": "bubblewrap",
@@ -288,7 +295,7 @@ class Bootstrap:
         return None if "fetched" not in (BUILD / "log" / "kafka.log").read_text() else "fetched by Maven"
 
     def object_store(self) -> str | None:
-        """Have the object store of the tests in the cache of this machine's user, in an environment of its own."""
+        """Install the tests' object store in this user's cache, in a separate environment."""
         script = ROOT / "tests" / "support" / "object_stores.py"
         call("object-store", [str(self.python), str(script), "fetch"], self.env)
         return None if "fetched" not in (BUILD / "log" / "object-store.log").read_text() else "moto"

@@ -1,8 +1,9 @@
-"""Environments of packages side by side, so that who runs from one is left alone while the next is made.
+"""Environments of packages side by side, so that running programs keep theirs while a new one is made.
 
-`.venv` is then a link to `.venv-<8 digits of hex>`. Programs are named by the link, so that all that was written down goes on
-being right; what has to go on with the files that it began with, as the watcher of a job, is named by the environment itself,
-and a sandbox keeps the directory that it mounted. An environment goes when nothing names it any more. Standard library only.
+`.venv` is then a link to `.venv-<8 digits of hex>`. Programs are named by the link, so that noted
+paths remain right. A program that has to keep the files that it began with, such as the watcher of
+a job, is named by the environment itself. A sandbox keeps the directory that it mounted. An
+environment is removed when nothing names it any more. Only the standard library is imported.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def runs(link: Path) -> bool:
 
 
 def beside(link: Path, number: str) -> Path:
-    """Return the place for another environment, empty: what a try that failed left there is removed."""
+    """Return an empty place for another environment; the remains of a failed try there are removed."""
     place = link.parent / f"{link.name}-{number}"
     while place.exists() and _used(
         [place]
@@ -129,7 +130,10 @@ def _mapped(process: Path) -> bytes:
 
 
 def _first(path: Path) -> tuple[bytes, float | None]:
-    """Return by what name who runs from it knows it, and before when that was begun; in seconds since the boot."""
+    """Return the path that its programs know it by, and the time before which such programs started.
+
+    The time is in seconds since the boot.
+    """
     link = path.with_name(path.name.removesuffix(_FIRST))
     try:
         boot, moved = (path / _MOVED).read_text().split()

@@ -1,4 +1,4 @@
-"""Errors of the operator's command: what was wrong, the way out, and the exit status.
+"""Errors of the operator's command: the fault, the way out, and the exit status.
 
 Failure(msg, remedy)          status 1: something that should work did not
 ├── UsageFailure              status 2: the command line or a setting cannot be

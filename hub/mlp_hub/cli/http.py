@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """What came back: the status, 0 where nobody answered, the body, and where a list goes on."""
+    """Answer: the status (0 without an answer), the body, and the cursor where a list continues."""
 
     status: int
     body: bytes = b""
@@ -21,7 +21,7 @@ class HttpAnswer:
     following: str | None = None  # cursor of a list's next page
 
     def json(self) -> Any:
-        """Return the decoded body; None where it is no JSON."""
+        """Return the decoded body; None where it is not JSON."""
         try:
             return json.loads(self.body)
         except ValueError:
@@ -29,7 +29,7 @@ class HttpAnswer:
 
     @property
     def message(self) -> str:
-        """What went wrong, in the answer's own words."""
+        """Message of the error, in the answer's own words."""
         found = self.json()
         if isinstance(found, dict) and found.get("problems"):
             return "; ".join(str(problem["message"]) for problem in found["problems"])

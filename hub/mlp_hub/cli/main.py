@@ -43,7 +43,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        text = say("There is no room left on the disk. Make room, then do it again.")
+        text = say("The disk has no room left. Make room, then do it again.")
         sys.stderr.write(f"{text}\n{error.filename or ''}\n")
         return 1
 
@@ -65,11 +65,11 @@ def _takes(sub: argparse.ArgumentParser) -> None:
     for option, text in (
         (
             "--new-database",
-            say("take the databases that the settings name, though this directory had others"),
+            say("use the databases that the settings name, even if this directory used others"),
         ),
         (
             "--new-executor",
-            say("take the executor or cluster that the settings name, though this directory had another"),
+            say("use the executor or cluster that the settings name, even if this directory used another"),
         ),
     ):
         sub.add_argument(option, dest="take", action="append_const", const=option, default=[], help=text)
@@ -156,7 +156,7 @@ def _node_drain(settings: Settings, args: argparse.Namespace) -> int:
 
     if not args.reason and not args.dry_run:
         raise UsageFailure(
-            say("Say why: --reason TEXT; owners of what is stopped read it. Or look first: --dry-run.")
+            say("Give a reason: --reason TEXT; owners of stopped work read it. Or look first: --dry-run.")
         )
     return nodes.drain(settings, args.name, reason=args.reason, evict=args.evict, dry_run=args.dry_run)
 
@@ -258,9 +258,9 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
         "--password-stdin", action="store_true", help=say("read the password from standard input")
     )
     sub.set_defaults(command=_user_add)
-    sub = verbs.add_parser("import", help=say("make accounts of a CSV file with name, team, admin"))
+    sub = verbs.add_parser("import", help=say("make accounts from a CSV file with name, team, admin"))
     sub.add_argument("file", type=Path, metavar="FILE", help=say("- for standard input"))
-    sub.add_argument("--dry-run", action="store_true", help=say("only say what would become of each line"))
+    sub.add_argument("--dry-run", action="store_true", help=say("only print the result of each line"))
     sub.set_defaults(command=_user_import)
     sub = verbs.add_parser(
         "password", help=say("set another password; sessions and tokens end, notebook servers are stopped")
@@ -271,7 +271,7 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     )
     sub.set_defaults(command=_user_password)
     sub = verbs.add_parser(
-        "logout", help=say("end all sessions and tokens, and stop notebook servers; jobs go on")
+        "logout", help=say("end all sessions and tokens, and stop notebook servers; jobs continue")
     )
     sub.add_argument("name", metavar="NAME")
     sub.set_defaults(command=_user_logout)
@@ -310,7 +310,9 @@ def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
     sub.set_defaults(command=_isolation_list)
     sub = verbs.add_parser(
         "rotate",
-        help=say("give an encrypted tenant another key; without TENANT wrap all keys by another master key"),
+        help=say(
+            "give an encrypted tenant another key; without TENANT wrap all keys with another master key"
+        ),
     )
     sub.add_argument("tenant", nargs="?", metavar="TENANT")
     sub.set_defaults(command=_isolation_rotate)
@@ -318,18 +320,18 @@ def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
 
 def _node_verbs(node: argparse.ArgumentParser) -> None:
     verbs = node.add_subparsers(required=True, metavar="list|drain|return", dest="verb")
-    sub = verbs.add_parser("list", help=say("print the nodes, with what is wrong with each"))
+    sub = verbs.add_parser("list", help=say("print the nodes, with the problems of each"))
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
     sub.set_defaults(command=_node_list)
-    sub = verbs.add_parser("drain", help=say("say what runs on a node, and take it out of service"))
+    sub = verbs.add_parser("drain", help=say("print the work on a node, and take the node out of service"))
     sub.add_argument("name", metavar="NAME")
     sub.add_argument(
-        "--reason", default="", metavar="TEXT", help=say("why; owners of what is stopped read it")
+        "--reason", default="", metavar="TEXT", help=say("reason; owners of stopped work read it")
     )
     sub.add_argument(
-        "--evict", action="store_true", help=say("jobs wait in the queue again, notebook servers are stopped")
+        "--evict", action="store_true", help=say("jobs go back to the queue, notebook servers are stopped")
     )
-    sub.add_argument("--dry-run", action="store_true", help=say("only say what runs there"))
+    sub.add_argument("--dry-run", action="store_true", help=say("only print the work that runs there"))
     sub.set_defaults(command=_node_drain)
     sub = verbs.add_parser("return", help=say("put a node into service again"))
     sub.add_argument("name", metavar="NAME")
@@ -356,7 +358,7 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     _takes(add("up", _up, say("start the hub in the background and wait until it answers")))
-    sub = add("down", _down, say("stop the hub; jobs and notebook servers go on"))
+    sub = add("down", _down, say("stop the hub; jobs and notebook servers continue"))
     sub.add_argument(
         "--jobs", choices=("keep", "stop"), help=say("stop: suspend jobs and end notebook servers too")
     )
@@ -367,15 +369,19 @@ def _parser() -> argparse.ArgumentParser:
         "components",
         nargs="*",
         metavar="COMPONENT",
-        help=say("hub, service, data, proxy, supervisor; all if none"),
+        help=say("hub, service, data, proxy, supervisor; without a name, all"),
     )
     sub.add_argument(
-        "--tail", type=int, default=20, metavar="N", help=say("lines of each to begin with (20)")
+        "--tail", type=int, default=20, metavar="N", help=say("number of lines of each at first (20)")
     )
     ways = sub.add_mutually_exclusive_group()
     ways.add_argument("--follow", "-f", action="store_true", help=say("follow in a pipe too"))
-    ways.add_argument("--no-follow", action="store_true", help=say("end after these"))
-    sub = add("doctor", _doctor, say("tell what works on this machine and what not, with the remedy"))
+    ways.add_argument("--no-follow", action="store_true", help=say("end after these lines"))
+    sub = add(
+        "doctor",
+        _doctor,
+        say("print the parts that work on this machine and those that do not, with remedies"),
+    )
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
     sub = add("token", _token, say("print a new token of a user, and nothing else"))
     sub.add_argument("--user", required=True, metavar="NAME")
@@ -384,11 +390,14 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="S",
-        help=say("may be given several times; all of the user's if none"),
+        help=say("may be repeated; without it, all scopes of the user"),
     )
-    sub.add_argument("--note", default="", help=say("what the token is for"))
+    sub.add_argument("--note", default="", help=say("purpose of the token"))
     sub.add_argument(
-        "--expires-in", type=int, metavar="SECONDS", help=say("how long it holds; for ever if not given")
+        "--expires-in",
+        type=int,
+        metavar="SECONDS",
+        help=say("time for which it is valid; without it, for ever"),
     )
     _user_verbs(
         add("user", _user_add, say("make an account, set its password, or log somebody out everywhere"))
@@ -405,16 +414,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     _node_verbs(add("node", _node_list, say("list nodes, take one out of service, put it back")))
     sub = add("audit", _audit, say("print who changed what, the newest last"))
-    sub.add_argument("--actor", metavar="NAME", help=say("who did it; system for the hub itself"))
+    sub.add_argument("--actor", metavar="NAME", help=say("user who did it; system for the hub itself"))
     sub.add_argument(
-        "--action", metavar="A", help=say("what, as tenant.update; tenant. for all that begin so")
+        "--action", metavar="A", help=say("action, such as tenant.update; tenant. for all that begin with it")
     )
-    sub.add_argument("--object", metavar="NAME", help=say("to what: a tenant, a user, a window"))
+    sub.add_argument("--object", metavar="NAME", help=say("object: a tenant, a user, a window"))
     sub.add_argument("--tenant", metavar="T", help=say("in which team"))
-    sub.add_argument("--since", metavar="TIME", help=say("2031-03-01T08:00Z, or 7d, 12h, 30m ago"))
-    sub.add_argument("--until", metavar="TIME", help=say("as --since"))
+    sub.add_argument(
+        "--since",
+        metavar="TIME",
+        help=say("a time such as 2031-03-01T08:00Z, or an age such as 7d, 12h or 30m"),
+    )
+    sub.add_argument("--until", metavar="TIME", help=say("same format as --since"))
     sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))
-    sub.add_argument("--json", action="store_true", help=say("print one JSON object a line"))
+    sub.add_argument("--json", action="store_true", help=say("print one JSON object per line"))
     _add_backups(add)
     sub = add("simulate", _simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
     sub.add_argument(
@@ -426,7 +439,7 @@ def _parser() -> argparse.ArgumentParser:
         help=say("print the running hub as a scenario instead: its present, or its jobs of the last DAYS"),
     )
     sub.add_argument(
-        "--json", action="store_true", help=say("print one JSON object a line: what happens, and the summary")
+        "--json", action="store_true", help=say("print one JSON object per line: the events, and the summary")
     )
     sub.add_argument("--policy", metavar="NAME", help=say("run under this policy instead"))
     sub.add_argument("--plot", metavar="FILE.svg", help=say("draw nodes and tenants over time"))
@@ -435,12 +448,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_backups(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
-    sub = add("backup", _backup, say("write databases, secrets and files into one file, while all runs"))
+    sub = add("backup", _backup, say("write databases, secrets and files into one file, while the hub runs"))
     sub.add_argument("file", type=Path, metavar="FILE", help=say("a new file that ends in .tar or .tar.gz"))
     sub.add_argument("--without-files", action="store_true", help=say("leave out homes and jobs' outputs"))
-    sub = add("restore", _restore, say("make an empty state directory what a backup holds"))
+    sub = add("restore", _restore, say("fill an empty state directory from a backup"))
     sub.add_argument("file", type=Path, metavar="FILE")
-    sub = add("upgrade", _upgrade, say("bring the databases to this version, after a copy of them was saved"))
+    sub = add("upgrade", _upgrade, say("bring the databases to this version, after saving a copy of them"))
     sub.add_argument(
-        "--check", action="store_true", help=say("only say what would be done; 1 if there is something")
+        "--check", action="store_true", help=say("only print the planned actions; status 1 if there are any")
     )

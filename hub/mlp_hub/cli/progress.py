@@ -26,7 +26,7 @@ class Progress:
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[list[str]]:
-        """Run a step; what is appended to the list is shown beside it."""
+        """Run a step; texts that are appended to the list are shown next to it."""
         self.number += 1
         began = time.monotonic()
         head = f"[{self.number}/{self.total}] {padded(title, 12)}"

@@ -69,7 +69,7 @@ def _read(path: str) -> bytes | None:
 
 
 def _leave_files(contents: dict[str, bytes], *, network: bool) -> None:
-    """Enter a root in which there is nothing else; whoever is not root does so in a user namespace of its own."""
+    """Enter a root that contains only these files; a user who is not root does so in a new user namespace."""
     spaces = (
         linux.CLONE_NEWNS | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS | (0 if network else linux.CLONE_NEWNET)
     )

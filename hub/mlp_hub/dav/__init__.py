@@ -1,4 +1,5 @@
-"""The part of the platform that holds datasets' files: WebDAV at `/data/{user}/{dataset}/`, a process of its own.
+"""Part of the platform that holds datasets' files: WebDAV at `/data/{user}/{dataset}/`, one process.
 
-It decides nothing: the service says with each token who may read and write what, and lets it write byte by byte.
+It decides nothing. For each token the service answers which files it may read and write, and grants
+writes byte by byte.
 """

@@ -21,7 +21,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 class ChunkedBody(ChunkedRFile):
-    """A body in chunks. What is read wrong, or cut, raises `DAVError`."""
+    """Body in chunks; a body that is malformed or cut raises `DAVError`."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner, maxlen=0)

@@ -1,4 +1,7 @@
-"""Copies within a dataset: made beside it, and moved into place whole; what has their name is removed only then."""
+"""Copies within a dataset: made next to it, and moved into place whole.
+
+A file of the same name is removed only then.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,11 @@ DEEPEST_COPIED = 100
 
 
 class _HeldRoom:
-    """Room that is taken ahead, and given back at the end only: who dies on the way has taken it, and is looked at.
+    """Room that is taken ahead, and given back only at the end.
 
-    What is taken ahead grows with what was taken, so that many files are few questions, and a few hold nothing in vain.
+    A process that dies meanwhile has taken the room, and the service measures it then. The room taken
+    ahead grows with the room taken so far. So many files need few requests, and a few files hold little
+    unused room.
     """
 
     def __init__(self, service: StorageRoom, uid: str, language: str) -> None:
@@ -100,7 +105,7 @@ class Copy:
                     if len(below) > MOST_NAMES:
                         raise DAVError(
                             HTTP_INSUFFICIENT_STORAGE,
-                            msg("more than {n} directories beside each other", n=MOST_NAMES),
+                            msg("more than {n} directories next to each other", n=MOST_NAMES),
                         )
                 elif entry.is_file(follow_symlinks=False):
                     self._copy_file(held, (*parts, entry.name), aside, (*to, entry.name))

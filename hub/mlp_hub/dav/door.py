@@ -47,7 +47,10 @@ MOST_OF_USER = 24
 MOST = 72
 """Safety: requests for files of all together, however slowly they are sent and taken: the rest of the threads refuse, and say that this lives."""
 SHARED = 48
-"""Safety: of these, such as somebody has who has others under way: the rest is for the first one of each, so that a few do not hold all."""
+"""Safety: of these, requests of users with another request in progress; the rest is for first ones.
+
+So a few users do not hold all.
+"""
 MOST_LISTINGS = 4
 """Safety: of these, listings: each has a whole directory in memory."""
 MOST_THROUGH_OF_USER = 8
@@ -55,9 +58,12 @@ MOST_THROUGH_OF_USER = 8
 MOST_THROUGH = 40
 """Safety: requests for files of sources, of all users together: whatever endpoints do, files that are here find a thread."""
 SHARED_THROUGH = 20
-"""Safety: of these, such as somebody has who has others under way: the rest is for the first one of each, so that a few do not hold all."""
+"""Safety: of these, requests of users with another request in progress; the rest is for first ones.
+
+So a few users do not hold all.
+"""
 XML_MAX = 1 << 17
-"""Safety: bytes of a body that is no file."""
+"""Safety: bytes of a body that is not a file."""
 _RANGE = re.compile(r"bytes=(\d{1,18}-\d{0,18}|-\d{1,18})")
 COOKIES_MAX = 8192
 """Safety: characters of the cookies that are handed on."""
@@ -68,7 +74,7 @@ GUARD = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cache-Control", "private, no-cache"),
 )
-"""What tenants' files are is never a page of the platform's: browsers show and run nothing of them."""
+"""Headers for tenants' files, which are never a page of the platform: browsers show and run nothing."""
 
 
 for _tag in LANGUAGES:
@@ -76,7 +82,7 @@ for _tag in LANGUAGES:
 
 
 class NotServed(Exception):  # noqa: N818 - what happened
-    """An answer instead of what was asked for."""
+    """Answer that replaces the requested one."""
 
     def __init__(
         self, status: int, message: Message, reason: str | None = None, *headers: tuple[str, str]
@@ -132,13 +138,16 @@ class Door:
             yield from _refuse(environ, start, said)
 
     def _health(self, start: Start) -> Iterator[bytes]:
-        """Say that it is alive, whether it serves, and what the service says of its token. Looks at no disk: that may hang."""
+        """Answer that it is alive, whether it serves, and the service's answer about its token.
+
+        It reads no disk, because a disk can hang.
+        """
         body = json.dumps({"ready": self.ready.is_set(), "token": self._service.token_state}).encode()
         start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
         yield body
 
     def drain(self, patience_s: float) -> None:
-        """Let no more in; return when all is answered, or after so many seconds."""
+        """Stop new requests; return when all are answered, or after `patience_s` seconds."""
         self.ready.clear()
         until = time.monotonic() + patience_s
         while self._busy and time.monotonic() < until:
@@ -153,7 +162,7 @@ class Door:
         asker = _asker(environ)
         method = environ["REQUEST_METHOD"]
         if method not in READS | WRITES:
-            raise NotServed(405, msg("{method} is no method of WebDAV", method=method[:20]))
+            raise NotServed(405, msg("{method} is not a WebDAV method", method=method[:20]))
         prefix, path = self._place(environ)
         try:
             parts = parts_of(path)
@@ -181,7 +190,7 @@ class Door:
             yield from self._answer(environ, start, environ[TREE], parts[2:])
 
     def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
-        """Open what a request of who may needs until it is answered."""
+        """Open the objects that an authorised request needs until it is answered."""
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
         if method == "PROPFIND" or listing.is_asked(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
@@ -208,7 +217,7 @@ class Door:
             held.enter_context(self.slow.watched(environ, still_may))
 
     def _answer(self, environ: Environ, start: Start, tree: Tree, parts: Parts) -> Iterator[bytes]:
-        """Answer a request of who may, for a path within a dataset."""
+        """Answer an authorised request for a path within a dataset."""
         listed = environ["REQUEST_METHOD"] == "PROPFIND"
         if listed and environ.get("HTTP_DEPTH", "infinity").strip() not in {"0", "1"}:
             found = tree.stat(parts)
@@ -243,7 +252,7 @@ class Door:
                 raise NotServed(
                     429,
                     msg(
-                        "{n} requests for files of {user} are under way; try again in a moment",
+                        "{n} requests for files of {user} are in progress; try again in a moment",
                         n=most,
                         user=user,
                     ),
@@ -272,7 +281,7 @@ class Door:
         except OutOfReach as away:
             raise NotServed(503, away.message, None, ("Retry-After", "30")) from away
         except OSError as error:
-            raise NotServed(503, msg("the disk says: {error}", error=str(error.strerror))) from error
+            raise NotServed(503, msg("the disk reports: {error}", error=str(error.strerror))) from error
 
     @contextlib.contextmanager
     def _source_tree(self, access: Access) -> Iterator[Tree]:
@@ -289,9 +298,9 @@ class Door:
             return
         through = busy is self._through
         text = (
-            msg("{n} requests for files of sources are under way; try again in a moment", n=others)
+            msg("{n} requests for files of sources are in progress; try again in a moment", n=others)
             if through
-            else msg("{n} requests for files are under way; try again in a moment", n=others)
+            else msg("{n} requests for files are in progress; try again in a moment", n=others)
         )
         raise NotServed(429, text, None, ("Retry-After", "1"))
 
@@ -303,7 +312,7 @@ class Door:
         except UnicodeError:
             raise NotServed(403, msg("the path is not UTF-8"), "Invalid") from None
         if "%2f" in path.lower():  # which the server leaves as it is
-            raise NotServed(403, msg("the path has an encoded /, which no name has"), "Invalid")
+            raise NotServed(403, msg("the path has an encoded /, which a name cannot have"), "Invalid")
         for prefix in self._prefixes:
             if path.startswith(f"{prefix}/"):
                 return prefix, path[len(prefix) :]
@@ -354,10 +363,10 @@ def _check_destination(environ: Mapping[str, Any], prefix: str, parts: tuple[str
         # as WsgiDAV reads it, lest it is another place there
         path = urlparse(asked, allow_fragments=False).path
     except ValueError:
-        raise NotServed(400, msg("the Destination is no address"), "Invalid") from None
+        raise NotServed(400, msg("the Destination is not an address"), "Invalid") from None
     if set(asked) & set(";?#"):
         raise NotServed(
-            403, msg("a file is not copied or moved to a name with ;, ? or #; upload it there"), "Invalid"
+            403, msg("a file cannot be copied or moved to a name with ;, ? or #; upload it there"), "Invalid"
         )
     try:
         there = parts_of(path.removeprefix(prefix))
@@ -367,7 +376,7 @@ def _check_destination(environ: Mapping[str, Any], prefix: str, parts: tuple[str
     if there[:shorter] == parts[:shorter]:
         raise NotServed(
             403,
-            msg("one of the two places lies in the other, or is the same; nothing was changed"),
+            msg("one of the two places is inside the other, or the same; nothing was changed"),
             "Invalid",
         )
 
@@ -397,7 +406,9 @@ def _asker(environ: Mapping[str, Any]) -> DataAsker:
     if "HTTP_AUTHORIZATION" in environ or not cookies:
         return DataAsker(_token(environ))
     if max(len(cookies), len(xsrf)) > COOKIES_MAX or not f"{cookies}{xsrf}".isprintable():
-        raise NotServed(400, msg("the cookies are longer than any of the platform's, or no text"), "Invalid")
+        raise NotServed(
+            400, msg("the cookies are longer than any cookie of the platform, or not text"), "Invalid"
+        )
     return DataAsker(cookies=cookies, xsrf=xsrf)
 
 
@@ -429,7 +440,7 @@ def _length(environ: Environ) -> int | None:
         return None
     text = environ.get("CONTENT_LENGTH") or "0"
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise NotServed(400, msg("Content-Length is no number of bytes"))
+        raise NotServed(400, msg("Content-Length is not a number of bytes"))
     length = int(text)
     if environ["REQUEST_METHOD"] != "PUT" and length > XML_MAX:
         raise NotServed(

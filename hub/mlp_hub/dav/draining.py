@@ -1,4 +1,7 @@
-"""Reading what is left of a body that was refused, so that its sender reads the refusal: what may come to an end, before the answer."""
+"""Reading of the rest of a refused body, so that its sender reads the refusal.
+
+A rest that can come to an end is read before the answer.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def drain(environ: dict[str, Any]) -> None:
 
 
 def linger(environ: dict[str, Any]) -> None:
-    """Go on reading, behind the answer: a connection that ended at once would take the answer from who still sends."""
+    """Continue to read after the answer: an early end would take the answer from a client that still sends."""
     if environ.pop(_LEFT, False):
         _read(environ, environ["mlp.request"])
 

@@ -23,7 +23,7 @@ from mlp_language.message import msg
 MOST = 10_000
 """Tuning: entries of a page: fewer readings of the directory with more, less memory with fewer."""
 CURSOR_MAX = 4096
-"""Safety: characters of what the page before gave."""
+"""Safety: characters of the cursor that the earlier page returned."""
 
 
 def is_asked(environ: dict[str, Any]) -> bool:
@@ -38,7 +38,10 @@ def _query(environ: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def page_of(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
-    """Return a page of a directory, or what a file is, as JSON. Raises `DAVError`, and ValueError for what is no number."""
+    """Return a page of a directory, or the data of a file, as JSON.
+
+    Raises `DAVError`, and ValueError for a text that is not a number.
+    """
     try:
         return _page_of(environ, tree, parts)
     except OSError as error:

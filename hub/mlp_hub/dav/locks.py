@@ -11,15 +11,15 @@ from wsgidav.lock_man.lock_storage import LockStorageDict
 from mlp_language.message import msg
 
 LONGEST_S = 3600
-"""Safety: seconds for which a lock holds unless it is renewed; who asks for more gets so much."""
+"""Safety: seconds for which a lock holds unless it is renewed; requests for more get this number."""
 MOST = 20_000
 """Safety: locks in all: bounds memory."""
 MOST_OF_USER = 1000
 """Safety: locks below the datasets of one user: the others' find room."""
 OWNER_BYTES = 2048
-"""Safety: bytes of what a client says of itself in a lock: kept as long as the lock is."""
+"""Safety: bytes of a client's description of itself in a lock: kept as long as the lock."""
 _AT = "URL2TOKEN:"
-"""Given: what the key of a path begins with, as WsgiDAV keeps locks."""
+"""Given: prefix of the key of a path, as WsgiDAV keeps locks."""
 
 
 class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
@@ -48,7 +48,10 @@ class BoundedLocks(LockStorageDict):  # type: ignore[misc]  # wsgidav is untyped
     def get_lock_list(
         self, path: str, *, include_root: bool, include_children: bool, token_only: bool
     ) -> list[Any]:
-        """Return those of a path, and of what is below: WsgiDAV's own goes through all of them while it forgets one that has ended."""
+        """Return the locks of a path, and of the paths below it.
+
+        WsgiDAV's own function goes through all locks while it forgets one that has ended.
+        """
         at = normalize_lock_root(path)
         self._lock.acquire_read()
         try:

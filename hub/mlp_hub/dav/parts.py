@@ -1,14 +1,17 @@
-"""Large files that come in parts, and go on where they were cut: PUT with `Content-Range` and the digest of the whole file.
+"""Uploads of large files in parts, which continue where they were cut.
+
+A part is a PUT with `Content-Range` and the digest of the whole file.
 
     PUT /data/USER/DATASET/PATH     Content-Range: bytes 0-67108863/10737418240     Repr-Digest: sha-256=:...:
-    202, Upload-Offset: 67108864                so much is here
-    PUT                             Content-Range: bytes */10737418240, no body     asks how much is here
-    409, Upload-Offset: 4096                    a part that begins elsewhere: go on there
+    202, Upload-Offset: 67108864                the received bytes
+    PUT                             Content-Range: bytes */10737418240, no body     asks for the received bytes
+    409, Upload-Offset: 4096                    a part begins elsewhere: continue there
     201 or 204                                  it is whole, verified and in its place
 
-What is here of a file lies beside the dataset (`sandbox.open_arriving`), by its path, length and digest: no client of WebDAV sees
-it, it is charged like the rest, it outlives this process, and it goes when nobody wrote to it for a day. Whoever reads sees the old
-file or the new one.
+The received part of a file is kept outside of the dataset (`sandbox.open_arriving`), by its path,
+length and digest. WebDAV clients do not see it. It is charged like all other files, it outlives
+this process, and it is removed when nobody wrote to it for a day. A reader sees the old file or the
+new one.
 """
 
 from __future__ import annotations
@@ -37,18 +40,18 @@ from mlp_language.message import msg
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
 KEPT_S = 86_400.0
-"""Tuning: seconds for which what came of a file is kept though nothing more comes: longer to go on, for what it takes meanwhile."""
+"""Tuning: seconds for which a part of a file is kept without new data: time to continue, for disk room."""
 BLOCK = 1 << 18
 """Tuning: bytes that are read and written at a time."""
 MOST_BEGUN = 500
 """Safety: files of one dataset of which parts have come, and that are not whole: nobody sees them, and each takes an inode."""
 MOST_HASHES = 64
-"""Safety: files whose checksum so far is in memory; of all others it is made anew at the end."""
+"""Safety: files with a checksum so far in memory; the checksums of all others are computed at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """What a request brings of a file: bytes from `begin` to before `end` of `total`; nothing where it only asks."""
+    """Part of a file in a request: bytes from `begin` to before `end` of `total`; empty for a mere question."""
 
     begin: int
     end: int
@@ -76,7 +79,7 @@ class FilePart:
             raise DAVError(
                 HTTP_BAD_REQUEST,
                 msg(
-                    "Content-Range says {n} bytes of {total}, and Content-Length others",
+                    "Content-Range has {n} bytes of {total}, but Content-Length has another number",
                     n=end - begin,
                     total=total,
                 ),
@@ -90,7 +93,7 @@ class FilePart:
 
 
 class _Hashes:
-    """Checksums so far of what came, by file and length."""
+    """Checksums so far of received data, by file and length."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[int, int], tuple[int, Any]] = OrderedDict()
@@ -130,7 +133,7 @@ class PartUploads:
         if not path:
             raise DAVError(HTTP_CONFLICT, msg("name a file of the dataset"))
         if self._is_locked(tree, path, environ):
-            raise DAVError(HTTP_LOCKED, msg("somebody has a lock on it; try again when that has ended"))
+            raise DAVError(HTTP_LOCKED, msg("somebody has a lock on it; try again when the lock has ended"))
         try:
             _ = tree.top  # now: who deletes the dataset meanwhile takes it away under what comes
             with tree.arriving() as folder:
@@ -187,7 +190,8 @@ class PartUploads:
             self._service.give(uid, size, here - part.begin + fresh, int(bool(fresh)))
         if here < part.end:
             raise DAVError(
-                HTTP_BAD_REQUEST, msg("the part was cut; ask how much is here, and go on from there")
+                HTTP_BAD_REQUEST,
+                msg("the part was cut; ask for the number of bytes here, and continue from there"),
             )
         return here
 
@@ -199,7 +203,7 @@ class PartUploads:
             raise DAVError(
                 HTTP_BAD_REQUEST,
                 msg(
-                    "what came has another SHA-256 than Repr-Digest says; nothing was changed, send it again"
+                    "the SHA-256 of the received data differs from Repr-Digest; nothing was changed, send it again"
                 ),
             )
         tree.finish(file.fileno())
@@ -233,8 +237,7 @@ def _check_more(begun: int) -> None:
         raise DAVError(
             HTTP_SERVICE_UNAVAILABLE,
             msg(
-                "{n} files of this dataset are incomplete, the most that it may have; send the rest of them first. "
-                "Incomplete files are removed after a day",
+                "{n} files of this dataset are incomplete, which is the limit; send the rest of them first. Incomplete files are removed after a day",
                 n=begun,
             ),
         )

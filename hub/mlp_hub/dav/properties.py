@@ -17,7 +17,7 @@ from mlp_hub.dav.upload import entry_room
 from mlp_language.message import msg
 
 MOST_BYTES = 3500
-"""Safety: bytes of all properties of one file; file systems have room for so many."""
+"""Safety: bytes of all properties of one file; file systems have room for this number."""
 
 
 class Properties:
@@ -51,7 +51,7 @@ class Properties:
         """Do nothing: they go with their file."""
 
     def copy_properties(self, src_url: str, dest_url: str, environ: Any = None) -> None:
-        """Do nothing: who copies files copies them."""
+        """Do nothing: the code that copies files copies them too."""
 
     def _place(self, norm_url: str, environ: dict[str, Any]) -> tuple[Tree, Parts]:
         return environ[TREE], parts_of(self._provider.ref_url_to_path(norm_url))[2:]

@@ -53,7 +53,7 @@ class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
         return "/".join(("", user, dataset.partition("@")[0], *rest))
 
     def get_resource_inst(self, path: str, environ: dict[str, Any]) -> OneFile | Directory | None:
-        """Return what is there; None for nothing, and for what is no file and no directory."""
+        """Return the file or directory at a path; None for nothing, and for other kinds."""
         tree: Tree = environ[TREE]
         parts = parts_of(path)
         if parts[:2] != (tree.access.user, tree.access.name):
@@ -68,7 +68,7 @@ class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
 
 
 class _Entry:
-    """What files and directories share."""
+    """Common part of files and directories."""
 
     environ: dict[str, Any]
     path: str
@@ -100,7 +100,7 @@ class _Entry:
         return shown_time(self.found.st_mtime)
 
     def get_properties(self, mode: str, *, name_list: list[str] | None = None) -> list[tuple[str, Any]]:
-        """Return properties; refuse to look for so many by their names that the answer fills the memory."""
+        """Return properties; refuse a request for names whose answer would fill the memory."""
         if name_list is not None:
             files = self.environ.get(LISTED, 1)
             n = len(name_list)
@@ -108,7 +108,7 @@ class _Entry:
                 raise DAVError(
                     HTTP_FORBIDDEN,
                     msg(
-                        "{n} properties of {files} files are asked for; ask for fewer at once",
+                        "{n} properties of {files} files are requested; request fewer at once",
                         n=n,
                         files=files,
                     ),
@@ -123,9 +123,9 @@ class _Entry:
         return True
 
     def handle_move(self, dest_path: str) -> bool:
-        """Put it there in one step, however much is in it: who dies on the way leaves a file's old place, or its new one.
+        """Move it in one step, whatever its size: after a crash a file is at its old place or at its new one.
 
-        Locks on it, and on what is in it, were looked for.
+        Its locks, and those of its contents, were checked before.
         """
         to = parts_of(dest_path)[2:]
         if not self.parts or not to:
@@ -168,7 +168,10 @@ class _Entry:
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:
-        """Copy it beside, and put it into place once all is there. What was in that place stays until then, and for good if it was locked meanwhile."""
+        """Copy it to a place next to the dataset, and move the whole copy into place.
+
+        The old content of the place stays until then. It stays for good if it was locked meanwhile.
+        """
         to = parts_of(dest_path)[2:]
         if not to:
             raise DAVError(HTTP_FORBIDDEN, msg("a dataset itself is not copied over; name a directory in it"))
@@ -207,7 +210,7 @@ class _Entry:
             )
 
     def forget_locks(self) -> None:
-        """Forget the locks of what is gone, and of all that was below."""
+        """Remove the locks of a removed entry, and of all entries that were below it."""
         locks = self.provider.lock_manager
         if locks is not None:
             locks.remove_all_locks_from_url(self.get_ref_url(), recursive=True)
@@ -223,7 +226,7 @@ class OneFile(_Entry, DAVNonCollection):  # type: ignore[misc]  # wsgidav is unt
 
     @property
     def found(self) -> os.stat_result:  # type: ignore[override]
-        """What it is now."""
+        """Present status of the file."""
         if self._found is None:
             self._found = self.tree.stat(self.parts)
         if self._found is None:
@@ -246,7 +249,7 @@ class OneFile(_Entry, DAVNonCollection):  # type: ignore[misc]  # wsgidav is unt
             raise disk_error(error) from error
 
     def get_property_value(self, name: str) -> Any:
-        """Return a property; the digest is told to who asks for it by its name, so that a listing compares files."""
+        """Return a property; the digest is returned when asked for by name, so that a listing compares files."""
         if name != DIGEST_PROPERTY:
             return super().get_property_value(name)
         digest = digest_of(self.tree.attribute(self.parts, DIGEST), self.found)
@@ -313,7 +316,7 @@ class Directory(_Entry, DAVCollection):  # type: ignore[misc]  # wsgidav is unty
             try:
                 self.tree.make_folder((*self.parts, name))
             except FileExistsError as error:  # another request made it meanwhile (RFC 4918, 9.3.1)
-                raise DAVError(HTTP_METHOD_NOT_ALLOWED, msg("it is there already")) from error
+                raise DAVError(HTTP_METHOD_NOT_ALLOWED, msg("it already exists")) from error
             except OSError as error:
                 raise disk_error(error) from error
 

@@ -20,7 +20,7 @@ API = "/services/mlp/api/v1"
 PATIENCE_S = 30.0
 """Safety: seconds for which the service is waited for."""
 TAKEN_S = 15.0
-"""Safety: seconds for which room is asked for again where no answer comes, as while the service is started anew."""
+"""Safety: seconds for which a request for room is retried without an answer, as during a restart."""
 AGAIN_S = 0.5
 """Tuning: seconds until what could not be told is told again: fewer tries, for how late it counts."""
 
@@ -41,7 +41,10 @@ class ServiceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DataAsker:
-    """Who asks: by a token, or in a browser by the cookies of a session of the platform's and the token that its pages send."""
+    """Caller of the file server: a token, or a browser with a session of the platform.
+
+    A browser sends the session's cookies, and the token that its pages send.
+    """
 
     token: str = ""
     cookies: str = ""
@@ -71,10 +74,10 @@ class Access:
 
 
 class StorageRoom(Protocol):
-    """Where room is asked for, and told of."""
+    """Service that is asked for room, and gets reports of its use."""
 
     def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
-        """Ask for so many bytes to write."""
+        """Ask for `size` bytes to write."""
         ...
 
     def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
@@ -83,7 +86,7 @@ class StorageRoom(Protocol):
 
 
 class ServiceDoor:
-    """What is asked of the service, and told; `token` is the platform's own."""
+    """Requests and reports to the service; `token` is the platform's own."""
 
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
@@ -106,7 +109,7 @@ class ServiceDoor:
         return self.ask("DELETE", _path(user, name), asker, language=language)
 
     def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
-        """Ask for so many bytes to write; again under the same key while no answer comes, and in the end it is taken back."""
+        """Ask for `size` bytes to write; retry under the same key without an answer, and finally take it back."""
         once = secrets.token_hex(16)
         until = time.monotonic() + TAKEN_S
         while True:
@@ -140,16 +143,16 @@ class ServiceDoor:
         self._news.set()
 
     def open_source(self, what: dict[str, object], language: str = "") -> ServiceAnswer:
-        """Ask where something of a dataset's source is to be had, for who may read the dataset."""
+        """Ask for the address of an object of a dataset's source, for a user who may read the dataset."""
         return self.ask("PUT", "/stored:open", self._own, what, language=language)
 
     @property
     def token_state(self) -> str:
-        """What the service says of the token: `accepted`, `refused`, or `unknown` while it has not been asked."""
+        """Service's answer about the token: `accepted`, `refused`, or `unknown` while it has not been asked."""
         return {None: "unknown", True: "refused", False: "accepted"}[self.refused]
 
     def begun(self) -> bool:
-        """Tell that nothing is under way here; whether it was heard."""
+        """Report that no work is in progress here; return whether the service received it."""
         status = self.ask("PUT", "/stored:begun", self._own).status
         if status in (200, 401, 403):  # else nobody looked at it
             self.refused = status != 200

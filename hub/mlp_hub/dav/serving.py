@@ -1,4 +1,4 @@
-"""WebDAV on UNIX sockets, and for pods on TCP; what is under way when the process dies leaves the old files."""
+"""WebDAV on UNIX sockets, and for pods on TCP; requests that a crash interrupts leave the old files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SILENT_S = 60
 BLOCK = 1 << 18
 """Tuning: bytes that are read and written at a time."""
 DRAIN_S = 3.0
-"""Safety: seconds for which what is under way may end when this process is to."""
+"""Safety: seconds that requests in progress get to end when this process has to end."""
 PATHS = ("/data", "/services/mlp/data")
 """Where the files are on the public port."""
 
@@ -114,7 +114,7 @@ def serve(
     tenants: Sequence[Place] = (),
     asked: FirstClients | None = None,
 ) -> None:
-    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants`: what sandboxes and pods reach.
+    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants` are for sandboxes and pods.
 
     `asked` has the sockets that listen already, and the connections that came by them.
     """

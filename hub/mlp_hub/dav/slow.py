@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 LOWEST = 4096
 """Safety: bytes in a second that a body has to come with, or an answer to be taken with, measured over each piece."""
 SPARE_S = 60.0
-"""Safety: seconds that each piece may take besides."""
+"""Safety: additional seconds for each piece."""
 ASKED_S = 60.0
 """Tuning: seconds between two questions whether who sends or takes it still may: sooner ended, for a question each."""
 LOOK_S = 1.0
-"""Tuning: seconds between two looks at what comes."""
+"""Tuning: seconds between two looks at incoming pieces."""
 
 
 ANSWER = "mlp.answer"
@@ -36,7 +36,7 @@ class _Coming:
         self.asked = now
 
     def end(self) -> None:
-        """Let nothing more come: what reads it finds the end, and says what is missing."""
+        """End the transfer: its reader finds the end, and reports the missing part."""
         with contextlib.suppress(OSError):
             self.request.conn.socket.shutdown(self._how)
 

@@ -1,7 +1,8 @@
-"""Files of a dataset that is read through, for one request: what its source lists and sends, of which nothing stays here.
+"""Files of a dataset that is read through, for one request: the source lists and sends them.
 
-The service signs each address, for that one request; no credential is here. A source may say whatever it likes: what it sends is
-bounded, and no name of it is anything but a name.
+Nothing of them is kept here. The service signs each address, for that one request, and no
+credential is here. A source can send anything, so its data is bounded, and its names are used as
+names only.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, 
 from mlp_language.message import msg
 
 PAGE_MAX = 4 << 20
-"""Safety: bytes of one page of a list: a thousand keys of the longest, and what is said of them."""
+"""Safety: bytes of one page of a list: a thousand keys of the longest, with their properties."""
 PAGE_S = 60.0
 """Safety: seconds in which a page has to be whole."""
 MOST_PAGES = 2 * MOST_NAMES // 1000
@@ -42,7 +43,7 @@ LISTING_S = 300.0
 PIECE = 1 << 16
 """Safety: bytes of a page that are parsed at a time: each has the beginning or the end of an element."""
 MOST_PARTS = 25
-"""Safety: elements for each object that a page may have: what is said of one, twice over."""
+"""Safety: elements for each object in a page: twice the properties of one object."""
 ERROR_MAX = 1 << 16
 """Safety: bytes of a refusal that are looked at."""
 TAG_MAX = 200
@@ -52,7 +53,7 @@ _BAD_GATEWAY = 502
 
 
 class FoundObject(NamedTuple):
-    """What is at a path: how it looks as a file, and the tag of its content; directories have none."""
+    """Entry at a path: its status as a file, and the tag of its content; directories have no tag."""
 
     at: stat_result
     tag: str = ""
@@ -60,7 +61,7 @@ class FoundObject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """An answer of a source, which is to be closed, and to what it is one."""
+    """Answer of a source, with its host and its prefix; the caller has to close it."""
 
     body: Any
     host: str
@@ -114,7 +115,7 @@ class SourceClient:
 
 
 class SourceTree(Tree):
-    """The files of one dataset, to read. What would write is refused before."""
+    """Files of one dataset, to read; requests that would write are refused before."""
 
     def __init__(self, client: SourceClient, access: Access) -> None:
         self.access = access
@@ -125,12 +126,12 @@ class SourceTree(Tree):
         """Do nothing: nothing is open."""
 
     def stat(self, parts: Parts) -> stat_result | None:
-        """Return what is there: the object of that name, or else a directory where keys go on behind it."""
+        """Return the object of that name, or else a directory where other keys continue the name."""
         found = self._at(parts)
         return None if found is None else found.at
 
     def names(self, parts: Parts) -> list[str]:
-        """List a directory; what is in it is known then."""
+        """List a directory; the entries are known afterwards."""
         top, after = "".join(f"{part}/" for part in parts), ""
         found: dict[str, FoundObject] = {}
         until = time.monotonic() + LISTING_S
@@ -148,7 +149,7 @@ class SourceTree(Tree):
         raise _endless()
 
     def page(self, parts: Parts, after: str, limit: int) -> tuple[list[str], str]:
-        """List some of a directory in the order of the source; what is in it is known then."""
+        """List a part of a directory in the order of the source; the entries are known afterwards."""
         top = "".join(f"{part}/" for part in parts)
         found: dict[str, FoundObject] = {}
         until = time.monotonic() + LISTING_S
@@ -197,7 +198,7 @@ class SourceTree(Tree):
         return cast("BinaryIO", SourceFile(get, found.at.st_size))
 
     def attribute(self, parts: Parts, name: str) -> bytes | None:
-        """Return None: nobody knows the checksum of what is not here."""
+        """Return None: the checksum of a file that is not here is unknown."""
         del parts, name
         return None
 
@@ -217,7 +218,7 @@ class SourceTree(Tree):
     def _page(
         self, path: str, *, after: str = "", limit: int = 1000, flat: bool = True
     ) -> tuple[list[tuple[str, FoundObject]], str]:
-        """Return a page of the list of what begins with a path, directories with a `/` behind; and what comes after it."""
+        """Return a page of the objects below a path, directories with a `/` at the end; and the next cursor."""
         answer = self._client.get(
             self.access, {}, path=path, listed=True, flat=flat, after=after, limit=limit
         )
@@ -343,7 +344,7 @@ def _as_file(mode: int, size: int, when: float, tag: str) -> stat_result:
 def _endless() -> DAVError:
     return DAVError(
         _BAD_GATEWAY,
-        msg("the source goes on listing this directory and comes to no end; list one below it"),
+        msg("the source lists this directory without an end; list one below it"),
     )
 
 

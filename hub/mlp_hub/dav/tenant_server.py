@@ -1,4 +1,4 @@
-"""What sandboxes and pods reach: servers of their own, so that no crowd of them is in the way of what the proxy sends."""
+"""Servers for sandboxes and pods, separate from the proxy's, so that many requests do not block it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _REFUSAL = (
 
 
 class _Counted(HTTPConnection):
-    """A connection that is served only while its peer holds few threads. Whose it is, is the system's word, or a pod's address."""
+    """Connection that is served only while its peer holds few threads.
+
+    The system identifies its peer, or a pod's address does.
+    """
 
     lock = threading.Lock()
     busy: ClassVar[Counter[str]] = Counter()

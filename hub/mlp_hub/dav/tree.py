@@ -48,7 +48,7 @@ class BadPathError(ValueError):
 
 
 def _key(entry: os.DirEntry[str]) -> str:
-    """Return by what an entry stands in pages; nothing for what is not shown: no name of it can be an address."""
+    """Return the sort key of an entry in pages; empty for entries whose name cannot be an address."""
     try:
         entry.name.encode()
     except UnicodeEncodeError:
@@ -71,14 +71,19 @@ def parts_of(path: str) -> Parts:
         )
     for part in parts:
         if part in (".", "..") or "\0" in part:
-            raise BadPathError(msg("the path has a name that is none: ., .. or one with a NUL character"))
+            raise BadPathError(
+                msg("the path has a part that is not a name: ., .. or one with a NUL character")
+            )
         if len(os.fsencode(part)) > NAME_BYTES:
             raise BadPathError(msg("a name of the path has more than {n} bytes", n=NAME_BYTES))
     return parts
 
 
 class Uploads:
-    """Directory of files that are not whole yet. One process has it; what another one left is removed."""
+    """Directory of files that are not whole yet.
+
+    One process holds it, and the files that another one left are removed.
+    """
 
     def __init__(self, root: Path) -> None:
         with Folder.at(root) as top:
@@ -178,7 +183,10 @@ class Tree:
             return shelf.inside(self.access.name, make=_DIRECTORY), True
 
     def _check(self, shelf: Folder) -> None:
-        """Leave no directory that is no dataset's: nobody would be charged with what is in it."""
+        """Check that the dataset still exists; otherwise remove the directory and raise the error.
+
+        Nobody would be charged for the contents of such a directory.
+        """
         try:
             self._still_there()
         except BaseException:
@@ -206,7 +214,7 @@ class Tree:
                 here.close()
 
     def stat(self, parts: Parts) -> os.stat_result | None:
-        """Return what a plain file or directory is; None for what is not there, and for all else."""
+        """Return the status of a plain file or directory; None for a missing entry and all other kinds."""
         try:
             if not parts:
                 return os.fstat(self.top.fd)
@@ -316,7 +324,10 @@ class Tree:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[Aside]:
-        """Give a new directory beside all datasets, that `Aside.put_all` moves into place; what is left of it is removed."""
+        """Yield a new directory next to all datasets, which `Aside.put_all` moves into place.
+
+        Its remaining contents are removed.
+        """
         name = secrets.token_hex(16)
         with self._uploads.folder.inside(name, make=_DIRECTORY) as top:
             self._own(top.fd)
@@ -386,7 +397,7 @@ class Tree:
 
 
 class Aside(Tree):
-    """A directory that is no part of the dataset yet."""
+    """Directory that is not a part of the dataset yet."""
 
     def __init__(self, of: Tree, root: Path, uploads: Uploads, at: tuple[str, Folder]) -> None:
         super().__init__(root, uploads, of.access)

@@ -40,7 +40,7 @@ class Upload:
         *,
         fresh: bool = False,
     ) -> None:
-        """`fresh`: it takes over nothing of what is in its place."""
+        """Prepare an upload; with `fresh` it takes over nothing of the file in its place."""
         self._fresh = fresh
         self._tree, self._service, self._parts = tree, service, parts
         self._length, self._digest = length, digest
@@ -58,7 +58,7 @@ class Upload:
         self._open = True
 
     def write(self, data: bytes) -> None:
-        """Write on. Raises `DAVError` where there is no room."""
+        """Write more data. Raises `DAVError` without room."""
         if self._written + len(data) > self._granted:
             try:
                 self._take(STEP)
@@ -77,7 +77,7 @@ class Upload:
             raise DAVError(
                 HTTP_BAD_REQUEST,
                 msg(
-                    "{length} bytes were announced and {written} came; nothing was changed, send all of them",
+                    "{length} bytes were announced, but {written} arrived; nothing was changed, send all of them",
                     length=self._length,
                     written=self._written,
                 ),
@@ -87,7 +87,7 @@ class Upload:
             raise DAVError(
                 HTTP_BAD_REQUEST,
                 msg(
-                    "what came has another SHA-256 than Repr-Digest says; nothing was changed, send it again"
+                    "the SHA-256 of the received data differs from Repr-Digest; nothing was changed, send it again"
                 ),
             )
         try:
@@ -128,7 +128,10 @@ class Upload:
 
 @contextlib.contextmanager
 def entry_room(tree: Tree, service: StorageRoom) -> Iterator[None]:
-    """Have room for one more entry while it is made; what all of them take is found by looking. Raises `DAVError`."""
+    """Have room for one more entry while it is made. Raises `DAVError`.
+
+    The room of all entries is found by measurement.
+    """
     said = service.take(tree.access.uid, ENTRY, tree.access.language)
     if said.status != 200:
         raise refusal(said.status, said.body, said.message)
@@ -139,7 +142,7 @@ def entry_room(tree: Tree, service: StorageRoom) -> Iterator[None]:
 
 
 def attributes_of(tree: Tree, parts: Parts, fd: int, digest: bytes, *, fresh: bool = False) -> None:
-    """Give a file that is whole its checksum, and unless it is `fresh` the properties of what is in its place."""
+    """Set the checksum of a complete file, and unless `fresh` the properties of the file in its place."""
     found = tree.stat(parts)
     try:
         if found is not None and not fresh:
@@ -154,7 +157,7 @@ def attributes_of(tree: Tree, parts: Parts, fd: int, digest: bytes, *, fresh: bo
 
 
 class ServiceRefusedError(DAVError):  # type: ignore[misc]  # wsgidav is untyped
-    """What the service refused, with its typed reason."""
+    """Refusal of the service, with its typed reason."""
 
     def __init__(self, status: int, message: Message, reason: str | None) -> None:
         super().__init__(status, message)
@@ -177,8 +180,7 @@ def disk_error(error: OSError) -> DAVError:
         return DAVError(
             409,
             msg(
-                "directories lie too deep in each other here to be removed or copied at once; begin with one further down, or "
-                "do it in a terminal"
+                "directories are nested too deeply here to be removed or copied at once; begin with one further down, or use a terminal"
             ),
         )
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -186,21 +188,20 @@ def disk_error(error: OSError) -> DAVError:
             HTTP_INSUFFICIENT_STORAGE, msg("the disk is full; nothing was changed"), "DiskFull"
         )
     if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ELOOP, errno.EEXIST, errno.ENOTEMPTY):
-        return DAVError(409, msg("something else lies on the way there; nothing was changed"))
+        return DAVError(409, msg("another file or directory is in the way; nothing was changed"))
     if error.errno == errno.EOVERFLOW:  # of `Tree.names`
         return DAVError(
             HTTP_INSUFFICIENT_STORAGE,
             msg(
-                "the directory has more than {n} entries, more than one listing of WebDAV may have; the page Datasets and mlp data "
-                "list it, or keep its files in several directories",
+                "the directory has more than {n} entries, which is the limit of a WebDAV listing; use the page Datasets or mlp data, or keep its files in several directories",
                 n=MOST_NAMES,
             ),
         )
-    return DAVError(HTTP_SERVICE_UNAVAILABLE, msg("the disk says: {error}", error=str(error.strerror)))
+    return DAVError(HTTP_SERVICE_UNAVAILABLE, msg("the disk reports: {error}", error=str(error.strerror)))
 
 
 def digest_in(headers: Mapping[str, str]) -> bytes | None:
-    """Return the SHA-256 that the request announces of what it brings (RFC 9530), None where it says nothing of it."""
+    """Return the SHA-256 that the request announces for its content (RFC 9530); None without one."""
     for name in ("HTTP_REPR_DIGEST", "HTTP_CONTENT_DIGEST"):
         for member in headers.get(name, "").split(","):
             key, _, value = member.strip().partition("=")
@@ -211,13 +212,13 @@ def digest_in(headers: Mapping[str, str]) -> bytes | None:
             except ValueError:
                 found = b""
             if len(found) != hashlib.sha256().digest_size:
-                raise DAVError(HTTP_BAD_REQUEST, msg("the digest is no SHA-256; write sha-256=:BASE64:"))
+                raise DAVError(HTTP_BAD_REQUEST, msg("the digest is not SHA-256; write sha-256=:BASE64:"))
             return found
     return None
 
 
 def digest_of(value: bytes | None, found: os.stat_result) -> str | None:
-    """Return what a file's attribute says of it, as a header has it; None where the file changed since."""
+    """Return the digest in a file's attribute as a header has it; None where the file changed since."""
     if value is None:
         return None
     size, _, rest = value.decode("ascii", "replace").partition(" ")

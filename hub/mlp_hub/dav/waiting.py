@@ -23,7 +23,7 @@ log = logging.getLogger("mlp_hub.dav")
 BACKLOG = 512
 """Safety: connections that the system keeps for us while what serves them is loaded."""
 AGAIN_S = 0.2
-"""Tuning: seconds until the service is told again that nothing is under way here."""
+"""Tuning: seconds until the next report to the service that nothing is in progress here."""
 HEALTH = b"GET /health "
 """Given: how the supervisor and the service ask."""
 MOST = 1 << 16
@@ -32,7 +32,10 @@ MOST = 1 << 16
 
 @dataclass(slots=True)
 class FirstClients:
-    """What listens already, by its path; who has come; whether the service was told that nothing is under way here."""
+    """First clients, and the sockets that listen already, by path.
+
+    `begun`: the service received the report that nothing is in progress here.
+    """
 
     listening: dict[str, socket.socket] = field(default_factory=dict)
     clients: list[socket.socket] = field(default_factory=list)
@@ -40,7 +43,10 @@ class FirstClients:
 
 
 def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClients:
-    """Listen on both; return once somebody asks for files. SIGTERM ends the process: nothing is under way."""
+    """Listen on both sockets; return once a client asks for files.
+
+    SIGTERM ends the process, because nothing is in progress.
+    """
     told = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))

@@ -1,4 +1,4 @@
-"""Copies of frozen records, for what happens several times for each job."""
+"""Copies of frozen records, for steps that happen several times for each job."""
 
 from __future__ import annotations
 

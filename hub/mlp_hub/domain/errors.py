@@ -45,12 +45,12 @@ class Reason(StrEnum):
     )
     NOT_FOUND = (
         "NotFound",
-        "not there",
+        "not found",
         "It does not exist, or belongs to somebody else: the answer is the same.",
     )
     CONFLICT = (
         "Conflict",
-        "there already",
+        "already exists",
         "Something of this name is there already, or a key was used for another request.",
     )
     WRONG_STATE = (
@@ -60,7 +60,7 @@ class Reason(StrEnum):
     )
     FORBIDDEN = (
         "Forbidden",
-        "no right to it",
+        "no permission",
         "The token lacks the scope, or its owner is not the one who may do this.",
     )
     LOGIN_TOO_OLD = (
@@ -81,7 +81,7 @@ class Reason(StrEnum):
     )
     NO_MATCHING_FLAVOR = (
         "NoMatchingFlavor",
-        "no such device here",
+        "device not available",
         "No node has the kind of device that is asked for.",
         msg("a node of the kind asked for"),
     )
@@ -95,7 +95,7 @@ class Reason(StrEnum):
         "TopologyPlacementFailed",
         "waits for room in the right place",
         "There is room, but not where the rule of `topology` wants the ranks.",
-        msg("room where the topology asked for wants it"),
+        msg("room in the place that the topology requires"),
     )
     WAITING_FOR_PREEMPTED = (
         "WaitingForPreempted",
@@ -105,7 +105,7 @@ class Reason(StrEnum):
     )
     RESERVED = (
         "Reserved",
-        "the room is kept for others",
+        "the free room is kept for others",
         "There is room now, but a job ahead of it, or who booked it for a time that comes, is to have it.",
         msg("room that is kept for others"),
     )
@@ -189,7 +189,7 @@ class Refused(MessageError):  # noqa: N818 - "refused" is what happened, and the
         self.eyes = eyes
 
     def to(self, eyes: Eyes) -> Refused:
-        """Return it for who has such eyes, whoever asked."""
+        """Return it for a reader with these eyes, whoever asked."""
         return Refused(self.reason, self.message, retry_after=self.retry_after, facts=self.facts, eyes=eyes)
 
     def __str__(self) -> str:
@@ -211,27 +211,27 @@ class Unavailable(MessageError):  # noqa: N818 - names the condition, as HTTP do
 
 
 class OutOfReach(Unavailable):
-    """What runs jobs does not answer, to nobody: no job's fault, so a job waits for it however long it takes."""
+    """Failure of the executor to answer anyone: it is not a job's fault, so a job waits as long as it lasts."""
 
 
 NOT_THERE: Mapping[str, Message] = {
-    "announcement": msg("there is no announcement {name}"),
-    "app": msg("there is no app {name}"),
-    "dataset": msg("there is no dataset {name}"),
-    "job": msg("there is no job {name}"),
-    "key": msg("there is no key {name}"),
-    "model": msg("there is no model {name}"),
-    "member": msg("there is no member {name}"),
-    "node": msg("there is no node {name}"),
-    "runtime": msg("there is no runtime {name}"),
-    "secret": msg("there is no secret {name}"),
-    "sweep": msg("there is no sweep {name}"),
-    "tenant": msg("there is no team {name}"),
-    "user": msg("there is no user {name}"),
+    "announcement": msg("announcement {name} does not exist"),
+    "app": msg("app {name} does not exist"),
+    "dataset": msg("dataset {name} does not exist"),
+    "job": msg("job {name} does not exist"),
+    "key": msg("key {name} does not exist"),
+    "model": msg("model {name} does not exist"),
+    "member": msg("member {name} does not exist"),
+    "node": msg("node {name} does not exist"),
+    "runtime": msg("runtime {name} does not exist"),
+    "secret": msg("secret {name} does not exist"),
+    "sweep": msg("sweep {name} does not exist"),
+    "tenant": msg("team {name} does not exist"),
+    "user": msg("user {name} does not exist"),
 }
 
 
 def not_found(kind: str, name: str) -> Refused:
-    """Return the one answer for what does not exist and for what the asker may not know of."""
-    message = NOT_THERE.get(kind, msg("there is no {kind} {name}"))
+    """Return the one answer for a missing object and for one that the asker may not know of."""
+    message = NOT_THERE.get(kind, msg("{kind} {name} does not exist"))
     return Refused(Reason.NOT_FOUND, replace(message, args={"kind": kind, "name": name}))

@@ -1,4 +1,4 @@
-"""Facts of a reason: the small table that stands below its sentence."""
+"""Facts of a reason: the small table below its sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlp_language.message import Arg, Message, Quantity, Span, msg
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One row: what (`key` of `LABELS`), of which dimension, how much, and who it is about."""
+    """Row of facts: its meaning (`key` of `LABELS`), its dimension, its value, and the ones it is about."""
 
     key: str
     value: Arg
@@ -48,13 +48,13 @@ LABELS: Mapping[str, Message] = {
     "kept": msg("kept free for others"),
     "held": msg("held by servers"),
     "may_stop": msg("jobs that may be stopped"),
-    "beside": msg("workers that could start beside servers"),
+    "beside": msg("workers that could start next to servers"),
     "ranks": msg("ranks"),
     "each": msg("each rank asks for"),
     "fitting": msg("ranks that fit now"),
     "nodes": msg("nodes"),
     "free_on": msg("free on nodes"),
-    "shut": msg("nodes that take nothing new"),
+    "shut": msg("nodes that accept no new work"),
     "kinds": msg("kinds of gpu here"),
     "stopping": msg("jobs that are stopped"),
     "priority": msg("its priority"),
@@ -66,13 +66,13 @@ LABELS: Mapping[str, Message] = {
     "booked": msg("booked"),
     "lost_work": msg("work lost"),
     "workers": msg("workers left"),
-    "workers_min": msg("its least workers"),
+    "workers_min": msg("its minimum of workers"),
     "given_up": msg("workers given up"),
     "free_mib": msg("free on the disk"),
     "floor_mib": msg("kept free on the disk"),
     "shortage": msg("the disk has"),
 }
-"""What each key of a fact is called."""
+"""Label of each key of a fact."""
 
 
 def numbers_of(facts: tuple[Fact, ...]) -> dict[str, float]:

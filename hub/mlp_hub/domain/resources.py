@@ -86,9 +86,10 @@ ZERO = Resources()
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A limit per dimension; `None` means: no limit of its own (what the nodes have).
+    """Limit per dimension; `None` means no own limit (the nodes' capacity).
 
-    Same units as `Resources`; `kinds` limits gpu thousandths of single kinds, unnamed kinds are unlimited.
+    The units are those of `Resources`. `kinds` limits gpu thousandths of single kinds, and unnamed
+    kinds are unlimited.
     """
 
     cpu: int | None = None
@@ -109,7 +110,10 @@ def units(value: int) -> float:
 
 
 def core_seconds(seconds: Any, ranks: Any, cpu: Any) -> Any:
-    """Return what so many ranks take in so many seconds, each of `cpu` thousandths of a core: of numbers, or of columns of a query."""
+    """Return the core-seconds of `ranks` ranks in `seconds` seconds, each of `cpu` thousandths of a core.
+
+    The arguments are numbers, or columns of a query.
+    """
     return seconds * ranks * cpu / MILLI
 
 
@@ -134,5 +138,8 @@ THREADS = (
 
 
 def thread_variables(cores: float) -> dict[str, str]:
-    """Return the variables that keep libraries to these cores, rounded up; none where `cores` is 0, which is no limit."""
+    """Return the variables that keep libraries to these cores, rounded up.
+
+    The result is empty if `cores` is 0, which means no limit.
+    """
     return dict.fromkeys(THREADS, str(math.ceil(cores))) if cores > 0 else {}

@@ -1,4 +1,4 @@
-"""Which part of what was written row by row is read: one page, the newest first."""
+"""Span of records that were written row by row: one page, the newest first."""
 
 from __future__ import annotations
 

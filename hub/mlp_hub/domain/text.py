@@ -1,7 +1,7 @@
-"""Makes text that tenants wrote harmless where it becomes a message, a line of a log or a line on a terminal.
+"""Removal of harmful characters from tenants' text before it becomes a message, a log or terminal line.
 
-Escape sequences steer a terminal, a carriage return writes over what stands there, and characters that change
-the direction of writing make a text read as another one than it is.
+Escape sequences control a terminal, a carriage return overwrites text, and characters that change
+the direction of writing make a text look like another one.
 """
 
 from __future__ import annotations

@@ -55,7 +55,10 @@ class AttemptPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskedToEnd:
-    """What came of the request to end. `killed`: some process had not ended within the grace. Times are seconds since the epoch."""
+    """Result of the request to end.
+
+    `killed`: some process had not ended within the grace. Times are seconds since the epoch.
+    """
 
     asked_at: float
     killed: bool = False
@@ -86,7 +89,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class AttemptKey:
-    """An attempt by its id, and the run that it is of: what its log is found by."""
+    """Key of an attempt's log: the attempt's id, and its run."""
 
     id: str
     of: JobRun
@@ -176,7 +179,11 @@ def check_placement(spec: LaunchSpec, nodes: Iterable[str]) -> None:
         raise CannotStart(msg("a job has 1 worker or more, not {n}", n=spec.workers))
     if spec.placement and len(spec.placement) != spec.ranks:
         raise CannotStart(
-            msg("{n} ranks need a node each; {named} are named", n=spec.ranks, named=len(spec.placement))
+            msg(
+                "{n} ranks need a node each, but only {named} are named",
+                n=spec.ranks,
+                named=len(spec.placement),
+            )
         )
     names = set(nodes)
     foreign = sorted(set(spec.placement) - names)
@@ -192,10 +199,10 @@ def check_placement(spec: LaunchSpec, nodes: Iterable[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What some processes do to the disk, in bytes.
+    """Effect of some processes on the disk, in bytes.
 
-    `written` is all that they have written to anything so far, `stored` what of it went to a disk, where the kernel counts
-    that; `unlinked` is what they hold of files that have no name.
+    `written` is all that they have written to anything so far. `stored` is the part of it that went to
+    a disk, where the kernel counts that. `unlinked` is the size of their open files that have no name.
     """
 
     written: int = 0
@@ -206,14 +213,15 @@ class DiskUse:
 STATE = "\r\x1b[J"
 """Contract: before a text that takes the place of all that its line had until then; `sandbox/shim/screen.py` makes it."""
 BREAK = "\x1b[E"
-"""Contract: between the rows of a line that goes on."""
+"""Contract: separator between the rows of a line that continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line of a rank's output. `time` is RFC 3339; `stream` is stdout or stderr.
+    """Line of a rank's output; `time` is RFC 3339; `stream` is stdout or stderr.
 
-    A `partial` one has no end yet: the next line of its rank and stream goes on with it, as progress bars do.
+    A `partial` line has no end yet. The next line of its rank and stream continues it, as progress bars
+    do.
     """
 
     time: str
@@ -224,7 +232,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """Lines from a cursor on; pass `offset` back to go on from there."""
+    """Lines from a cursor on; pass `offset` back to continue from there."""
 
     rank: int
     lines: tuple[LogLine, ...]
@@ -235,9 +243,10 @@ class LogChunk:
 
 @dataclass(frozen=True, slots=True)
 class TenantPlace:
-    """A tenant as an executor has a place for it, where it needs one.
+    """Place for a tenant in an executor that needs one.
 
-    `quota` is the most that it may ever hold, what it may borrow included; `members` are who may look at what is there.
+    `quota` is the most that the tenant may ever hold, borrowed amounts included. `members` are the
+    users who may look at the place.
     """
 
     name: str
@@ -258,7 +267,10 @@ class Executor(Protocol):
     serves: bool
     """Whether what runs here can be reached, as apps must be."""
     drains: bool
-    """Whether the hub takes nodes out of service; else who runs the cluster does, and its nodes' conditions tell of it."""
+    """Whether the hub takes nodes out of service.
+
+    Otherwise the cluster's administrator does, and the nodes' conditions show it.
+    """
     limits: bool
     """Whether what runs can be given another time limit."""
 
@@ -269,7 +281,7 @@ class Executor(Protocol):
 
     @property
     def environments(self) -> EnvironmentMaker | None:
-        """What makes environments of packages; None where nothing does, as where jobs have images instead."""
+        """Maker of environments of packages; None without one, as where jobs have images instead."""
         ...
 
     @property
@@ -278,7 +290,7 @@ class Executor(Protocol):
         ...
 
     async def open(self) -> None:
-        """Learn of the nodes, and of what an earlier process left; before that there are no nodes."""
+        """Find the nodes, and the work that an earlier process left; before that the list of nodes is empty."""
         ...
 
     def nodes(self) -> Sequence[NodeInfo]:
@@ -305,17 +317,17 @@ class Executor(Protocol):
         ...
 
     async def fence(self, epoch: int, wait_s: float) -> None:
-        """Refuse older epochs from now on; return once nothing is under way that was begun under one.
+        """Refuse older epochs from now on; return once all work that was begun under one is over.
 
-        Raises `Superseded` where a newer one was seen, `Unavailable` where something takes longer than `wait_s` seconds;
-        older ones are refused then too.
+        Raises `Superseded` where a newer one was seen, `Unavailable` where something takes longer than
+        `wait_s` seconds. Older ones are refused then too.
         """
         ...
 
     async def keep_tenants(self, tenants: Sequence[TenantPlace], epoch: int = 0) -> None:
-        """Have a place for each of these tenants, as told, and none for others in which nothing is left.
+        """Keep a place for each of these tenants, as given, and none for others in which nothing is left.
 
-        They are all there are. What somebody changes of it meanwhile is put back without another call.
+        The list is complete. Changes that somebody makes meanwhile are reverted without another call.
         """
         ...
 
@@ -326,9 +338,9 @@ class Executor(Protocol):
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Start the attempt unless it was ever started; return once a crash of the hub cannot undo it.
 
-        What can never start as asked (a missing file, a runtime that is not there) ends as FAILED with
-        `Cause.START_FAILED`, or raises `CannotStart`; what was to run on a node that has gone meanwhile is LOST. Any other
-        error is taken to pass, and the call comes again.
+        An attempt that can never start as requested (a missing file, a missing runtime) ends as FAILED with
+        `Cause.START_FAILED`, or raises `CannotStart`. An attempt for a node that has gone meanwhile is
+        LOST. Any other error is treated as temporary, and the call is repeated.
         """
         ...
 
@@ -342,7 +354,7 @@ class Executor(Protocol):
         ...
 
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
-        """Let an attempt that was started run so many seconds from its start, None for as long as it likes; may be repeated.
+        """Limit a started attempt to `time_limit` seconds from its start, None for no limit; can be repeated.
 
         Where `limits` is false nobody calls it.
         """
@@ -357,10 +369,10 @@ class Executor(Protocol):
         ...
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
-        """Bring what an attempt left to where it is read from: the rest of its log, its spool.
+        """Move an attempt's remains to the place where they are read: the rest of its log, its spool.
 
-        It comes before `forget`, with which all else is lost; what was lost with its node is no error. `Observation.leaves`
-        tells whether there may be anything.
+        It comes before `forget`, which removes all else. Remains that were lost with the node are not an
+        error. `Observation.leaves` shows whether an attempt can have remains.
         """
         ...
 
@@ -369,7 +381,7 @@ class Executor(Protocol):
         ...
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Tell how these attempts stand; unknown ones are ABSENT."""
+        """Return the state of these attempts; unknown ones are ABSENT."""
         ...
 
     async def known(self) -> Sequence[str]:
@@ -383,10 +395,10 @@ class Executor(Protocol):
     async def read_log(
         self, attempt: AttemptKey, rank: int, since: int = 0, limit: int = 1000, until: int | None = None
     ) -> LogChunk:
-        """Read a rank's log from a cursor on, up to another one.
+        """Return a rank's log from a cursor on, up to another one.
 
-        An attempt's log goes on where that of the attempt before it ended, and so do cursors, which mean the same for ever.
-        It outlives the attempt.
+        An attempt's log continues where that of the attempt before it ended, and so do cursors, which mean
+        the same for ever. The log outlives the attempt.
         """
         ...
 
@@ -409,12 +421,13 @@ class Executor(Protocol):
         ...
 
     async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
-        """Tell what processes of these attempts, and of these users' notebook servers, do to the workspace's disks.
+        """Return the use of the workspace's disks by these attempts' processes and these users' servers.
 
-        It takes a moment only: of those for which there was no time it is told at a later call.
+        The servers are notebook servers. The call takes a moment only: use that could not be measured in
+        time is returned by a later call.
         """
         ...
 
     async def close(self) -> None:
-        """Stop watching; running attempts go on."""
+        """Stop watching; running attempts continue."""
         ...

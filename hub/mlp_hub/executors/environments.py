@@ -1,7 +1,7 @@
-"""Interface to what makes environments: a lock of requirements, and files of a lock, both in sandboxes.
+"""Interface to the maker of environments: a lock of requirements, and files of a lock, in sandboxes.
 
-It is a part of an executor, for only that knows the Python of its ranks. Nothing here waits on the event loop; whatever was begun may be
-begun again after any death.
+It is a part of an executor, because only the executor knows the Python of its ranks. Nothing here
+blocks the event loop. Any step that was begun can be begun again after any crash.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class BuildFailed(MessageError):  # noqa: N818 - says what happened
 
 
 class BuildSteps(Protocol):
-    """What is asked and told while an environment is made, from any thread."""
+    """Callbacks while an environment is made, from any thread."""
 
     def admit(self, size: int) -> None:
-        """Take note that it takes so many bytes by now. Raises `Refused` where there is no room for them."""
+        """Record that it takes `size` bytes by now. Raises `Refused` without room for them."""
         ...
 
     def leaves(self, space: Space) -> None:
-        """Take note of what the disk has left. Raises `Refused` where that is too little."""
+        """Record the free space of the disk. Raises `Refused` where that is too little."""
         ...
 
     def told(self, lines: str) -> None:
@@ -34,7 +34,7 @@ class BuildSteps(Protocol):
         ...
 
     def goes_on(self) -> None:
-        """Raise where it is not to go on."""
+        """Raise where it must not continue."""
         ...
 
 
@@ -59,7 +59,7 @@ class EnvironmentMaker(Protocol):
         ...
 
     async def offer(self, of: StoredPlace, name: str, *, epoch: int) -> None:
-        """Have notebooks of the tenant run on what is there, as the kernel of this name."""
+        """Offer these files to notebooks of the tenant as the kernel of this name."""
         ...
 
     async def withdraw(self, of: StoredPlace, name: str, *, epoch: int) -> None:

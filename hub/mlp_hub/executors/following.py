@@ -16,7 +16,7 @@ async def follow(
     cursors: Mapping[int, int],
     limit: int,
 ) -> AsyncGenerator[Sequence[LogChunk], None]:
-    """Yield what stands behind these ranks' cursors, and what comes behind that; `limit` are the lines of a full chunk."""
+    """Yield the lines after these ranks' cursors, and later ones; `limit` are the lines of a full chunk."""
     at = dict(cursors)
     while True:
         found = await read_new(at)

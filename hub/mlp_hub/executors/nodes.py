@@ -24,7 +24,7 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """What keeps workloads off a node."""
+    """Taint that keeps workloads off a node."""
 
     key: str
     value: str = ""
@@ -46,7 +46,7 @@ class Taint:
 
 
 class ConditionKind(StrEnum):
-    """What is wrong with a node."""
+    """Kind of a node's fault."""
 
     NOT_READY = "NotReady"
     CORDONED = "Cordoned"
@@ -59,7 +59,7 @@ class ConditionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that is wrong with a node; `message` is for who runs the cluster."""
+    """Fault of a node; `message` is for the cluster's administrator."""
 
     kind: ConditionKind
     message: str = ""
@@ -86,7 +86,7 @@ class NodeInfo:
 
     @property
     def at_most(self) -> Resources:
-        """What may be given out once others hold nothing: whether something can ever run there is asked of this."""
+        """Amount to give out once others hold nothing, for the question whether a job can ever run there."""
         return self.allocatable if self.others.is_zero else self.allocatable + self.others
 
     @property

@@ -34,7 +34,7 @@ class StoredPlace:
 
 
 Belonging = StoredPlace | JobRun
-"""What belongs to a tenant, and lies in its tree."""
+"""Items that belong to a tenant, and are in its tree."""
 Place = JobRun | Home
 """A directory whose size can be asked for."""
 

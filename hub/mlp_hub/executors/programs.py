@@ -31,7 +31,7 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
         )
     found = peek(home, entry, mount, scripts.HEAD)
     if found.kind is PathKind.MISSING:
-        raise CannotStart(msg("there is no file {path} in the home directory", path=given))
+        raise CannotStart(msg("the home directory has no file {path}", path=given))
     if found.kind is PathKind.DIRECTORY:
         raise CannotStart(msg("{path} is a directory; name the program in it", path=given))
     if wrong := scripts.unfit(entry, found):  # it may be another one than when the job was submitted

@@ -29,9 +29,10 @@ MOST_IN_ALL = 64 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How a job's program is run: by what, its path inside, its arguments.
+    """Command of a job's program: its interpreter, its path inside, its arguments.
 
-    `asks_all`: all of its processes are asked to end, else its first one, which sees to the others.
+    `asks_all`: all of its processes are asked to end. Otherwise only the first one is, which ends the
+    others.
     """
 
     by: tuple[str, ...]
@@ -42,10 +43,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class GangShape:
-    """A job as its runtime sees it. `python` is the interpreter inside, `starter` the program that starts ranks there.
+    """Job as its runtime sees it.
 
-    `hosts` are those of the ranks, where each has a machine of its own; `by_module` is then the argument that stands for
-    running a program by a module, if that machine has it. `own` is the interpreter of an environment that the program has instead.
+    `python` is the interpreter inside, `starter` the program that starts ranks there. `hosts` are those
+    of the ranks, where each has a separate machine. `by_module` is then the argument that replaces
+    running a program by a module, if that machine has it. `own` is the interpreter of an environment
+    that the program has instead.
     """
 
     command: Command
@@ -144,7 +147,7 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
     if runtime.remedy and not shape.hosts and not Path(launch[0]).exists():
         raise CannotStart(
             msg(
-                "there is no {program}, which runtime {runtime} needs: {remedy}",
+                "runtime {runtime} needs {program}, which is missing: {remedy}",
                 program=launch[0],
                 runtime=runtime.name,
                 remedy=runtime.remedy,
@@ -218,7 +221,10 @@ def _tf_config(shape: GangShape, roles: tuple[str, ...], rank: int) -> str:
 
 
 class _Budget:
-    """Bound of what no kernel would start, or what would fill the memory: a list of all hosts, in each of thousands of ranks."""
+    """Limit on arguments that no kernel would start, or that would fill the memory.
+
+    An example is a list of all hosts, in each of thousands of ranks.
+    """
 
     def __init__(self) -> None:
         self._left = MOST_IN_ALL
@@ -230,8 +236,7 @@ class _Budget:
             if len(text) > MOST_TEXT or self._left < 0:
                 raise CannotStart(
                     msg(
-                        "the runtime's arguments or variables come to more than {each} characters each or {all} "
-                        "together; ask for fewer ranks",
+                        "the runtime's arguments or variables have more than {each} characters each or {all} together; ask for fewer ranks",
                         each=f"{MOST_TEXT:,}",
                         all=f"{MOST_IN_ALL:,}",
                     )

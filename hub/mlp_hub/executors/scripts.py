@@ -1,4 +1,7 @@
-"""Scripts as people have them: what runs one, and why one cannot be run, told by its name and its first bytes."""
+"""Scripts as people have them: the interpreter of one, and the reason why one cannot be run.
+
+Both come from its name and its first bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def find(home: str | os.PathLike[str], path: str, seen_at: str) -> FoundEntry:
 
 
 def interpreter(head: bytes) -> tuple[str, ...]:
-    """Return what a script of a shell is run by: what its first line says, as the kernel reads it, else `/bin/sh`."""
+    """Return the interpreter of a shell script from its first line, as the kernel reads it, else `/bin/sh`."""
     line = head.split(b"\n", 1)[0].split(b"\0", 1)[0]
     words = line[2:].strip(b" \t").split(maxsplit=1) if line.startswith(b"#!") else []
     program, *options = words or [b""]
@@ -42,7 +45,7 @@ def interpreter(head: bytes) -> tuple[str, ...]:
 
 
 def unfit(path: str, found: Peek) -> Message | None:
-    """Say why a file can be no program, and what to do; None where nothing speaks against it."""
+    """Return why a file cannot be a program, and the remedy; None where no reason is known."""
     if found.kind is not PathKind.FILE:
         return None
     if found.head.startswith(_WIDE):
@@ -63,7 +66,7 @@ def unfit(path: str, found: Peek) -> Message | None:
 
 
 def _from_windows(path: str, head: bytes) -> Message | None:
-    """Say what stands in a script's first line that no interpreter takes."""
+    """Return the part of a script's first line that no interpreter accepts, as a message."""
     file = shlex.quote(path)
     if head.startswith(_MARK):
         return msg(
@@ -81,7 +84,7 @@ def _from_windows(path: str, head: bytes) -> Message | None:
 
 
 def _not_runnable(path: str, *, executable: bool) -> Message | None:
-    """Say what keeps a file from being run whose name does not say by what."""
+    """Return why a file whose name shows no interpreter cannot be run."""
     file = shlex.quote(path)
     stem, ending = os.path.splitext(path)  # noqa: PTH122 - text, no file
     if ending.lower() in (PYTHON, SHELL, NOTEBOOK):
@@ -92,7 +95,7 @@ def _not_runnable(path: str, *, executable: bool) -> Message | None:
         )
     if not executable:
         return msg(
-            "{file} may not be executed: name it .py, .sh or .ipynb, or run `chmod +x {quoted}`",
+            "{file} is not executable: name it .py, .sh or .ipynb, or run `chmod +x {quoted}`",
             file=path,
             quoted=file,
         )

@@ -16,7 +16,7 @@ from mlp_language.message import Message
 
 
 class MovedWrongError(Exception):
-    """What cannot be moved, or was not moved as it is; `message` says which and why."""
+    """Error for a file that cannot be moved, or was not moved unchanged; `message` has its name and reason."""
 
     def __init__(self, message: Message) -> None:
         super().__init__(str(message))
@@ -34,7 +34,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class TreeRoom:
-    """Bytes that are to be copied, and those that are free where they go."""
+    """Bytes to copy, and the free bytes at the target."""
 
     needed: int
     free: int
@@ -52,7 +52,7 @@ class TenantFiles(Protocol):
         ...
 
     async def entered(self) -> Mapping[str, tuple[Isolation, bool]]:
-        """Return the tenants of which that was said, with what, and whether they are held."""
+        """Return the recorded isolation of each tenant that has a record, and whether the tenant is held."""
         ...
 
     async def is_quiet(self, tenant: str) -> bool:
@@ -100,5 +100,5 @@ class TenantFiles(Protocol):
         ...
 
     async def rest(self, tenant: str, idle_s: float) -> bool:
-        """Take a mount away unless somebody was at the files for so many seconds; whether it is gone."""
+        """Unmount a tenant's files if unused for `idle_s` seconds; return whether the mount is gone."""
         ...

@@ -1,6 +1,7 @@
-"""Measures many things in turns: who takes long is left after a moment and gone on with at the next look.
+"""Measurement of many things in turns: a slow one is suspended, and continues at the next look.
 
-So that no home of millions of files, and no process with as many open, makes the others or the floor wait.
+So a home of millions of files, or a process with as many open, does not delay the others or the
+check of the disk's floor.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ T = TypeVar("T")
 Steps = Generator[int, None, T]
 """Measures something. It may be left for any time where it yields what it found so far, in bytes."""
 LOOK_S = 0.25
-"""Tuning: seconds of one look that go into what is begun anew, and as many into what is gone on with."""
+"""Tuning: seconds of one look for new measurements, and as many for those in progress."""
 COSTS = 20
-"""Tuning: one part in so many of a thread's time goes into one thing: how much a disk is kept busy, for how fresh what is
-known of it is."""
+"""Tuning: divisor of a thread's time for one thing: load of a disk, for fresh results."""
 HURRY = 4
-"""Tuning: one part in so many of a thread's time goes into one thing while the disk is nearly full, and into what nothing is
-known of yet."""
+"""Tuning: divisor of a thread's time for one thing while the disk is nearly full, or without a result yet."""
 
 
 @dataclass(slots=True)
@@ -38,13 +37,13 @@ class Turn(Generic[T]):
     going: Steps[T] | None = None
 
     def is_due(self, now: float, wait_s: float, *, hurry: bool) -> bool:
-        """Whether to go on with it, or to begin anew: after that time, or later where it takes much of the thread's."""
+        """Return whether to continue it, or to start it again: after `wait_s`, or later if it takes long."""
         return self.going is not None or now >= self.begun + max(
             wait_s, self.cost_s * (HURRY if hurry else COSTS)
         )
 
     def take(self, make: Callable[[], Steps[T]], most_s: float) -> list[T]:
-        """Measure for so long; return what was found, once it is."""
+        """Measure for at most `most_s` seconds; return the result, once it is complete."""
         now = self.last = time.monotonic()
         if self.going is None:
             self.going, self.begun, self.cost_s = make(), now, 0.0

@@ -34,10 +34,11 @@ LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class OpenSource:
-    """Objects of a bucket to be copied, with the credentials; `allowed`: endpoints that may be at private addresses.
+    """Objects of a bucket to copy, with the credentials; `allowed`: endpoints at private addresses.
 
-    `wanted`: the paths below it that are to be there, beside what is there of it, `""` is all; none of them: whether it can be read.
-    Without `wanted` all is copied, and what is gone there is removed here.
+    `wanted`: the paths below it that must be here, in addition to existing ones. `""` is all, and an
+    empty value only checks that it can be read. Without `wanted` all objects are copied, and files that
+    are gone there are removed here.
     """
 
     bucket: str
@@ -63,7 +64,7 @@ class SourceAsk:
 
 
 class Unfinished(Exception):  # noqa: N818 - what became of it
-    """A part of it is done, and it is others' turn: said again, it goes on."""
+    """Partial progress: the turn of others has come; a repeated call continues."""
 
 
 SpoolLot = list[tuple[str, list[SpooledPoint]]]
@@ -72,7 +73,7 @@ SpoolLot = list[tuple[str, list[SpooledPoint]]]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a file, or a directory with all below, has: files and their bytes."""
+    """Extent of a file, or of a directory with all below: its files and their bytes."""
 
     files: int
     size: int
@@ -80,7 +81,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the files of a dataset are: how many, their bytes, how many of them went in by a checksum, and the digest of all."""
+    """Contents of a dataset: its number of files, their bytes, those with a checksum, and the total digest."""
 
     files: int
     size: int
@@ -90,10 +91,11 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """What a user named in the home, a script or a directory: its path below, and what lies there; `UNKNOWN` where it cannot be looked at.
+    """Script or directory in the home that a user named: its path below the home, and its kind.
 
-    `unfit` says why a file that is there can be no program, and what to do. `alike` is the path of a file that is there where
-    this one is missing, and differs from it in nothing but case or form of Unicode.
+    The kind is `UNKNOWN` where it cannot be looked at. `unfit` is the reason why an existing file
+    cannot be a program, and the remedy. `alike` is the path of an existing file where this one is
+    missing, if it differs only in case or form of Unicode.
     """
 
     path: str
@@ -104,7 +106,10 @@ class FoundEntry:
 
 @dataclass(frozen=True, slots=True)
 class SpoolBatch:
-    """What was read of a spool at a time. `cut_at` is set in the last one where more is left than is read, to the bytes read."""
+    """Part of a spool that was read at a time.
+
+    `cut_at` is set in the last one where the spool has more than is read, to the number of bytes read.
+    """
 
     lot: SpoolLot
     cut_at: int | None = None
@@ -134,14 +139,14 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What one look found: of which places the measurement is done, and how much there is at least of those it goes on with."""
+    """Results of one look: the complete measurements, and the least sizes of those in progress."""
 
     done: Mapping[Place, Size]
     so_far: Mapping[Place, int]
 
 
 class EntryKind(StrEnum):
-    """Kind of what lies in a directory. Links are shown and never followed."""
+    """Kind of an entry in a directory; links are shown and never followed."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -176,7 +181,7 @@ class OpenFile(Protocol):
     tag: str
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Return so many bytes from there on; fewer where it has no more by now."""
+        """Return `size` bytes from `offset` on; fewer if the file has no more by now."""
         ...
 
     def close(self) -> None:
@@ -185,10 +190,10 @@ class OpenFile(Protocol):
 
 
 class FetchSteps(Protocol):
-    """What is asked and told while a source is copied, from any thread."""
+    """Callbacks while a source is copied, from any thread."""
 
     def admit(self, size: int) -> None:
-        """Take note that so many bytes will come. Raises `Refused` where there is no room for them."""
+        """Record that `size` bytes will come. Raises `Refused` without room for them."""
         ...
 
     def told(self, percent: int) -> None:
@@ -196,12 +201,12 @@ class FetchSteps(Protocol):
         ...
 
     def goes_on(self) -> None:
-        """Raise where it is not to go on."""
+        """Raise where it must not continue."""
         ...
 
 
 class Workspace(Protocol):
-    """Files of users and jobs. What is not there, or cannot be looked at, is no error."""
+    """Files of users and jobs; a missing or unreadable file is not an error."""
 
     measures: bool  # whether sizes can be asked for here
 
@@ -226,7 +231,10 @@ class Workspace(Protocol):
         ...
 
     async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
-        """List a directory of a run, a home or something stored, by its path below; what comes `after` a name. Refuses what is none, and links."""
+        """List a directory of a run, a home or a stored item, by its path below; entries after the name `after`.
+
+        Refuses other entries, and links.
+        """
         ...
 
     async def open_file(self, of: Place | StoredPlace, path: str) -> OpenFile:
@@ -259,9 +267,9 @@ class Workspace(Protocol):
     async def keep(
         self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
     ) -> tuple[Extent, ModelFormat]:
-        """Copy the files at a path, in place of what is there, so that they outlive a power cut; tell what they are.
+        """Copy the files at a path, replace existing ones, and sync them; return their extent and format.
 
-        Refuses what changes meanwhile, and more than `most` bytes. `goes_on` is as in `erase`.
+        Refuses files that change meanwhile, and more than `most` bytes. `goes_on` is as in `erase`.
         """
         ...
 
@@ -272,9 +280,10 @@ class Workspace(Protocol):
     async def fetch(
         self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps
     ) -> Extent:
-        """Have files be those of a source; what is there already and did not change is not fetched again.
+        """Make the files equal to those of a source; existing files that did not change are not fetched again.
 
-        Refuses with the reason; `OSError` where it may go better if it is asked for again, which goes on from there.
+        Refuses with the reason. Raises `OSError` where a repeated call can succeed; it continues from
+        there.
         """
         ...
 
@@ -295,12 +304,13 @@ class Workspace(Protocol):
         ...
 
     async def spaces(self) -> Mapping[str, Space]:
-        """Return the file systems by what they are for; none where they cannot be asked."""
+        """Return the file systems by their purpose; empty where they cannot be asked."""
         ...
 
     async def sizes(self, wait_s: Mapping[Place, float], *, hurry: bool) -> Sizes:
-        """Measure those of these places that were measured so many seconds ago, and forget all others.
+        """Measure those of these places whose `wait_s` seconds have passed, and forget all others.
 
-        It takes a moment only: what takes longer is gone on with at the next look. In a `hurry` more time goes into each.
+        It takes a moment only: a long measurement continues at the next look. In a `hurry` more time goes
+        into each.
         """
         ...

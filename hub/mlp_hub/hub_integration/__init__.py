@@ -1,1 +1,1 @@
-"""What runs inside JupyterHub: its configuration, accounts and templates."""
+"""Parts that run inside JupyterHub: its configuration, accounts and templates."""

@@ -1,7 +1,8 @@
-"""Bodies of requests to the hub: small ones, and of all that are not complete so much together and no more.
+"""Bodies of requests to the hub: small ones, with a limit on the total of all incomplete ones.
 
-Tornado keeps a body in memory before any handler is asked, so before anybody is known. Where too much is kept, who has
-most of it (an address, a tenant) loses the request that has waited longest.
+Tornado keeps a body in memory before any handler is called, so before the sender is known. If too
+much is kept, the sender with the most of it (an address, a tenant) loses its longest waiting
+request.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def limit_of(path: str, base: str = "") -> int:
 
 
 class Bodies:
-    """The bodies that are not complete, by who sends them."""
+    """Incomplete bodies, by sender."""
 
     def __init__(self, budget: int = BUDGET, base: str = "") -> None:
         self.base = base
@@ -54,7 +55,7 @@ class Bodies:
         self._logged = float("-inf")
 
     def take(self, body: Receiving, size: int) -> None:
-        """Count bytes that came, and end the requests for which there is no room."""
+        """Count received bytes, and end requests without room."""
         mine = self._of[body.sender]
         mine[body] = mine.get(body, 0) + size
         self._all += size
@@ -89,7 +90,7 @@ class Receiving(HTTPMessageDelegate):
         """An address, a tenant's system user, or the platform itself."""
 
     def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
-        """Find how large the body may be. What says that it is larger is refused once it was read."""
+        """Find the limit of the body; a request that announces more is refused once it was read."""
         assert isinstance(start_line, RequestStartLine)  # noqa: S101 - a server's delegate gets requests only
         length = headers.get("Content-Length", "0")
         if length != "0" or "Transfer-Encoding" in headers:
@@ -123,7 +124,7 @@ class Receiving(HTTPMessageDelegate):
             self._let_go().on_connection_close()
 
     def end(self) -> None:
-        """Answer that there is no room; Tornado closes what is answered before its end."""
+        """Answer that the room is used up; Tornado closes a connection that is answered before its end."""
         self._let_go().on_connection_close()
         self._answer(
             503, "Service Unavailable", "there are too many unfinished requests; try again in a moment"

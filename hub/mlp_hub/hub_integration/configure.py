@@ -98,7 +98,7 @@ def _database(url: str) -> str:
 
 
 def _names(hub: Any, origins: Origins, base_path: str) -> None:
-    """Have each user's servers on a name of their own, and cookies that no other name gets or can plant."""
+    """Give each user's servers a separate name, and cookies that no other name gets or can plant."""
     cookies: dict[str, Any] = {"SameSite": "Lax"}
     hub.tornado_settings = {"cookie_options": cookies}
     if not origins.apart:
@@ -127,7 +127,7 @@ def _proxy(c: Any, settings: Settings) -> None:
 
 
 def _identities(c: Any, settings: Settings) -> None:
-    """Who may do what: the service, the spawner's way to the ledger, the operator's command, people."""
+    """Set the rights of the service, the spawner at the ledger, the operator's command, and people."""
     _let_administrators_have(ADMIN_SCOPES)
     hub = c.JupyterHub
     hub.custom_scopes = custom_scopes()

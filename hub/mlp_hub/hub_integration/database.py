@@ -1,6 +1,7 @@
-"""How the hub writes to its database, and what it answers while that is away: that it is, and never that a login or a token is unknown.
+"""Writes of the hub to its database, and its answer during an outage of it.
 
-A database that can be read and takes no writes, as on a full disk, still says who asks for what only reads.
+The answer reports the outage, and never that a login or a token is unknown. A database that can be
+read but not written, as on a full disk, still identifies callers that only read.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ SAFE_METHODS = ("GET", "HEAD")
 
 
 class DatabaseAway(web.HTTPError):
-    """The database does not answer; nothing can be said of who asks."""
+    """Error for a database that does not answer; the caller cannot be identified."""
 
     def __init__(self) -> None:
         super().__init__(503, "The hub's database does not answer. Try again in some seconds.")

@@ -10,9 +10,9 @@ from mlp_hub.domain.text import escaped
 
 
 class SafeFormatter(CoroutineLogFormatter):  # type: ignore[misc]  # jupyterhub is untyped
-    """The hub's own format, in which nothing that a tenant wrote makes a line of its own or steers a terminal.
+    """Log format of the hub, in which a tenant's text cannot make a line or control a terminal.
 
-    The lines of a message but its first are indented, which the base class does.
+    All lines of a message but its first are indented, which the base class does.
     """
 
     def format(self, record: logging.LogRecord) -> str:

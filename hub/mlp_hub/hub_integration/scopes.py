@@ -7,10 +7,10 @@ from mlp_hub.api.auth.scopes import SERVER_SCOPES as NOTEBOOK_SCOPES
 from mlp_hub.api.auth.scopes import USER_SCOPES as PERSON_SCOPES
 
 USER_SCOPES = (ACCESS, *PERSON_SCOPES)
-"""What is added to the hub's `user` role."""
+"""Scopes that are added to the hub's `user` role."""
 
 SERVER_SCOPES = ("users:activity!user", "access:servers!server", *NOTEBOOK_SCOPES)
-"""What a notebook server's token asks for; it gets of these what its owner holds."""
+"""Scopes that a notebook server's token asks for; it gets those that its owner holds."""
 
 OAUTH_SCOPES = (*SCOPES, "read:users:name!user", "read:users:groups!user")
-"""What a login to the platform's pages asks for; it gets of these what its owner holds."""
+"""Scopes that a login to the platform's pages asks for; it gets those that its owner holds."""

@@ -1,4 +1,7 @@
-"""The hub's HTTP server: the hub's own socket, one for sandboxes, and a port for pods. What one may hold of each is bounded."""
+"""HTTP server of the hub: the hub's own socket, one for sandboxes, and a port for pods.
+
+The number of each client's connections is limited.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ SAID_BY_PROXY = (
 
 
 class HubServer(GuardedServer):
-    """What JupyterHub gets as its HTTP server. Every tenant may connect; the hub asks each request for its token."""
+    """HTTP server for JupyterHub; every tenant may connect, and the hub asks each request for its token."""
 
     def initialize(
         self,
@@ -70,9 +73,10 @@ class HubServer(GuardedServer):
 
 
 class FromPod(HTTPMessageDelegate):
-    """Stands before the receiver of a pod's request: what servers need of the hub is its API, all pages are the proxy's.
+    """Filter before the receiver of a pod's request.
 
-    What the proxy says of who sends a request is believed nobody here.
+    Servers need only the API of the hub, and all pages are the proxy's. The proxy's headers about a
+    request's sender are removed here.
     """
 
     def __init__(self, receiver: HTTPMessageDelegate, api: str) -> None:

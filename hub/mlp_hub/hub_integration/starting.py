@@ -1,6 +1,7 @@
-"""Notebook servers are started by the form alone: a link with options in it shows the form, whatever page it stands on.
+"""Start of notebook servers by the form alone: a link with options only shows the form.
 
-JupyterHub starts one for whoever follows such a link (`/hub/spawn?cpu=8`), so that a page elsewhere could use up a quota.
+JupyterHub starts one for anyone who follows such a link (`/hub/spawn?cpu=8`), on any page. So a
+page elsewhere could use up a quota.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""gocryptfs as a program: makes an encrypted directory, mounts it, wraps its key anew. Keys go to it through a pipe.
+"""gocryptfs as a program: makes an encrypted directory, mounts it, wraps its key again.
 
-They stand neither among its arguments nor in its environment, both of which others may read in /proc.
+Keys go to it through a pipe. They are not among its arguments or in its environment, because others
+can read both in /proc.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from mlp_language.message import Message, msg
 
 PATIENCE_S = 30.0
-"""Safety: seconds in which a mount must stand; it takes some 25 ms."""
+"""Safety: seconds in which a mount must be complete; it takes some 25 ms."""
 LOOK_S = 0.005
 """Tuning: seconds between two looks whether it does: processor time, for how soon it can be used."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -57,7 +58,10 @@ def make(cipher: Path, key: str) -> None:
 
 
 def rewrap(cipher: Path, old: str, new: str) -> None:
-    """Have a directory opened by another key; nothing where it is. What wraps its own key changes, its files do not."""
+    """Change the key that opens a directory; do nothing where it is already changed.
+
+    The wrapping of its inner key changes, and its files do not.
+    """
     if opens(cipher, new):
         return
     _run(["-passwd", "-q", "-scryptn", _COST, str(cipher)], f"{old}\n{new}\n")
@@ -80,10 +84,11 @@ def opens(cipher: Path, key: str) -> bool:
 
 
 def mount(cipher: Path, plain: Path, key: str, log: Path) -> int:
-    """Mount a directory; return the pid of its process, which outlives this one, once the mount serves. Raises `GocryptfsError`.
+    """Mount a directory; return the pid of its process, which outlives this one, once the mount serves.
 
-    A mount that stands does not serve yet: the process then opens a file in it itself, and whoever makes anything there
-    before that has both wait for each other for good. So it is waited for its word; `log` is of this mount alone.
+    Raises `GocryptfsError`. A complete mount does not serve yet: the process then opens a file in it
+    itself. A process that makes anything there before that would wait for it, and it for that process,
+    for good. So this waits for its message. `log` is of this mount alone.
     """
     command = ["gocryptfs", "-fg", "-nosyslog", "-nodev", "-nosuid"]
     if os.geteuid() == 0:
@@ -117,7 +122,7 @@ def mount(cipher: Path, plain: Path, key: str, log: Path) -> int:
 
 
 def is_mounted(plain: Path) -> bool:
-    """Whether a mount stands there. Raises OSError (ENOTCONN) where its process is dead."""
+    """Return whether a mount exists there. Raises OSError (ENOTCONN) where its process is dead."""
     return os.stat(plain).st_dev != os.stat(plain.parent).st_dev  # noqa: PTH116
 
 

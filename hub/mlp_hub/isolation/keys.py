@@ -1,7 +1,8 @@
-"""Keys of tenants whose files are encrypted: each in a file of its own, wrapped by one master key that is a secret of the hub.
+"""Keys of tenants with encrypted files: each in a separate file, wrapped by one master key of the hub.
 
-A key never leaves this process but through a pipe. Both rotations can be killed at any point: a file holds the new key before
-anything needs it, and the old one until nothing does.
+The master key is a secret of the hub. A key leaves this process only through a pipe. Both rotations
+can be killed at any point: a file holds the new key before anything needs it, and the old one until
+nothing does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NONCE = 12
 
 
 class KeyUnknownError(ValueError):
-    """There is no key of a tenant, or none of the master keys opens it."""
+    """Error for a tenant without a key, or with one that none of the master keys opens."""
 
 
 class KeyStore:
@@ -50,7 +51,7 @@ class KeyStore:
         return [self._unwrap(tenant, one) for one in wrapped]
 
     def forget(self, tenant: str) -> None:
-        """Remove a tenant's key: what is encrypted with it can never be read again."""
+        """Remove a tenant's key: files that are encrypted with it can never be read again."""
         with self._alone():
             self._file(tenant).unlink(missing_ok=True)
 

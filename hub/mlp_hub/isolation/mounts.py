@@ -100,10 +100,11 @@ class Mounts:
         write_durably(self._pid(tenant), f"{pid} {_started(pid)}")
 
     def _clear_away(self, tenant: str) -> None:
-        """Take away what a dead process left, and end one whose mount is gone.
+        """Remove the remains of a dead process, and kill one whose mount is gone.
 
-        Sandboxes of other tenants, and of other hubs, that were made while it stood have its mount in the namespaces of what watches over
-        them, so that it would live, with the key, for as long as they do. What it was told to write, it has written.
+        Other tenants' and other hubs' sandboxes that were made while the mount existed have it in the
+        namespaces of their watching processes. So the mount would live, with the key, as long as they do.
+        The process has already written all data that it was given.
         """
         plain = self.plain(tenant)
         if _there(plain):
@@ -123,7 +124,7 @@ class Mounts:
         self._pid(tenant).unlink(missing_ok=True)
 
     def _serves(self, tenant: str) -> bool:
-        """Whether a mount stands, and serves: its pid is noted after that."""
+        """Return whether a mount exists and serves: its pid is stored after that."""
         return self._pid(tenant).exists() and _stands(self.plain(tenant))
 
     def _pid(self, tenant: str) -> Path:

@@ -1,8 +1,9 @@
-"""The one answer to where a tenant's files lie, and the locks that keep them there while somebody uses them.
+"""Single source for the place of a tenant's files, and the locks that keep them there during use.
 
-`places/TENANT.json` says how a tenant's files are kept; where there is none they are in the tree of all. Who uses files holds the tenant's
-lock shared; who moves them says so in that file first, and then waits for a moment in which nobody holds the lock: from then on
-nobody changes them. The locks are the kernel's, and go with the processes that hold them.
+`places/TENANT.json` records how a tenant's files are kept. Without it they are in the common tree.
+A user of files holds the tenant's lock shared. A process that moves them first writes that to the
+file, and then waits for a moment without holders of the lock. From then on nobody changes the
+files. The locks are the kernel's, and end with the processes that hold them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class RootEntry:
 
 
 class TenantRoots:
-    """Roots of tenants' trees. `shared` is that of all; without `state` there are no others."""
+    """Roots of tenants' trees; `shared` is the common one; without `state` it is the only one."""
 
     def __init__(self, shared: Path, state: Path | None = None, mounts: Mounts | None = None) -> None:
         self.shared, self.state, self.mounts = shared, state, mounts
@@ -59,8 +60,7 @@ class TenantRoots:
             # the tree of all would be the wrong one for its files; who leads writes it anew, as the database has it
             raise OutOfReach(
                 msg(
-                    "the file {path} cannot be read, which says where files of team {tenant} lie: it holds {what}. The service "
-                    "writes it anew at its next start",
+                    "the file {path}, which stores where files of team {tenant} are, cannot be read: it holds {what}. The service writes it again at its next start",
                     path=torn.path,
                     tenant=tenant,
                     what=torn.what,
@@ -94,7 +94,7 @@ class TenantRoots:
             if write and entry.held:
                 raise OutOfReach(
                     msg(
-                        "the files of team {tenant} are being moved; what changes them waits until that is done",
+                        "the files of team {tenant} are being moved; changes of them wait until the move is done",
                         tenant=tenant,
                     )
                 )
@@ -110,7 +110,7 @@ class TenantRoots:
         if kept.grade == DEDICATED and not self.is_marked(tenant, path):
             raise OutOfReach(
                 msg(
-                    "the root {root} of tenant {tenant} is not there, or is another's; mount its volume, and it goes on",
+                    "the root {root} of tenant {tenant} is missing, or belongs to another tenant; mount its volume to continue",
                     root=str(path),
                     tenant=tenant,
                 )
@@ -149,7 +149,7 @@ class TenantRoots:
         return sorted(path.stem for path in (self.state / "places").glob("*.json"))
 
     def entries(self) -> dict[str, RootEntry | None]:
-        """Return what is said of these tenants; None where that cannot be read."""
+        """Return the entries of these tenants; None for an entry that cannot be read."""
         found: dict[str, RootEntry | None] = {}
         for tenant in self.tenants():
             try:
@@ -189,7 +189,10 @@ class TenantRoots:
                 os.fsync(folder.fd)
 
     def dissolve(self, tenant: str, kept: Isolation) -> None:
-        """Remove the root of a tenant's tree with what the platform put there; nobody uses it, and no files of the tenant are left."""
+        """Remove the root of a tenant's tree with the platform's files in it.
+
+        Nobody uses it, and it has no files of the tenant.
+        """
         if kept.grade == ENCRYPTED:
             if not self._mounts.rest(tenant):
                 raise OSError(16, "files are still open", str(self.path_of(tenant, kept)))
@@ -202,7 +205,7 @@ class TenantRoots:
                 Path(kept.root).rmdir()
 
     def rest(self, tenant: str, idle_s: float = 0.0) -> bool:
-        """Take away the mount of a tenant whose files nobody used for so long; whether there is none now."""
+        """Unmount the files of a tenant that nobody used for `idle_s` seconds; return whether no mount is left."""
         with self.alone(tenant) as alone:
             return alone and self._idle_s(tenant) >= idle_s and self._mounts.rest(tenant)
 
@@ -240,7 +243,10 @@ class TenantRoots:
 
 
 def tenant_roots(shared: Path, state: Path, master: Path) -> TenantRoots:
-    """Return the roots of a hub: `shared` is the tree of all, `state` the directory of what is said of tenants, `master` wraps keys."""
+    """Return the roots of a hub.
+
+    `shared` is the common tree, `state` the directory of the tenants' entries, and `master` wraps keys.
+    """
     return TenantRoots(shared, state, Mounts(state, shared / "encrypted", KeyStore(state / "keys", master)))
 
 

@@ -1,1 +1,1 @@
-"""The API of a Kubernetes cluster: asked, changed, and watched. What is made there, and why, is others' to say."""
+"""API of a Kubernetes cluster: read, changed and watched; other modules decide on its objects."""

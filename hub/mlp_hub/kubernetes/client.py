@@ -21,24 +21,27 @@ from mlp_hub.kubernetes.errors import ClusterUnreachable, ConflictingObjectError
 from mlp_hub.kubernetes.kinds import Kind, Object, name_of, namespace_of
 
 MANAGER = "mlp-hub"
-"""Contract: who owns the fields that the hub applies."""
+"""Contract: owner of the fields that the hub applies."""
 CONNECT_S = 5.0
 """Tuning: seconds until a connection counts as none: how soon a cluster that is gone is said to be."""
 ANSWER_S = 30.0
 """Tuning: seconds until an answer counts as none: how long a slow cluster may take."""
 WATCH_S = 300
-"""Tuning: seconds until the API ends a watch, which then goes on anew: how long a connection that died silently goes unseen."""
+"""Tuning: seconds until the API ends a watch, which then starts again.
+
+It limits the time for which a connection that died silently is not noticed.
+"""
 FAREWELL_S = 0.25
 """Given: seconds that connections take to end behind our back; aiohttp tells nobody."""
 PAGE = 2_000
 """Tuning: objects of one answer to a list: the API's memory, for the number of answers."""
 BUSY = 32
-"""Safety: requests under way at a time: the API sheds who sends more."""
+"""Safety: requests in progress at a time: the API rejects requests of a client that sends more."""
 
 JSON = "application/json"
 """Given: how objects cross the wire."""
 _META = "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
-"""Given: what asks for objects without all but their metadata."""
+"""Given: media type that asks for objects with their metadata only."""
 _decode = msgspec.json.decode
 
 
@@ -52,14 +55,17 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """What a watch told: ADDED, MODIFIED, DELETED, BOOKMARK or, once the API has agreed to it, OPENED; and the object."""
+    """Event of a watch, with the object.
+
+    The types are ADDED, MODIFIED, DELETED, BOOKMARK or, once the API has accepted the watch, OPENED.
+    """
 
     type: str
     object: Object
 
 
 class _Request(TypedDict, total=False):
-    """What a request has besides its path. `content` is the type of its body, `accept` of its answer."""
+    """Parts of a request in addition to its path; `content` is the type of its body, `accept` of its answer."""
 
     query: Mapping[str, str]
     body: Object
@@ -107,7 +113,7 @@ class KubernetesClient:
         return str(found["gitVersion"])
 
     async def review(self, kind: Kind, **asked: Any) -> Object:
-        """Ask the API about who asks: who that is, or what they may. Nothing is stored."""
+        """Ask the API about the asker: its identity, or its rights. Nothing is stored."""
         body: Object = {"apiVersion": kind.api_version, "kind": kind.kind, **asked}
         found = await self._ask("POST", kind.path(), f"create {kind.plural}", body=body)
         status: Object = found["status"]
@@ -262,9 +268,9 @@ class KubernetesClient:
         fields: str = "",
         metadata: bool = False,
     ) -> AsyncIterator[WatchEvent]:
-        """Yield what happens to these objects after a version, until the API ends it; then go on from the last version.
+        """Yield the events of these objects after a version, until the API ends the watch.
 
-        Raises `ExpiredWatchError` where that version is too long ago.
+        Then it continues from the last version. Raises `ExpiredWatchError` where that version is too old.
         """
         query = {
             "watch": "true",

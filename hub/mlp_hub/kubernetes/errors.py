@@ -1,4 +1,4 @@
-"""What a cluster's API may answer instead of what was asked for."""
+"""Errors of a cluster's API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WebhookUnreachable(ClusterUnreachable):
         OutOfReach.__init__(
             self,
             msg(
-                "the cluster takes no such object now: its webhook {webhook} does not answer: {why}",
+                "the cluster accepts no such object now: its webhook {webhook} does not answer: {why}",
                 webhook=webhook,
                 why=why,
             ),
@@ -64,11 +64,11 @@ class ForbiddenError(ClusterError):
 
 
 class InvalidObjectError(ClusterError):
-    """The object is at fault, in what `said` names; asking again cannot help."""
+    """Error of the object itself, in the part that `said` names; a retry cannot help."""
 
 
 class MissingObjectError(ClusterError):
-    """There is no such object, or no such kind of objects."""
+    """Error for a missing object, or a missing kind of objects."""
 
 
 class ConflictingObjectError(ClusterError):
@@ -76,15 +76,17 @@ class ConflictingObjectError(ClusterError):
 
 
 class ExpiredWatchError(ClusterError):
-    """A watch cannot go on from where it was: list anew."""
+    """Error for a watch that cannot continue from its version: list again."""
 
 
 _LACKS_RIGHT = re.compile(r'User "[^"]*" cannot \S+ resource')
 _AT_FAULT = re.compile(
     r"failed to create typed (patch|live|new) object|admission webhook \"[^\"]*\" denied the request"
 )
-"""Given: how the API tells, as a fault of its own (500), that an applied object does not fit its schema; and a webhook that
-said no, whatever status it gave."""
+"""Given: texts of the API's error 500 where an applied object does not fit its schema.
+
+The same holds for a webhook that refused, with any status.
+"""
 _WEBHOOK = re.compile(r"failed calling webhook \"([^\"]+)\": (?:failed to call webhook: )?(.*)", re.DOTALL)
 """Given: how the API says that a webhook does not answer."""
 _PASSING = frozenset({429, 500, 502, 503, 504})

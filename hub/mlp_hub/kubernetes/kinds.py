@@ -42,7 +42,7 @@ class Kind:
         return "/".join(parts)
 
     def named(self, name: str, namespace: str | None = None, **fields: Any) -> Object:
-        """Make an object of this kind; `fields` are what stands beside its metadata."""
+        """Return an object of this kind; `fields` are its fields in addition to its metadata."""
         metadata = {"name": name} | ({"namespace": namespace} if self.namespaced and namespace else {})
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields}
 

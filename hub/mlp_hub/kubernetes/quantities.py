@@ -11,7 +11,7 @@ _UNITS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P"
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([KMGTPE]i|[numkMGTPE]?)")
 LARGEST = Decimal(10) ** 24
-"""Safety: amount that nothing has: operators' objects take any exponent, and a number of so many digits takes all memory."""
+"""Safety: amount that nothing has: operators' objects can have any exponent, which would fill the memory."""
 MOST = 8192
 """Safety: texts whose amount is remembered: bounds memory. A cluster has few, and each many times."""
 

@@ -1,4 +1,4 @@
-"""A copy of the cluster's objects that is kept up to date by a watch: what is read often is asked for once."""
+"""Copy of the cluster's objects that a watch keeps up to date, so that frequent reads cost one request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Key = tuple[str, str]
 """Namespace, which may be empty, and name."""
 _SLOW = msg("it is slow")
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
-"""Tuning: seconds until the API is asked again, at first and at most: how soon its return is seen, for what asking costs."""
+"""Tuning: seconds until the API is asked again, at first and at most: early notice, for the requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,12 @@ class Selection:
 
 
 class Reflector(Generic[T]):
-    """What `keep` makes of each of the selected objects, as the cluster has them; `objects` costs nothing.
+    """Results of `keep` for each of the selected objects, as the cluster has them; `objects` costs nothing.
 
-    `keep` may return None for what is not of interest. `changed` is called on the event loop with the key, and with what was
-    there before and what is there now; after an outage, for each object that is another one. What cannot be asked for is asked
-    again, for ever: `trouble` says why, for health checks, and `recovered` is called once that is over.
+    `keep` can return None for an object without interest. `changed` is called on the event loop with
+    the key, the old result and the new one. After an outage it is called for each object that differs.
+    Failed requests are repeated for ever: `trouble` is the reason, for health checks, and `recovered`
+    is called once that is over.
     """
 
     def __init__(
@@ -62,11 +63,11 @@ class Reflector(Generic[T]):
 
     @property
     def objects(self) -> Mapping[Key, T]:
-        """What is known now."""
+        """Known results now."""
         return self._objects
 
     async def synced(self, seconds: float | None = None) -> None:
-        """Return once all was listed for the first time; raise what keeps it from that after so many seconds."""
+        """Return once all was listed for the first time; after `seconds` seconds raise the error that blocks it."""
         if not self._synced.is_set():
             await self._in_time(self._synced.wait(), seconds)
 
@@ -86,7 +87,7 @@ class Reflector(Generic[T]):
         self._put(key, None)
 
     async def refresh(self, seconds: float | None = None) -> None:
-        """List all anew; return once that is done, so that all that was there before this call is known. Raises as `synced`."""
+        """List all again; return once all objects that existed before this call are known. Raises as `synced`."""
         done = asyncio.get_running_loop().create_future()
         self._asked.append(done)
         if self._watching is not None:
@@ -151,7 +152,7 @@ class Reflector(Generic[T]):
             watching.result()
 
     async def _watch(self, version: str) -> None:
-        """Follow from a version on, again and again; a break of the connection goes on from where it was."""
+        """Follow from a version on, repeatedly; after a break of the connection, continue from the last version."""
         of, wait_s = self._selection, FIRST_WAIT_S
         while True:
             told = False
@@ -183,7 +184,7 @@ class Reflector(Generic[T]):
         if self.trouble is None:
             log.warning("%s: %s", plural, error, exc_info=not known)
         if not isinstance(error, MessageError):
-            said = msg("{kind} of the cluster are not kept up: {error}", kind=plural, error=repr(error))
+            said = msg("{kind} of the cluster are not up to date: {error}", kind=plural, error=repr(error))
             error = MessageError(said)
         self.trouble = error
 

@@ -23,7 +23,10 @@ class Forbidden(OSError):  # noqa: N818 - what became of it
 
 
 class Guard:
-    """Lets connections go to addresses of the internet, and to what is `allowed` (HOST or HOST:PORT) by the operator."""
+    """Guard that lets connections pass to addresses of the internet, and to the operator's `allowed` ones.
+
+    Those are HOST or HOST:PORT.
+    """
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self._allowed = tuple(allowed)

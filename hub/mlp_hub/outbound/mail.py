@@ -57,7 +57,7 @@ def connect(server: dict[str, Any]) -> smtplib.SMTP:
 
 
 def message(to: str, sender: str, title: str, body: str) -> EmailMessage:
-    """Return a mail. A title is one line, whatever is in it: what would be a header of its own is text."""
+    """Return a mail; its title is one line, so that a header in it is only text."""
     made = EmailMessage()
     made["From"], made["To"] = sender, to
     made["Subject"] = " ".join(title.split())

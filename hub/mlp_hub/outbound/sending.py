@@ -1,10 +1,13 @@
-"""The process, run by `mlp_hub.confined` with the services' names. What to send, with its address, comes on standard input alone.
+"""Process that sends notices, run by `mlp_hub.confined` with the services' names.
+
+The notices, with their addresses, come on standard input alone.
 
 in:   lines of JSON: {"id": n, "act": "send" or "check", "kind", "address", "allowed", "mail", "title", "body", "data"}
 out:  lines of JSON: {"id": n}, with "why" where it was not done, and "service" after a check
 
-Each is done in a process of its own, forked from this one so that the libraries are loaded once: an address that hangs or floods
-harms nobody else's notice, and is ended by the kernel. It ends when the input does.
+Each is sent by a separate process, forked from this one so that the libraries are loaded once. An
+address that hangs or floods harms nobody else's notice, and the kernel ends its process. This
+process ends when the input does.
 """
 
 from __future__ import annotations
@@ -108,7 +111,7 @@ def _begin(asked: dict[str, Any], children: dict[int, tuple[int, int]]) -> None:
 
 
 def _over(back: int, pid: int, number: int) -> None:
-    """Pass on what a child said; of one that was ended, that it took too long."""
+    """Pass on a child's answer, or the message that it took too long if it was ended."""
     said = b""
     while part := os.read(back, 1 << 16):
         said += part

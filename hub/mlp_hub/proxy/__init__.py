@@ -84,14 +84,16 @@ def launch_command(
     base: str = "",
     apps: Gateway | None = None,
 ) -> list[str]:
-    """Return the command line of the proxy. Its token goes into CONFIGPROXY_AUTH_TOKEN, that of `apps` into MLP_GATEWAY_TOKEN.
+    """Return the command line of the proxy.
 
-    `connections`, `per_address` and `per_server` bound how many connections it holds, in all, from one address and to
-    the notebook servers of one user; a WebSocket must be open `upgrade_s` seconds after it was asked for. With `users`, a
-    domain, each user's servers have a name below it, and all else is on the name of the origin `platform` only. What the
-    proxies of the networks `trusted` say of who sends a request is believed; browsers that come over TLS are told to keep to
-    it for `hsts` seconds. With `tls`, the files of a certificate and of its key, the port speaks TLS. All
-    paths begin with `base`.
+    Its token goes into CONFIGPROXY_AUTH_TOKEN, that of `apps` into MLP_GATEWAY_TOKEN. `connections`,
+    `per_address` and `per_server` limit the number of its connections, in all, from one address and to
+    the notebook servers of one user. A WebSocket must be open `upgrade_s` seconds after it was
+    requested. With `users`, a domain, each user's servers have a name below it, and all else is on the
+    name of the origin `platform` only. Data about a request's sender is trusted from the proxies of the
+    networks `trusted`. Browsers that come over TLS are instructed to keep to it for `hsts` seconds.
+    With `tls`, the files of a certificate and of its key, the port speaks TLS. All paths begin with
+    `base`.
     """
     if not BUNDLE.exists():
         raise ProxyMissing(

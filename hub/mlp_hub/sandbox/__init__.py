@@ -1,8 +1,8 @@
-"""One sandbox per notebook server, job and app.
+"""Sandbox of each notebook server, job and app.
 
-`launch` starts a small process, the shim, that outlives its starter: it makes the sandbox, writes the logs,
-keeps the limits and leaves `state.json` and `exit.json` in the run directory, from which `inspect` tells how
-things stand, after a restart of the hub too.
+`launch` starts a small process, the shim, that outlives its starter. The shim makes the sandbox,
+writes the logs, enforces the limits and leaves `state.json` and `exit.json` in the run directory.
+From these files `inspect` returns the state, after a restart of the hub too.
 """
 
 from mlp_hub.beneath import Folder

@@ -55,7 +55,7 @@ _AS_ROOT = [
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something this machine does not give: what it is, what that means here, and what to do about it."""
+    """Missing part of this machine: its name, its effect here, and the remedy."""
 
     what: str
     effect: str
@@ -64,14 +64,15 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is in force here.
+    """Present capabilities of this machine.
 
-    `mode`: `root-userns` (an own host user per person and a user namespace), `root` (an own host user, no user
-    namespace), `userns` (the hub's user; the namespaces are the wall), `open` (no sandbox can be made, and that was
-    allowed) or `None` (attempts cannot be started here; `missing` says why).
-    `cgroup`: `v2`, `v1` or `none`; `bases` are the hub's own groups by controller. `proc`: `own`, or `host` where
-    a private /proc cannot be mounted. `seccomp` is the filter of system calls as bubblewrap takes it, `None` where
-    there is none; `wayout` how slirp4netns runs, `None` where sandboxes have no way out.
+    `mode`: `root-userns` (an own host user per person and a user namespace), `root` (an own host user,
+    no user namespace), `userns` (the hub's user; the namespaces are the wall), `open` (no sandbox can
+    be made, and that was allowed) or `None` (attempts cannot be started here; `missing` has the
+    reason). `cgroup`: `v2`, `v1` or `none`; `bases` are the hub's own groups by controller. `proc`:
+    `own`, or `host` where a private /proc cannot be mounted. `seccomp` is the filter of system calls as
+    bubblewrap takes it, `None` without one. `wayout` is the way to run slirp4netns, `None` where
+    sandboxes have no way out.
     """
 
     mode: str | None

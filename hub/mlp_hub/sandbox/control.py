@@ -36,9 +36,11 @@ _OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
 def prepare(spec: SandboxSpec, run_dir: str, caps: Capabilities | None = None) -> bool:
-    """Write the run directory; `False` when it was claimed by a shim before and nothing is to be done.
+    """Write the run directory; return `False` if a shim claimed it before and nothing has to be done.
 
-    What must be written into it later has its room from now on: where there is none, nothing starts. From here on an end of the machine counts as the sandbox's: it will not be started in another boot.
+    Files that must be written into it later have their room from now on. Without that room, nothing
+    starts. From here on an end of the machine counts as the sandbox's: it is not started in another
+    boot.
     """
     caps = caps or capabilities()
     _check(spec, caps)
@@ -109,7 +111,7 @@ def record_failure(run_dir: str, message: str, said: dict[str, Any] | None = Non
 
 
 def _reserve(run_dir: str, ranks: int) -> None:
-    """Keep room for the claim, for a stop and for the end with what it says of each rank."""
+    """Keep room for the claim, for a stop and for the end with the results of each rank."""
     for name, size in (("claim", 4096), ("stop.json", 4096), ("exit.json", (48 << 10) + 512 * ranks)):
         files.reserve(run_dir, name, size)
 
@@ -155,7 +157,10 @@ def _group_name(name: str, run_dir: str) -> str:
 
 
 def inspect(run_dir: str) -> SandboxState:
-    """Tell how the sandbox stands; cheap, some 0.1 ms. Where a file of it that decides cannot be read, it is lost, and the state names it."""
+    """Return the state of the sandbox; it takes some 0.1 ms.
+
+    If a decisive file of it cannot be read, the sandbox is lost, and the state names the file.
+    """
     try:
         return _inspect(run_dir)
     except files.UnreadableFile as torn:
@@ -240,7 +245,7 @@ def _end_of(claim: dict[str, Any], done: dict[str, Any]) -> SandboxState:
 
 
 def _one_line_each(said: Any) -> Any:
-    """Return a sentence as data with what is filled in made one line each: some of it are the tenant's words."""
+    """Return a sentence as data with each value made one line, because some are the tenant's words."""
     if isinstance(said, dict):
         return {name: _one_line_each(value) for name, value in said.items()}
     return one_line(said) if isinstance(said, str) else said
@@ -291,7 +296,7 @@ def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) 
 
 
 def limit(run_dir: str, time_limit: float | None) -> None:
-    """Let the program run so long from its start, in seconds, None for as long as it likes; may be repeated."""
+    """Limit the program to `time_limit` seconds from its start, None for no limit; can be repeated."""
     claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
     if claim is None or os.path.lexists(f"{run_dir}/exit.json"):
         return

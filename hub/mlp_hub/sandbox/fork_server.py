@@ -17,9 +17,9 @@ _MAIN = str(
 
 
 class ForkServer:
-    """One process (some 12 MB) that forks shims in 1 ms each; started when first asked, and again if it died.
+    """Process (some 12 MB) that forks shims in 1 ms each; started at the first request, and again if it died.
 
-    It ends by itself when its owner ends, or by `close`; the shims go on.
+    It ends by itself when its owner ends, or by `close`; the shims continue.
     """
 
     def __init__(self) -> None:

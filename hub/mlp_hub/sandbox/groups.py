@@ -50,10 +50,11 @@ def find(proc: Path = Path("/proc/self")) -> tuple[str, dict[str, str], list[Not
 
 
 def remove_forgotten(bases: Iterable[str], older_s: float = FORGOTTEN_S) -> int:
-    """Remove sandboxes' groups that nobody is in any more; return how many directories those were.
+    """Remove sandboxes' groups without processes; return the number of removed directories.
 
-    Each ending removes its own. What is left is of those whose shim was killed and whose run directory is gone, so
-    that nobody knows of them. A young group may be that of a sandbox which is about to start, perhaps another hub's.
+    Each end of a sandbox removes its own groups. The others are those of a killed shim without a run
+    directory, so that nobody knows of them. A young group can be that of a sandbox which is about to
+    start, perhaps another hub's.
     """
     removed = 0
     for base in sorted(set(bases)):

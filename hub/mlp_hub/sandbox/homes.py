@@ -1,8 +1,10 @@
-"""Users' home directories, which their notebook servers and jobs share, and the directories of what is stored for them.
+"""Home directories of users, for their notebook servers and jobs, and directories of stored items.
 
-What is stored is read by others than its owner too, by the mounts of their jobs alone. So its own directory lets everybody in,
-and the one above, of all that its owner has, nobody but the owner: who was given no mount finds no way to it, whatever the uid.
-That one is the platform's, in which the owner makes, moves and replaces nothing: a mount finds what the platform put there.
+Stored items are also read by others than their owner, by the mounts of their jobs alone. So the
+directory of an item lets everybody in. The one above, of all items of an owner, lets only the owner
+in: without a mount, other users find no way to it, whatever their uid. That directory is the
+platform's, and the owner can make, move and replace nothing in it. So a mount finds the platform's
+entries.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from mlp_hub.beneath import Folder
 
 DATASETS, MODELS = "datasets", "models"
 SHELVES = (DATASETS, MODELS)
-"""Contract: what of the tree of storage a notebook shows."""
+"""Contract: parts of the tree of storage that a notebook shows."""
 
 
 def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
@@ -36,9 +38,9 @@ def seen_at(kind: str, user: str) -> str:
 
 
 ENVIRONMENTS = "environments"
-"""Contract: what of the tree of storage has the environments of each tenant."""
+"""Contract: part of the tree of storage with the environments of each tenant."""
 ENVIRONMENTS_AT = "/mlp/env"
-"""Contract: where jobs and notebooks see the environments of their tenant, each in a directory of its own."""
+"""Contract: path of the environments of a tenant in jobs and notebooks, each in a separate directory."""
 
 
 def open_environments(root: Path, tenant: str) -> Folder:
@@ -52,9 +54,10 @@ def open_environments(root: Path, tenant: str) -> Folder:
 
 
 def place_links(home: Path, user: str, uid: int | None) -> None:
-    """Make the links in a home by which its user finds what is stored, where nothing has their names.
+    """Make the links in a home to its user's stored items, where other entries do not have their names.
 
-    Links, and no mounts: what is mounted within a home would follow whatever its user has put in that place.
+    They are links and not mounts: a mount within a home would follow any entry that its user has put in
+    that place.
     """
     with Folder.at(home) as folder:
         for kind in SHELVES:

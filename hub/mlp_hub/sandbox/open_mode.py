@@ -1,4 +1,4 @@
-"""Where there is no sandbox the paths inside are the host's: this rewrites a spec accordingly."""
+"""Rewrite of a spec without a sandbox, where the paths inside are the host's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from mlp_hub.sandbox.spec import SandboxSpec
 
 
 def translate(spec: SandboxSpec) -> SandboxSpec:
-    """Return the spec with every path inside replaced by what is bound there.
+    """Return the spec with every path inside replaced by the path that is bound there.
 
-    Arguments and variables are rewritten where they begin with such a path, also after a colon as in PATH. What
-    a program itself says (`/workspace/ckpt` in its code) is not: it should use the variables.
+    Arguments and variables are rewritten where they begin with such a path, also after a colon as in
+    PATH. Paths in a program itself (`/workspace/ckpt` in its code) are not: it should use the
+    variables.
     """
     table = {bind.dst: bind.src for bind in spec.binds if bind.dst != bind.src}
     table |= {link.path: link.target for link in spec.links}

@@ -1,6 +1,6 @@
-"""The system calls that programs in sandboxes may not make: what only reaches the kernel's rarely walked parts.
+"""System calls that programs in sandboxes may not make, because they reach rarely used kernel code only.
 
-All else is allowed: people's programs are MPI, TensorFlow, debuggers and whatever they install.
+All else is allowed: people's programs are MPI, TensorFlow, debuggers and any that they install.
 """
 
 from __future__ import annotations

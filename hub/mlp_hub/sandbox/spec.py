@@ -1,4 +1,4 @@
-"""What a sandbox is made of, as data: frozen, and the same in memory and in the run directory's JSON."""
+"""Description of a sandbox as data: frozen, and the same in memory and in the run directory's JSON."""
 
 from __future__ import annotations
 
@@ -62,13 +62,16 @@ class Limits:
 class RankPlan:
     """The processes of a job in one sandbox.
 
-    `mode` is `single` (the sandbox's command is rank 0 itself), `gang` (all ranks are started side by side) or
-    `launcher` (the sandbox's command, as mpiexec, starts the ranks; `rank_env` names the variable that tells
-    each its number). `program` is the command of one rank, `programs` those of each rank where they differ. `envs` are each
-    rank's additions to the environment. A rank has failed whose exit status is not among `success`. When rank `leader` ends, servers (role `ps`) are stopped at once and the others after `linger_s` seconds;
-    `None`: the gang ends when all have ended. `abort` is a regular expression for what a rank writes to its error
-    output when it ends all others itself; its first group is the exit status. `asks_all`: all processes of a rank are asked to end,
-    else its first one, and the others once that has gone.
+    `mode` is one of three values: `single` (the sandbox's command is rank 0 itself), `gang` (all ranks
+    are started side by side) or `launcher`. With the latter the sandbox's command, as mpiexec, starts
+    the ranks, and `rank_env` is the variable with the number of each. `program` is the command of one
+    rank, `programs` those of each rank where they differ. `envs` are each rank's additions to the
+    environment. A rank has failed if its exit status is not in `success`. When rank `leader` ends,
+    servers (role `ps`) are stopped at once and the others after `linger_s` seconds; `None`: the gang
+    ends when all have ended. `abort` is a regular expression for the text that a rank writes to its
+    error output when it ends all others itself; its first group is the exit status. `asks_all`: all
+    processes of a rank are asked to end. Without it, only its first process is asked, and the others
+    once that one has ended.
     """
 
     mode: str
@@ -86,15 +89,16 @@ class RankPlan:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSpec:
-    """All that a sandbox needs. Paths are the host's unless said otherwise.
+    """Full specification of a sandbox; paths are the host's unless noted otherwise.
 
-    `uid` is the host's user (and group) id of the program, `None` for the hub's own; it takes effect only
-    where the hub runs as root. `env` is the whole environment of the program. `cwd`, `argv` and `home_mount`
-    are paths inside. `network` is `none` or `outbound`. `gpus` are indices of devices. `listen` is the path of
-    a UNIX socket that is made outside, listening, and handed in; its number stands in MLP_LISTEN_FD.
-    `log_dir` gets `rank-N.log`; without a plan all output is rank 0's. `grace_s` is the time between SIGTERM
-    and SIGKILL where nobody gives one. `hidden` are directories inside that are covered by empty ones. `memory_events`:
-    inside MLP_MEMORY_EVENTS names the file in which the kernel counts what it killed there for lack of memory.
+    `uid` is the host's user (and group) id of the program, `None` for the hub's own. It takes effect
+    only where the hub runs as root. `env` is the whole environment of the program. `cwd`, `argv` and
+    `home_mount` are paths inside. `network` is `none` or `outbound`. `gpus` are indices of devices.
+    `listen` is the path of a UNIX socket that is made outside, listening, and passed in; its number is
+    in MLP_LISTEN_FD. `log_dir` gets `rank-N.log`; without a plan all output is rank 0's. `grace_s` is
+    the default time between SIGTERM and SIGKILL. `hidden` are directories inside that are covered by
+    empty ones. `memory_events`: inside, MLP_MEMORY_EVENTS is the file in which the kernel counts the
+    processes that it killed there for lack of memory.
     """
 
     id: str

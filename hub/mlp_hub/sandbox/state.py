@@ -1,4 +1,4 @@
-"""How a sandbox stands, as read from its run directory."""
+"""State of a sandbox, as read from its run directory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlp_hub.sandbox.shim.cgroups import held
 
 
 class SandboxPhase(StrEnum):
-    """Where a sandbox stands."""
+    """Phase of a sandbox."""
 
     ABSENT = "absent"  # never launched in this run directory
     STARTING = "starting"  # its shim lives, no process of the program yet

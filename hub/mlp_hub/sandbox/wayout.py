@@ -39,14 +39,15 @@ _TUN = (
 
 
 class NoWayOutError(Exception):
-    """Sandboxes cannot reach the outside: what is missing, what that means, what to do."""
+    """Error: sandboxes cannot reach the outside; it has the lack, its consequence and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class WayOut:
-    """How slirp4netns runs: `runs_as` is `tenant`, `root` or `hub` (see `shim.slirp`).
+    """Way that slirp4netns runs: `runs_as` is `tenant`, `root` or `hub` (see `shim.slirp`).
 
-    `weaknesses` are what it lacks of how it should run, each with what that means and what to do.
+    `weaknesses` are its differences from the way it should run, each with the consequence and the
+    remedy.
     """
 
     program: str
@@ -93,7 +94,7 @@ def find(mode: str) -> WayOut:
 
 
 def _try(program: str) -> str | None:
-    """Return `None` when it can run as another user in a root of its own, else why not."""
+    """Return `None` when it can run as another user in its own root, otherwise the reason."""
     here = str(Path(shim.__file__).parent / "__main__.py")
     command = [sys.executable, "-IS", here, "--try-slirp", program, str(_NOBODY)]
     try:

@@ -1,13 +1,13 @@
-"""Reservations for jobs that cannot start yet, and whether another may pass them.
+"""Reservations for jobs that cannot start yet, and whether another can pass them.
 
-EASY backfill (Mu'alem and Feitelson, IEEE TPDS 2001) with quotas as one more resource. A blocked job is promised
-the earliest time at which it would fit if what runs ends as its time limits or estimates tell; work of unknown
-length counts as ending last. Another job may start before it only if it ends by then, or if the blocked job would
-still fit beside it. Reservations are worked out only when a job wants to pass, since each costs a walk along the
-ends of what runs.
+EASY backfill (Mu'alem and Feitelson, IEEE TPDS 2001) with quotas as one more resource. A blocked
+job is promised the earliest time at which it would fit if running work ends by its time limits or
+estimates. Work of unknown length counts as ending last. Another job can start before it only if it
+ends by then, or if the blocked job would still fit beside it. Reservations are computed only when a
+job wants to pass, since each costs a walk along the ends of the running work.
 
-A window that a tenant booked is a reservation too, of quota alone, whose time is known: nothing may start that would
-still be there when it opens and then hold what is kept free from that time on.
+A window that a tenant booked is also a reservation, of quota alone, whose time is known. A job
+cannot start if it would hold quota that the window keeps free, and would still run when it opens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mlp_hub.scheduler.workloads.admitted import EndKey
 from mlp_hub.scheduler.workloads.pending import Entry, JobClass
 
 MOST_ON_NODES = 4
-"""Tuning: jobs blocked by full nodes that get a reservation in one cycle; those behind them have none of their own."""
+"""Tuning: jobs blocked by full nodes that get a reservation in one cycle; those behind them have none."""
 MOST_OF_TENANT = 2
 """Tuning: jobs of one tenant among those with a reservation: the others' first jobs shall be protected too."""
 MOST_ON_QUOTA = 4
@@ -45,7 +45,7 @@ _START: EndKey = (-math.inf, -math.inf, "")
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """Reservation of a blocked job: when it can start, and how nodes and quotas stand at that time once it has."""
+    """Reservation of a blocked job: its start time, and the state of nodes and quotas then, with it started."""
 
     entry: Entry
     at: float
@@ -74,7 +74,7 @@ class ProposedStart:
 
 @dataclass(eq=False, slots=True)
 class Window:
-    """Quotas as they will stand when a booked window opens."""
+    """Quotas as they will be when a booked window opens."""
 
     booking: CapacityWindow
     quotas: QuotaTree
@@ -152,14 +152,14 @@ class Reservations:
         return self._on_nodes[0].job.uid if self._on_nodes else None
 
     def forget(self) -> None:
-        """Work all reservations out anew: something was preempted."""
+        """Compute all reservations again: a job was preempted."""
         self._delays.clear()
         self._made.clear()
         self._made_quota.clear()
         self._windows = None
 
     def trial(self, made: RoomMade) -> Reservations:
-        """Return the same blocked jobs, with what would be promised to them once room was made for another."""
+        """Return the same blocked jobs, with the promises to them if room were made for another."""
         other = Reservations(self._state)
         other._on_nodes = self._on_nodes
         other._on_quota = self._on_quota
@@ -191,9 +191,9 @@ class Reservations:
         return known
 
     def delayed_anywhere(self, cls: JobClass, end: float) -> Delay | None:
-        """Return whom a start of jobs of this class would delay on whatever nodes; None: it depends on the nodes.
+        """Return the job that a start of this class would delay on any nodes; None: it depends on the nodes.
 
-        This looks only at the first job that nodes are kept for, where nothing stands before that.
+        This looks only at the first job that nodes are kept for, where nothing is before that.
         """
         state = self._state
         if not self._on_nodes or self._counts_more_than_nodes(cls):
@@ -215,7 +215,10 @@ class Reservations:
         return Delay(first, _tight(r, cls.demand), r.at)
 
     def _counts_more_than_nodes(self, cls: JobClass) -> bool:
-        """Whether more than who is first by nodes decides about jobs of this class, or what they take depends on the nodes."""
+        """Return whether more than the first job in line for nodes decides about jobs of this class.
+
+        This is also true if the amounts that they take depend on the nodes.
+        """
         state = self._state
         if not state.policy.backfill or state.bookings or self._on_quota.get(self._root(cls.tenant)):
             return True
@@ -272,7 +275,10 @@ class Reservations:
         return None
 
     def _open_windows(self) -> list[Window]:
-        """Work out how quotas will stand as each of the next windows opens: what is known to end by then has ended."""
+        """Compute the quotas at the opening of each of the next windows.
+
+        Work that is known to end by then has ended.
+        """
         state = self._state
         windows = []
         for booking in state.bookings.after(state.now)[:MOST_WINDOWS]:
@@ -366,7 +372,7 @@ class Reservations:
         return r
 
     def _let_end(self, r: Reservation, end: EndKey) -> None:
-        """Count one running job as ended in what will be."""
+        """Count one running job as ended in the future state."""
         state = self._state
         r.reached = end
         uid = end[2]

@@ -1,4 +1,4 @@
-"""The scheduling core: events in, decisions out; free of clocks and of I/O. What a plan does is told in `cycle`."""
+"""The scheduling core: events in, decisions out; free of clocks and of I/O. `cycle` describes a plan."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
 
 
 class Core:
-    """Keeps the state of a cluster by events and plans in proportion to what changed.
+    """Scheduling core: keeps the state of a cluster by events, and plans in proportion to the changes.
 
-    A plan applies itself: who is admitted runs from then on, who is preempted is gone. Where victims are given time to
-    stop, `Admit.after` names those that must have ended before the job is really started.
+    A plan applies itself: an admitted job runs from then on, and a preempted one is gone. Where victims
+    are given time to stop, `Admit.after` names those that must have ended before the job is really
+    started.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Core:
         self.state.set_bookings(bookings)
 
     def snapshot(self, now: float) -> Snapshot:
-        """Return what a core made from nothing has to know to go on from `now` as this one would."""
+        """Return the data that a new core needs to continue from `now` as this one would."""
         return self.state.snapshot(now)
 
     def fork(self) -> Core:
@@ -164,9 +165,9 @@ class Core:
     # --- decisions
 
     def plan(self, now: float, hears: Hears | None = None) -> list[Decision]:
-        """Decide, and apply the decisions to this core: who is admitted runs from now on.
+        """Decide, and apply the decisions to this core: admitted jobs run from now on.
 
-        With `hears` a job is told why it waits only if that wants to hear of it, given its uid and the reason.
+        With `hears`, a job is given the reason for its wait only if `hears` accepts its uid and the reason.
         """
         return self._run(Cycle(self.state, now, hears=hears))
 

@@ -28,7 +28,7 @@ LONG_AGO_S = 1e12
 """Given: more than any priority or time in a key makes up for; keys that far ahead still tell milliseconds apart."""
 
 PLACED = LONG_AGO_S / 4
-"""Given: keys of jobs that were given a place stand behind what goes first, and before all others."""
+"""Given: keys of jobs that were given a place are behind jobs that go first, and before all others."""
 
 
 def span_of(job: PendingWorkload) -> float | None:
@@ -62,7 +62,7 @@ def _by_fair_finish(job: PendingWorkload, policy: SchedulingPolicy) -> JobKey:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What the jobs of one line go by. `words` say it to people: pages, settings and documentation have them from here."""
+    """Order of the jobs of one line; `words` describe it to people: pages, settings and documentation."""
 
     words: str
     key: Callable[[PendingWorkload, SchedulingPolicy], JobKey] = _by_priority  # smallest first
@@ -73,7 +73,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Whose job is next. `one_line`, where it has one, orders the jobs of all tenants together, whoever owns them."""
+    """Rule for whose job is next; `one_line`, where set, orders the jobs of all tenants together."""
 
     words: Message
     one_line: Order | None = None
@@ -83,17 +83,17 @@ class Policy:
 ORDERS: Mapping[str, Order] = {
     "priority": Order("priority, then age"),
     "fifo": Order("age alone", _by_age, stops_by_priority=False),
-    "fair": Order("turns of its members, by what they use now and lately", by_members=True, remembers=True),
-    "maxmin": Order("turns of its members, by what they use now", by_members=True),
+    "fair": Order("turns of its members, by current and recent use", by_members=True, remembers=True),
+    "maxmin": Order("turns of its members, by current use", by_members=True),
 }
 """Orders of one tenant's queue, where tenants take turns."""
 DEFAULT_ORDER = "priority"
 POLICIES: Mapping[str, Policy] = {
-    "fair": Policy(msg("share of the machines, now and lately"), remembers=True),
-    "maxmin": Policy(msg("share of the machines, now alone")),
+    "fair": Policy(msg("share of the machines, current and recent use"), remembers=True),
+    "maxmin": Policy(msg("share of the machines, current use only")),
     "fifo": Policy(msg("first come, first served"), ORDERS["fifo"]),
     "priority": Policy(msg("priority, then age"), ORDERS["priority"]),
-    "finish": Policy(msg("who would be late first"), Order("fair finish", _by_fair_finish)),
+    "finish": Policy(msg("jobs that would be late first"), Order("fair finish", _by_fair_finish)),
 }
 """Policies by name."""
 
@@ -111,9 +111,10 @@ def goes_by_members(policy: SchedulingPolicy, order: str) -> bool:
 def job_key(job: PendingWorkload, policy: SchedulingPolicy, order: str) -> JobKey:
     """Sort key within a queue of this order; smallest first, and equal ones by age and uid.
 
-    Where members take turns it holds among the jobs of one. A job that was given a place stands before those that have none. What goes first stands before the jobs of its tenant, the oldest of
-    its kind before the others. In a line that all tenants share such a key counts among those of one tenant alone; see
-    `shared_key`.
+    Where members take turns it holds among the jobs of one member. A job that was given a place is
+    before those that have none. A job that goes first is before the jobs of its tenant, and the oldest
+    of this kind is before the others. In a line that all tenants share, such a key counts only among
+    those of one tenant; see `shared_key`.
     """
     if not job.goes_first:
         if job.place is not None and not is_one_queue(policy):
@@ -126,12 +127,12 @@ def job_key(job: PendingWorkload, policy: SchedulingPolicy, order: str) -> JobKe
 
 
 def own_key(job: PendingWorkload, policy: SchedulingPolicy, order: str) -> JobKey:
-    """Return the key that a job has by itself: what its tenant put first counts among that tenant's jobs alone."""
+    """Return the key that a job has by itself: the places that its tenant gave count only inside that tenant."""
     return job_key(job if job.place is None else replace(job, place=None), policy, order)
 
 
 def goes_first(key: JobKey) -> bool:
-    """Whether the key is one of what stands before the jobs of its tenant."""
+    """Return whether the key is that of a job that goes before the jobs of its tenant."""
     return key[0] < -LONG_AGO_S / 2
 
 

@@ -1,4 +1,4 @@
-"""Pages of the audit log: what was done by whom, and what the scheduler decided about which job."""
+"""Pages of the audit log: people's actions, and the scheduler's decisions about jobs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class AuditLog:
         name: str | None = None,
         own: bool = False,
     ) -> tuple[Sequence[api.AuditEntry], int | None]:
-        """Return a page of changes. An action may be the first part of some: `quota.`.
+        """Return a page of changes; an action can be a prefix: `quota.`.
 
-        `own` is for eyes of the tenant itself: what was done in another one that had its name before is not theirs. Raises `NotFound`.
+        `own` is for the tenant itself: changes of an earlier tenant with the same name are not shown.
+        Raises `NotFound`.
         """
         page = replace(span, most_bytes=MOST_BYTES)
 

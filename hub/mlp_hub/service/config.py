@@ -38,9 +38,9 @@ class DiskPolicy:
 
 @dataclass(frozen=True, slots=True)
 class KeepPolicy:
-    """Retention of jobs that have ended: how long, and how many of one user; None: without a limit.
+    """Retention of jobs that have ended: duration, and number per user; None: without a limit.
 
-    `job_bytes` is of what the database holds of them, not of their directories.
+    `job_bytes` counts their data in the database, not their directories.
     """
 
     job_s: float | None = None
@@ -81,7 +81,7 @@ class MailPolicy:
 
 @dataclass(frozen=True, slots=True)
 class NoticePolicy:
-    """How people are told of their jobs."""
+    """Ways to notify people of their jobs."""
 
     mail: MailPolicy | None = None  # None: no mail is sent
     mail_domains: tuple[str, ...] = ()  # that mail is sent to; empty: all

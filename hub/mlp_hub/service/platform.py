@@ -88,7 +88,7 @@ from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
 SWEEP_EVERY_S = 30.0
-"""Tuning: seconds between two sweeps of what is old: sooner with less, cheaper with more."""
+"""Tuning: seconds between two sweeps of old data: sooner with less, cheaper with more."""
 MOST_SWEPT = 1000
 """Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 MOST_TEXTS_SWEPT = 100
@@ -96,8 +96,11 @@ MOST_TEXTS_SWEPT = 100
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
 PLACE_S = 120.0
-"""Tuning: seconds, besides the grace of what is stopped for it, that a pending request keeps its place when nobody asks again:
-a place held for nobody, for a longer pause of who asks."""
+"""Tuning: seconds that a pending request keeps its place without a renewal.
+
+The grace of work that is stopped for it is added. It trades a place held for nobody for a longer
+pause between renewals.
+"""
 AGAIN_S = 90.0
 """Tuning: seconds after which who waits is told to ask again, where nobody knows when there is room: fewer requests, for how
 late room is noticed."""
@@ -106,16 +109,18 @@ late room is noticed."""
 class Platform:
     """All services, made once and started once.
 
-    `clock` gives seconds since the epoch. After `start` everything that is not final has been or is being
-    looked at, whatever was killed before; `stop` leaves running jobs alone. Neither opens nor closes the
-    database and the executor: who made them does.
+    `clock` gives seconds since the epoch. After `start` everything that is not final has been or is
+    being looked at, after any crash; `stop` leaves running jobs alone. Neither opens nor closes the
+    database and the executor: the caller that made them does.
 
-    `alone`: the database lets no other service in, so that a lease that is found is a dead one's. Otherwise `start`
-    returns only once no other platform decides; what loses its lease stops acting and stands by.
+    `alone`: the database lets no other service in, so that a lease in it is a dead one's. Otherwise
+    `start` returns only once no other platform decides. A platform that loses its lease stops all
+    actions and stands by.
 
-    `steady` measures how long things last where the clock may be set; without it `clock` never is.
+    `steady` measures durations where the clock can be set; without it, `clock` is never set.
 
-    `on_lead` is awaited each time that this platform leads and has taken up all there is, `on_lost` called when it leads no more.
+    `on_lead` is awaited each time that this platform leads and has taken up all work. `on_lost` is
+    called when it no longer leads.
     """
 
     def __init__(  # noqa: PLR0915 - all there is
@@ -370,9 +375,10 @@ class Platform:
 
     @property
     def leads(self) -> bool:
-        """Whether this platform decides and has taken up all there is; who does not answers no requests.
+        """Return whether this platform decides and has taken up all work; if not, it answers no requests.
 
-        Who could not renew its lease in time, as one that is cut off from the database, does not: another may lead by now.
+        A platform that could not renew its lease in time, for example without a connection to the database,
+        does not lead: another can lead by now.
         """
         return self._leads and (self.db.alone or self.lease.is_sure)
 
@@ -384,10 +390,10 @@ class Platform:
         self._clock_watch.start()
 
     async def _follow(self, *, first: bool) -> None:
-        """Return once this platform decides and has taken up all there is to do.
+        """Return once this platform decides and has taken up all work.
 
-        Who loses the lease meanwhile stands by, and tries again. So does who has stood by, whatever fails: nobody else may be
-        there to take over.
+        A platform that loses the lease in the meantime stands by, and tries again. One that has stood by
+        also tries again after any failure: it can be the only one that can take over.
         """
         while True:
             try:
@@ -473,7 +479,7 @@ class Platform:
             raise
 
     def _lease_lost(self) -> None:
-        """Another platform decides: act no more, and stand by. Who is just about to lead finds out by itself."""
+        """Stop all actions and stand by: another platform decides; one about to lead finds out by itself."""
         self._leads = False
         for lost in self.on_lost:
             lost()
@@ -530,7 +536,7 @@ class Platform:
         self.broker.close()
 
     def watch(self, context: TenantContext, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
-        """Yield all that concerns a job: what there is, `synced`, what happens, `end`. Refuses a missing job."""
+        """Yield all data of a job: the present state, `synced`, events, `end`. Refuses a missing job."""
         return self._watcher.watch(context, user, name, since)
 
     def follow_log(
@@ -542,7 +548,9 @@ class Platform:
     async def _own_problems(self) -> list[Problem]:
         found = []
         if self.db.trouble is not None:
-            message = msg("the database takes no writes; nothing new is accepted until it does, jobs go on")
+            message = msg(
+                "the database accepts no writes; nothing new is accepted until it does, jobs continue"
+            )
             found.append(Problem("database", "DatabaseUnavailable", message))
         if (trouble := self.executor.trouble()) is not None:
             found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
@@ -572,7 +580,7 @@ class Platform:
         self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
 
     async def _cycle_over(self) -> None:
-        """Return once every decision that was under way is stored."""
+        """Return once every decision in progress is stored."""
         await self.admission.cycle()
 
     def _forget_tenants(self) -> None:
@@ -592,7 +600,7 @@ class Platform:
         await self.datasets.ready_for(job)  # which is made after who asks
 
     async def _clock_moved(self, by: float) -> None:
-        """Let what is to last a while last as long as was meant, though the wall clock was set by so many seconds."""
+        """Keep the length of all timed states, though the wall clock was set by `by` seconds."""
         if not self._leads:
             return
         await self.db.write(lambda tx: tx.ledger.put_off(by))

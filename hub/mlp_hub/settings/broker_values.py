@@ -1,4 +1,7 @@
-"""What the settings of the broker of metrics mean, checked before anything starts: its addresses, and its file of secrets."""
+"""Values of the settings of the metrics broker, checked before anything starts.
+
+These are its addresses and its file of secrets.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from mlp_hub.settings.values import setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """What is set of the cluster, where notebooks and jobs are its pods."""
+    """Settings of the cluster, where notebooks and jobs are pods of the cluster."""
 
     kubernetes_config: Path | None = setting(
         None,

@@ -30,7 +30,7 @@ from mlp_hub.settings.state_paths import StatePaths
 from mlp_hub.settings.values import SettingsError, address, networks, parse, setting
 
 PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
-"""What `Settings` is made of besides its own, in the order of the documentation."""
+"""Parts of `Settings` in addition to its own, in the order of the documentation."""
 FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
 
 __all__ = ["SettingDoc", "Settings", "SettingsError", "table", "variable_of"]
@@ -319,12 +319,12 @@ class Settings(
 
     @property
     def runs(self) -> ExecutorKind:
-        """What depends on which executor it is."""
+        """Kind of the executor, with all that depends on it."""
         return EXECUTOR_KINDS[self.executor]
 
     @property
     def files_dir(self) -> Path:
-        """The tree that holds homes and jobs' files: what pods mount of it must not have the hub's secrets beside it."""
+        """Tree of homes and jobs' files: the hub's secrets must not be beside the directories that pods mount."""
         if not self.runs.cluster:
             return self.home
         return self.kubernetes_files or self.home / "files"
@@ -356,7 +356,7 @@ class Settings(
 
     @property
     def uid_base(self) -> int:
-        """What a user's number is added to for a system uid, where the hub is root."""
+        """Offset of users' numbers for their system uids, if the hub is root."""
         return self.first_uid or self.recorded_uid or FIRST_UID
 
     @property
@@ -372,12 +372,12 @@ class Settings(
 
     @property
     def url(self) -> str:
-        """What a person opens in the browser."""
+        """Address that people open in the browser."""
         return f"{self.origins.platform}{self.base}/"
 
     @property
     def base(self) -> str:
-        """What the path of every page begins with, without a slash at its end: empty, or as `/mlp`."""
+        """Begin of the path of every page, without a slash at its end: empty, or for example `/mlp`."""
         return _origins.base_of(self.base_path)
 
 

@@ -12,7 +12,7 @@ from mlp_hub.settings.values import SettingsError, networks, setting
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeSettings:
-    """What is set of the public port: its names, TLS, gateways in front, and how many connections it holds."""
+    """Settings of the public port: its names, TLS, gateways in front, and the number of its connections."""
 
     __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
 

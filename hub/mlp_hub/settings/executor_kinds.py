@@ -1,4 +1,4 @@
-"""Executors by the names that the setting `executor` takes, with what else of a hub depends on which it is."""
+"""Executors by the values of the setting `executor`, with all other properties that depend on it."""
 
 from __future__ import annotations
 

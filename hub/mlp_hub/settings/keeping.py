@@ -9,7 +9,7 @@ from mlp_hub.settings.values import setting
 
 @dataclass(frozen=True, kw_only=True)
 class KeepingSettings:
-    """What is set of records and of the disk."""
+    """Settings of records and of the disk."""
 
     __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
 
@@ -113,7 +113,10 @@ class KeepingSettings:
 
     @property
     def disk_limits(self) -> tuple[int | None, int | None, int | None]:
-        """What stays free, what a job and what a home may hold, in bytes; None is a share of the file system."""
+        """Limits of the disk in bytes: the free floor, the most of a job, and the most of a home.
+
+        None is a share of the file system.
+        """
         floor, job, home = (
             None if given is None else given * 2**20
             for given in (self.disk_floor, self.job_disk_max, self.home_disk_max)

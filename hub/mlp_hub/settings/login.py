@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class LoginSettings:
-    """What is set of the provider whose accounts people log in with."""
+    """Settings of the provider whose accounts people log in with."""
 
     __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
 
@@ -137,7 +137,7 @@ class LoginSettings:
 
     @property
     def login_kind(self) -> LoginKind:
-        """What depends on which way to log in it is."""
+        """Properties of the chosen way to log in."""
         return LOGIN_KINDS[self.login]
 
     @property
@@ -147,7 +147,7 @@ class LoginSettings:
 
     @property
     def login_name(self) -> str:
-        """What people call the provider; empty where there is none."""
+        """Name of the provider for people; empty without a provider."""
         return (self.login_title or self.login_kind.title) if self.login_kind.title else ""
 
     @property

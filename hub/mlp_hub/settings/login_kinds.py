@@ -1,4 +1,4 @@
-"""Ways to log in by the names that the setting `login` takes, with what else of a hub depends on which it is."""
+"""Ways to log in by the values of the setting `login`, with all other properties that depend on it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class LoginKind:
 
     words: str
     title: str = ""
-    """What the provider is called where no setting says it; empty: there is no provider."""
+    """Name of the provider where no setting gives one; empty where the login has no provider."""
     issuer: str = ""
     """Where it is, where there is one such provider in the world."""
     scopes: tuple[str, ...] = ()
     name_claim: str = ""
     groups_claim: str = ""
-    """Empty: groups are no claim; the class of the provider asks for them."""
+    """Claim with the groups; empty where the class of the provider asks for groups itself."""
     codes_at: str = ""
     """Where codes are exchanged, below its address; empty: it speaks OpenID Connect and announces that."""
 
@@ -51,7 +51,7 @@ LOGIN_KINDS: Mapping[str, LoginKind] = {
 
 
 def by_default(read: Callable[[LoginKind], str]) -> str:
-    """Write what is taken by default: what the first provider has, then who has something else."""
+    """Return the default as text: the value of the first provider, then the values that differ."""
     told = {name: read(kind) for name, kind in LOGIN_KINDS.items() if kind.title and read(kind)}
     usual = next(iter(told.values()))
     others = [f"of {name} `{value}`" for name, value in told.items() if value != usual]

@@ -1,4 +1,4 @@
-"""Settings that say how people are told of their jobs; a part of `Settings`."""
+"""Settings of notices to people about their jobs; a part of `Settings`."""
 
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mlp_hub.settings.values import SettingsError, address, secrets_of, setting
 
 @dataclass(frozen=True, kw_only=True)
 class NoticeSettings:
-    """What is set of mail, and of the addresses that people give."""
+    """Settings of mail, and of the addresses that people give."""
 
     __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
 

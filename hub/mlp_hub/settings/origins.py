@@ -1,8 +1,8 @@
-"""Under which names browsers reach the hub: the platform's own, and one for each user's notebook server.
+"""Host names of the hub for browsers: the platform's name, and one for each user's notebook server.
 
-A browser gives a page what its origin may do: its cookies, its requests. A user's server serves whatever its user
-likes, so it has an origin of its own, and none of its name's parents is the platform's. Only the standard library
-is imported.
+A browser gives a page the rights of its origin: its cookies and its requests. A user's server
+serves any page that its user likes. So it has its own origin, and the platform's name is not a
+parent of its name. Only the standard library is imported.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LOCAL = "localhost"
 """Browsers resolve it and each name below it to this machine, keep cookies of one such name from every other, and
 take pages there for as safe as over TLS."""
 ONE_NAME = "none"
-"""What the setting `users_domain` says where no names of their own are wanted."""
+"""Value of the setting `users_domain` that switches separate names for users off."""
 ONE_NAME_MEANS = (
     "all pages are on one host name: one opened link to another user's notebook server can hand over the account of "
     "whoever opens it; an administrator's is the whole hub"
 )
-"""What an operator has to know who has switched the names off."""
+"""Warning for an operator who has switched the names off."""
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _DOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
@@ -48,7 +48,7 @@ class Origins:
 
     @property
     def apart(self) -> bool:
-        """Whether each user's server has a name of its own."""
+        """Whether each user's server has its own name."""
         return bool(self.users)
 
     @property

@@ -11,7 +11,7 @@ from mlp_hub.settings.values import setting
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulingSettings:
-    """What is set of the scheduler."""
+    """Settings of the scheduler."""
 
     __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
 

@@ -126,7 +126,7 @@ class StatePaths:
 
     @property
     def master_key_file(self) -> Path:
-        """What wraps the keys of tenants; made with the first of them."""
+        """Key that wraps the keys of tenants; it is made with the first of them."""
         return self.secret_file("isolation_key")
 
     @property

@@ -1,4 +1,4 @@
-"""Two runs of the same work beside each other: what each tenant waited and got, and whose start moves."""
+"""Comparison of two runs of the same work: each tenant's waits and shares, and the jobs whose start moves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOVED_S = 1.0
 
 @dataclass(slots=True)
 class Life:
-    """What a run did with one job; times in seconds of the run."""
+    """Record of one job in a run; times in seconds of the run."""
 
     name: str
     tenant: str
@@ -51,9 +51,9 @@ class Lives:
     """Follows the lines of a run."""
 
     def __init__(self, scenario: Scenario, before: dict[str, float] | None = None) -> None:
-        """Take what is run; `before` are the jobs that ran when it began, with their submission.
+        """Store the scenario; `before` are the jobs that ran at its begin, with their submission.
 
-        One of them that has lost its nodes by what is tried waits again from then on.
+        One of them that has lost its nodes by the tried changes waits again from then on.
         """
         self._lines = {line.job_name(i): line for line in scenario.jobs for i in range(line.count)}
         self._before = before or {}
@@ -102,9 +102,10 @@ class _Sums:
 def figures(lives: Iterable[Life], summary: dict[str, Any], weights: dict[str, float]) -> dict[str, Any]:
     """Return the figures of one run, in all and per tenant.
 
-    Share: a tenant's part of all that was used, of gpus where any were used, else of cores. Fair share: its part by weight
-    among the tenants that had work. Finish-time fairness (Themis): how long a job took, divided by what it would have
-    taken on its tenant's fair share of the machine alone; above 1 the tenant was worse off than alone.
+    Share: a tenant's part of all use, of gpus if any were used, else of cores. Fair share: its part by
+    weight among the tenants that had work. Finish-time fairness (Themis): the duration of a job,
+    divided by its duration alone on its tenant's fair share of the machine. Above 1 the tenant was
+    worse off than alone.
     """
     every = _Sums()
     by_tenant = {name: _Sums() for name in weights}

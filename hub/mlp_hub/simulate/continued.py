@@ -1,4 +1,4 @@
-"""A run that goes on from where a hub stands: jobs that run keep their places, jobs that wait keep their age."""
+"""Run that continues from a hub's state: running jobs keep their places, waiting jobs keep their age."""
 
 from __future__ import annotations
 

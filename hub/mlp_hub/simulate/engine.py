@@ -1,8 +1,9 @@
-"""Runs a scenario in virtual time on the scheduling core.
+"""Run of a scenario in virtual time on the scheduling core.
 
-Within one instant: ends, then events, then submissions, then a plan. What a plan preempts is queued again at once and
-the core plans once more, so that the victim may start elsewhere or says why it waits. Lines come in the order in which
-things happen; the `waiting` lines of an instant come last, with one forecast for all of them.
+Within one instant: ends, then events, then submissions, then a plan. Jobs that a plan preempts are
+queued again at once. The core plans once more, so that the victim can start elsewhere or gets the
+reason for its wait. Lines come in the order of events; the `waiting` lines of an instant come last,
+with one forecast for all of them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from mlp_hub.simulate.scenario import (
 Line = dict[str, Any]
 
 MOST_ROUNDS = 50
-"""Plans within one instant; the core does not run in circles, and if it did, time would go on all the same."""
+"""Most plans within one instant; the core does not run in circles, and if it did, time would continue."""
 
 MOST_IDLE_WAKES = 100
 """So often may the core ask in a row to be woken without deciding anything, when nothing else will happen."""
@@ -55,7 +56,7 @@ MOST_SHAPES = 64
 
 
 class Recorder(Protocol):
-    """Takes note of who held what, for a chart."""
+    """Recorder of holdings, for a chart."""
 
     def holds(self, job: str, line: JobLine, placement: tuple[str, ...], start: float, end: float) -> None:
         """Note that a job had these nodes, one entry for each rank, from start to end."""
@@ -271,7 +272,7 @@ class Simulation:
             self._wake = None
 
     def _hears(self, uid: str, reason: Reason) -> bool:
-        """Whether a job was not told of a reason yet. What it was to be told before, in this instant, is out of date."""
+        """Return whether a reason is new for a job; its earlier reasons of this instant are out of date."""
         told = str(reason) in self._runs[uid].told
         if told:
             self._waits[uid] = None
@@ -366,7 +367,7 @@ class Simulation:
         run.placement = ()
 
     def _stop(self, run: Run) -> Attempt:
-        """End an attempt: what it held is given back, its work is counted up to now."""
+        """End an attempt: its holdings are given back, its work is counted up to now."""
         attempt = run.attempt
         assert attempt is not None  # noqa: S101 - only what runs is stopped
         attempt.advance(self.now)

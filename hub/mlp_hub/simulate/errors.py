@@ -1,4 +1,4 @@
-"""What is wrong with a scenario, all of it at once."""
+"""Faults of a scenario, all at once."""
 
 from __future__ import annotations
 

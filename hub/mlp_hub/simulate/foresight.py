@@ -1,4 +1,4 @@
-"""How far ahead a run looks for the starts of those that begin to wait: as far as a part of what it takes itself allows."""
+"""Horizon of a run's forecasts for new waiting jobs: bounded by a part of the run's own time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.forecast import MOST_STEPS, Forecast
 
 FORECAST_CREDIT = 40_000.0
-"""What a run may spend on forecasts besides a part of what its own plans take, in the units of `State.effort`."""
+"""Initial credit for forecasts, in addition to a part of the run's own plans, in units of `State.effort`."""
 FORECAST_PART = 1 / 3
 """Of what its own plans take; forecasts are about a quarter of a long run."""
 CREDIT_PER_INSTANT = 2.0
@@ -15,11 +15,11 @@ JOBS_PER_UNIT = 8.0
 LEAST_STEPS = 20
 """So far a look ahead must be able to go, as steps were lately, or it waits: a shorter one rarely tells anything."""
 LATELY = 0.25
-"""The weight of the last look ahead in what steps take lately."""
+"""Weight of the last forecast in the recent cost of steps."""
 
 
 class Foresight:
-    """Looks ahead on credit, which grows with what the run itself takes; what is left is saved up until it goes far enough."""
+    """Forecasts on credit, which grows with the run's own cost; the rest is saved until it is enough."""
 
     def __init__(self) -> None:
         self._credit = FORECAST_CREDIT

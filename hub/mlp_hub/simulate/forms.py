@@ -1,4 +1,4 @@
-"""Forms of a scenario's parts: what may stand where, what holds when it is left out, what it means.
+"""Forms of a scenario's parts: the allowed values, the defaults and the meaning of each key.
 
 The reader checks by them (`parts.take`), and the reference page of scenarios is made of them.
 """
@@ -23,7 +23,7 @@ PRIORITIES = dict(sorted(OF_HUB.items(), key=lambda named: -named[1]))
 """The classes that are there in any scenario, the hub's own, unless it gives them other values."""
 
 MOST_JOBS = 250_000
-"""Jobs of a scenario: so many end in minutes and within 2 GiB."""
+"""Most jobs of a scenario: this number ends in minutes and within 2 GiB."""
 MOST_NODES = 200_000
 """Nodes of a scenario."""
 MOST_WORKERS = 100_000
@@ -36,7 +36,7 @@ LARGEST = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a key takes, what it means, and its default in words where the value itself does not say it."""
+    """Values and meaning of a key, and its default in words if the value itself does not show it."""
 
     takes: str
     meaning: str
@@ -213,9 +213,9 @@ class JobForm(Form, kw_only=True):
     """A job, or some that are alike."""
 
     name: Annotated[Text, Key("text", "its name; with `count` above 1, its names begin so")]
-    tenant: Annotated[Text | None, Key("a tenant", "whose quota it uses", "`default`, or the only one")] = (
-        None
-    )
+    tenant: Annotated[
+        Text | None, Key("a tenant", "team whose quota it uses", "`default`, or the only one")
+    ] = None
     user: Annotated[Text, Key("text", "who submits it")] = "user"
     submit: Annotated[Number, Key("seconds from 0 on", "when it is submitted")] = 0.0
     duration: Annotated[

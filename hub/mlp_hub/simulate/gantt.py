@@ -1,8 +1,9 @@
-"""A picture of a run: what each node hosted and what each tenant held over time, as one SVG file.
+"""Picture of a run: the work on each node and the holdings of each tenant over time, as one SVG file.
 
-Readable for three jobs and for many thousands: a row with few bars shows every job with its name, bars thinner than a
-pixel are drawn together with their neighbours of the same tenant, and a row with very many shows instead how much of it
-each tenant held. More nodes than there is room for share rows. Colours follow the reader's light or dark theme.
+It is readable for three jobs and for many thousands. A row with few bars shows every job with its
+name. Bars thinner than a pixel are drawn together with their neighbours of the same tenant. A row
+with very many shows each tenant's part of it instead. If there is not enough room for all nodes,
+they share rows. Colours follow the reader's light or dark theme.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST_ROWS = 60
 MOST_BARS = 400
 """A row with more bars than this shows shares instead, and beside such a row those with a quarter of it do too."""
 COLOURS = 8
-"""Tenants with a colour of their own; the rest is grey together."""
+"""Tenants with their own colour; the rest is grey together."""
 BINS = CHART // 2
 LEAST_STEP = 0.3
 

@@ -1,4 +1,4 @@
-"""Reads one mapping of a scenario by its form, and says of each wrong key what would be right."""
+"""Reader of one mapping of a scenario by its form, with the correction of each wrong key."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def note(faults: Faults, place: str, given: object, key: object, what: str) -> N
 
 
 def take(form: type[F], value: object, place: str, faults: Faults) -> Part[F] | None:
-    """Read a mapping by a form; None where it is no mapping.
+    """Read a mapping by a form; None if it is not a mapping.
 
-    What is wrong goes to `faults`, all of it, and a default stands in so that reading goes on.
+    All errors go to `faults`, and a default replaces each so that reading continues.
     """
     if not isinstance(value, dict):
         first = next(info.encode_name for info, _ in keys_of(form))

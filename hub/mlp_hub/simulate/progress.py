@@ -1,8 +1,8 @@
-"""How far a job is: its work in seconds at full width, what its checkpoints keep, when it will end.
+"""Progress of a job: its work in seconds at full width, the part kept by checkpoints, and its end.
 
-Full width is `workers_max`: an elastic job with half its workers gets on half as fast. A start after the first costs
-`restart_cost_s` before work goes on. Checkpoints come every `checkpoint_every` seconds of running, counted from where
-the work of an attempt begins.
+Full width is `workers_max`: an elastic job with half its workers is half as fast. A start after the
+first costs `restart_cost_s` before work continues. Checkpoints come every `checkpoint_every`
+seconds of running, counted from the begin of an attempt's work.
 """
 
 from __future__ import annotations

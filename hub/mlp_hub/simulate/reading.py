@@ -50,8 +50,8 @@ Limits = Mapping[str, float | None]
 def read(text: str) -> Scenario:
     """Read a scenario from YAML or JSON.
 
-    Raises `ScenarioError` with every fault found, each with its place and with what would be right. A job that can
-    never run is no fault of the scenario: its run says `refused`.
+    Raises `ScenarioError` with every fault found, each with its place and its correction. A job that
+    can never run is not a fault of the scenario: its run has `refused`.
     """
     return read_value(parse(text))
 
@@ -315,7 +315,7 @@ def _quota(part: Part[Any], key: str) -> Quota | None:
 
 
 def _limits(part: Part[Any], key: str) -> dict[str, int | None]:
-    """Return limits by dimension, in inner units; None is no limit."""
+    """Return limits by dimension, in inner units; None is without limit."""
     given: Limits = getattr(part.form, key) or {}
     limits: dict[str, int | None] = {}
     for d, value in given.items():

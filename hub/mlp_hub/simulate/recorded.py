@@ -1,7 +1,8 @@
-"""What a hub holds now, or held before, in the terms of a scenario: to be run again as it was, or with changes.
+"""Holdings of a hub, present or past, as a scenario: to run again as they were, or with changes.
 
-A `Recording` is made by whoever knows the hub; everything here is free of clocks and of I/O. Times are seconds since the
-recording's origin (the present, or the begin of the window): what was submitted before it has a time below zero.
+A `Recording` is made by code that knows the hub. This module is free of clocks and of I/O. Times
+are seconds since the recording's origin (the present, or the begin of the window). Earlier
+submissions have a negative time.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class RecordedJob:
 
 
 class Shape(Protocol):
-    """What a job asks for, as the scheduling core has it of one that waits, and the store of one that ended."""
+    """Request of a job, as the scheduling core has it for a waiting one, and the store for an ended one."""
 
     @property
     def per_worker(self) -> Resources: ...
@@ -105,7 +106,7 @@ def recorded_job(
     attempts: int = 1,
     since: float | None = None,
 ) -> RecordedJob:
-    """Record a job of this shape; see `RecordedJob` for what the rest means."""
+    """Record a job of this shape; see `RecordedJob` for the meaning of the rest."""
     every = shape.checkpoint_every
     return RecordedJob(
         name=name,
@@ -133,7 +134,7 @@ def recorded_job(
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """All that a run needs to know of a hub. `now`: it goes on from the present; else it is a window of the past."""
+    """All that a run needs to know of a hub; `now`: it continues from the present, otherwise a past window."""
 
     now: bool
     nodes: tuple[Node, ...]
@@ -228,10 +229,10 @@ LEFT_OUT: Mapping[str, Message] = {
     "suspended": msg("Left out: {n} suspended, waiting for their users."),
     "unstarted": msg("Left out: {n} that never started."),
     "open": msg("Left out: {n} that have not ended."),
-    "older": msg("Left out: all but the newest {n}, the most that are run here."),
-    "gone": msg("Left out: {n} of tenants that do not exist any more."),
+    "older": msg("Left out: all except the newest {n}, which is the limit here."),
+    "gone": msg("Left out: {n} of tenants that no longer exist."),
 }
-"""Why jobs of the hub are no part of a recording."""
+"""Reasons why jobs of the hub are not part of a recording."""
 
 
 def _present(job: PendingWorkload, now: float, length: float, told_by: str) -> RecordedJob:
@@ -282,7 +283,7 @@ def _evicted(job: RecordedJob) -> RecordedJob:
 
 
 def scenario_of(recording: Recording) -> Scenario:
-    """Return the scenario of a recording. What runs already is a line too; `continued` starts it where it is."""
+    """Return the scenario of a recording; running jobs are lines too, and `continued` starts them in place."""
     tenants = {t.name for t in recording.tenants}
     lines = tuple(line_of(job) for job in recording.jobs if job.tenant in tenants)
     return Scenario(
@@ -318,29 +319,29 @@ def line_of(job: RecordedJob) -> JobLine:
 
 
 def _guessed(guesses: Mapping[str, int]) -> list[Message]:
-    """Say how many lengths are guesses, by what told them."""
+    """Return the messages about the number of guessed lengths, by their source."""
     said: list[Message] = []
     if n := guesses.get("limit", 0):
         said.append(
             msgs(
-                "1 job is taken to run until the time limit.",
-                "{n} jobs are taken to run until the time limit.",
+                "1 job counts as if it ran until its time limit.",
+                "{n} jobs count as if they ran until their time limits.",
                 n=n,
             )
         )
     if n := guesses.get("like", 0):
         said.append(
             msgs(
-                "1 job is taken to run as long as jobs of like names did, by their median.",
-                "{n} jobs are taken to run as long as jobs of like names did, by their median.",
+                "1 job counts with the median run time of jobs with similar names.",
+                "{n} jobs count with the median run time of jobs with similar names.",
                 n=n,
             )
         )
     if n := guesses.get("default", 0):
         said.append(
             msgs(
-                "1 job is taken to run for {span}, since nothing tells how long.",
-                "{n} jobs are taken to run for {span}, since nothing tells how long.",
+                "1 job counts with a run time of {span}, because its actual run time is not known.",
+                "{n} jobs count with a run time of {span}, because their actual run times are not known.",
                 n=n,
                 span=Span(DEFAULT_LENGTH_S),
             )
@@ -348,8 +349,8 @@ def _guessed(guesses: Mapping[str, int]) -> list[Message]:
     if n := guesses.get("server", 0):
         said.append(
             msgs(
-                "1 notebook server that waits is taken to hold its room for {span}.",
-                "{n} notebook servers that wait are taken to hold their room for {span}.",
+                "1 waiting notebook server counts as if it held its resources for {span}.",
+                "{n} waiting notebook servers count as if they held their resources for {span}.",
                 n=n,
                 span=Span(DEFAULT_LENGTH_S),
             )
@@ -363,38 +364,33 @@ def remarks(recording: Recording) -> list[Message]:
     if n := sum(j.attempts > 1 for j in recording.jobs):
         said.append(
             msgs(
-                "1 job ran in several attempts: taken to run as long as all of them together, what was done again "
-                "included.",
-                "{n} jobs ran in several attempts: taken to run as long as all of them together, what was done again "
-                "included.",
+                "1 job ran in several attempts. Its run time is the sum of all attempts, including repeated work.",
+                "{n} jobs ran in several attempts. Their run times are the sums of all attempts, including repeated work.",
                 n=n,
             )
         )
     if n := sum(j.told_by == "workers" and j.ran is not None and j.length < j.ran for j in recording.jobs):
         said.append(
             msgs(
-                "1 elastic job had fewer workers than the most for a while: taken to run as long as the same "
-                "worker-seconds take with all of them.",
-                "{n} elastic jobs had fewer workers than the most for a while: taken to run as long as the same "
-                "worker-seconds take with all of them.",
+                "1 elastic job had fewer workers than its maximum for a while. Its run time counts as that of the same worker-seconds with all workers.",
+                "{n} elastic jobs had fewer workers than their maximum for a while. Their run times count as those of the same worker-seconds with all workers.",
                 n=n,
             )
         )
     if n := sum(j.told_by == "widest" for j in recording.jobs):
         said.append(
             msgs(
-                "1 elastic job is taken to have had the most workers all the time, since nothing tells how many it had.",
-                "{n} elastic jobs are taken to have had the most workers all the time, since nothing tells how many "
-                "they had.",
+                "1 elastic job counts with its maximum of workers all the time, because the actual number is not known.",
+                "{n} elastic jobs count with their maximum of workers all the time, because the actual numbers are not known.",
                 n=n,
             )
         )
     if recording.now:
-        said.append(msg("What will be submitted from now on is not known and not part of this."))
+        said.append(msg("Jobs that are submitted from now on are not known and not included."))
     else:
-        said.append(msg("Nodes, quotas and policy are those of today; what they were then is not recorded."))
+        said.append(msg("Nodes, quotas and policy are those of today; earlier ones are not recorded."))
     if any(not t.used.is_zero for t in recording.tenants):
-        said.append(msg("Notebooks and apps are taken to hold what they hold now, all the time."))
+        said.append(msg("Notebooks and apps count as if they held their present amounts all the time."))
     if any(j.ps for j in recording.jobs):
         said.append(msg("Parameter servers count as workers."))
     said += [Message(LEFT_OUT[why].template, {"n": n}) for why, n in recording.left_out.items() if n]

@@ -15,10 +15,11 @@ from mlp_language.message import Message, Span, msg
 
 
 def document_of(recording: Recording) -> dict[str, Any]:
-    """Return the recording as a scenario file has it, for people to edit and run.
+    """Return the recording in the form of a scenario file, for people to edit and run.
 
-    The format knows no running jobs: these come first, with what is left of them, and the waiting ones follow a moment
-    later in the order of their age. What notebooks hold is taken off nodes and quotas.
+    The format has no running jobs: these come first, with their remaining work, and the waiting ones
+    follow a moment later in the order of their age. Holdings of notebooks are taken off nodes and
+    quotas.
     """
     return {
         "version": 1,
@@ -41,23 +42,24 @@ def document_of(recording: Recording) -> dict[str, Any]:
 
 
 def notes_of(recording: Recording, begin: float) -> list[str]:
-    """Say of each job of the document what stands behind its line; `begin` is the time that its seconds count from."""
+    """Return the explanation of each job's line in the document; `begin` is the time where its seconds begin."""
     return [_note(job, begin) for job in _in_order(recording)]
 
 
 def shown_as(recording: Recording) -> list[Message]:
     """Say how the document shows what runs and what waits."""
     if not recording.now:
-        return [msg("Jobs that have not ended are not here; `--export now` has those.")]
+        return [msg("Jobs that have not ended are not included; `--export now` includes them.")]
     said = [
         msg(
-            "The format knows no running jobs: they come first, at second 0, with what is left of them, and may be placed "
-            "anew."
+            "The format has no running jobs: they come first, at second 0, with their remaining run time, and can be placed again."
         ),
-        msg("Jobs that wait follow a moment later, in the order of their age."),
+        msg("Waiting jobs follow a moment later, in the order of their age."),
     ]
     if any(t.used != ZERO for t in recording.tenants):
-        said.append(msg("What notebook servers hold now is taken off the nodes and quotas below, for good."))
+        said.append(
+            msg("The nodes and quotas below are reduced for good by the present use of notebook servers.")
+        )
     return said
 
 
@@ -113,7 +115,7 @@ def _span(seconds: float) -> str:
 
 
 def _seconds(value: float) -> float | int:
-    """Round to what matters: whole seconds from a minute on."""
+    """Round to useful digits: whole seconds from a minute on."""
     return round(value) if value >= ROUND_FROM_S else round(value, 1) if value >= 1 else round(value, 3)
 
 

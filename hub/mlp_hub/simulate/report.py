@@ -1,9 +1,10 @@
-"""What a run comes to: the summary line, and the tables that a person reads.
+"""Result of a run: the summary line, and the tables for people.
 
-Times are seconds of virtual time. A job's wait is all the time that it spent in the queue, after a preemption too; waits
-are those of jobs that started at least once. Job completion time (jct) is from submission to finish, of finished jobs.
-The makespan is from the first submission to the last end of a job (or to `until`, where that cut it short). Utilization
-is what was held over that time, by what the nodes that were up had; allocation is the highest share held at one time.
+Times are seconds of virtual time. A job's wait is all the time that it spent in the queue, also
+after a preemption; waits are those of jobs that started at least once. Job completion time (jct) is
+from submission to finish, of finished jobs. The makespan is from the first submission to the last
+end of a job (or to `until`, if that cut it short). Utilization is the amount held over that time,
+by the capacity of the nodes that were up; allocation is the highest share held at one time.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Group:
 
 @dataclass(slots=True)
 class _Meter:
-    """What is held of one dimension, and what there is of it, over time (thousandths)."""
+    """Amount held of one dimension, and its capacity, over time (thousandths)."""
 
     there: int = 0
     held: int = 0
@@ -134,7 +135,7 @@ class Tally:
         self._gpu.there += sign * self._nodes[name].gpu
 
     def settle(self, now: float) -> None:
-        """Look at what is held once all of an instant has happened."""
+        """Measure the holdings once all events of an instant have happened."""
         self._advance(now)
         for meter in (self._cpu, self._gpu):
             if meter.there:
@@ -183,7 +184,7 @@ class Tally:
     # --- asked at the end
 
     def summary(self) -> dict[str, Any]:
-        """Return what stands in the summary line."""
+        """Return the content of the summary line."""
         figures = self.all.figures()
         times = sorted(self._cycle_s)
         held_cpu, there_cpu, held_gpu, there_gpu = self._at_last_end

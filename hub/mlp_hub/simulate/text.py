@@ -99,7 +99,7 @@ for _tag, _pattern, _first in (
 
 
 def _value(node: yaml.Node, anchored: dict[yaml.Node, Any]) -> Any:
-    """Return what a node says; one that stands in several places, by its anchor, is one value."""
+    """Return the value of a node; one that occurs in several places, by its anchor, is one value."""
     if node in anchored:
         return anchored[node]
     if node.tag not in (*_READ, _TAG + "seq", _TAG + "map"):
@@ -134,4 +134,4 @@ _READ: dict[str, Callable[[str], Any]] = {
     _TAG + "float": lambda text: float(text.lower().replace(".inf", "inf").replace(".nan", "nan")),
     _TAG + "str": str,
 }
-"""What is made of scalars by their tags."""
+"""Conversions of scalars by their tags."""

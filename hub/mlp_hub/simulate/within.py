@@ -1,4 +1,4 @@
-"""What a scenario may not exceed: its tenants' limits their quotas, its jobs what can be simulated."""
+"""Limits of a scenario: its tenants' limits within their quotas, its jobs within a simulation's bounds."""
 
 from __future__ import annotations
 

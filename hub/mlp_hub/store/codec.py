@@ -39,7 +39,7 @@ _runtime = msgspec.json.Decoder(Runtime)
 
 
 class Past(msgspec.Struct, array_like=True, frozen=True):
-    """What the columns of a job do not tell; the last one is missing in what older hubs wrote."""
+    """Data of a job that its columns lack; older hubs did not write the last one."""
 
     waiting_since: float | None
     waited: float
@@ -50,7 +50,7 @@ class Past(msgspec.Struct, array_like=True, frozen=True):
 
 
 RAN = Past.__struct_fields__.index("ran")
-"""Given: where in the JSON of `past` the seconds stand that earlier attempts ran."""
+"""Given: index of the seconds that earlier attempts ran in the JSON of `past`."""
 _past_decoder = msgspec.json.Decoder(Past)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
@@ -64,7 +64,7 @@ _TenantSettings = msgspec.defstruct(
     ],
     omit_defaults=True,
 )
-"""Fields of a tenant that have no column of their own."""
+"""Fields of a tenant without their own column."""
 _tenant_settings = msgspec.json.Decoder(_TenantSettings)
 _NONE = "[]"
 
@@ -77,7 +77,8 @@ def dumps(value: object) -> str:
 def image_of(spec: str) -> str | None:
     """Return the image of a stored specification that its runtime names.
 
-    None where its environment goes before that: what is fetched beforehand runs in the hub's namespace, and a member names that image.
+    None if the image of its environment has precedence: images that are fetched in advance run in the
+    hub's namespace, and a member names the environment's image.
     """
     found = _spec.decode(spec)
     if found.own_runtime is None or (found.environment is not None and found.environment.image is not None):
@@ -201,7 +202,7 @@ def _usual(phase: str, queued_at: float | None, admitted_at: float | None) -> tu
 
 
 def _past_of(job: Job) -> str | None:
-    """Return the column of what happened before: null for most jobs, which wait once and run once."""
+    """Return the column of earlier events: null for most jobs, which wait once and run once."""
     usual = _usual(job.phase, job.queued_at, job.admitted_at)
     plain = not job.ran and job.progress_since is None and job.stages == NO_TIMES
     if plain and (job.waiting_since, job.waited) == usual:

@@ -97,12 +97,12 @@ class Database:
     async def write(self, fn: Callable[[Tx], T], *, durable: bool = True, fenced: bool = True) -> T:
         """Run `fn(tx)` in a transaction and return its result once that is durable.
 
-        Writes happen one after the other, in the order of the calls, and share commits. What `fn` raises is
+        Writes happen one after the other, in the order of the calls, and share commits. Errors of `fn` are
         raised here, and nothing of it is kept. Raises `StoreUnavailable` when the database fails.
 
-        Not `durable`: it returns once it is committed and does not wait for the disk, for what is written elsewhere too. A
-        power cut may then take it back, the death of a process does not; each durable write makes all before it durable.
-        Not `fenced`: the fence is not asked.
+        Not `durable`: it returns after the commit without waiting for the disk, for data that is also
+        written elsewhere. A power cut can then take it back, the death of a process does not; each durable
+        write makes all before it durable. Not `fenced`: the fence is not called.
         """
         if self._writer is None:
             self.open()
@@ -167,7 +167,9 @@ class Database:
         if found is not None and found < REVISION:
             remedy = msg("run: mlp-hub up, which updates its tables")
         elif found is not None:
-            remedy = msg("a newer version of MLP Hub made it: use that one, tables are not taken back")
+            remedy = msg(
+                "a newer version of MLP Hub made it: use that version, because tables cannot be downgraded"
+            )
         raise WrongSchema(
             msg(
                 "the database {name} has schema {found}, this version needs {revision}; {remedy}",
@@ -223,10 +225,12 @@ class Database:
             self._file = self._file or _which_file(str(self.url.database))
 
     def _expect_file(self) -> None:
-        """Raise `DatabaseFileGone` where the path leads to another file, or to none: what is written would be lost."""
+        """Raise `DatabaseFileGone` if the path leads to another file, or to none: writes would be lost."""
         if self._file is not None and _which_file(str(self.url.database)) != self._file:
             raise DatabaseFileGone(
-                msg("the file {path} of the database is gone or another one; put it back", path=self._name)
+                msg(
+                    "the file {path} of the database is missing or was replaced; put it back", path=self._name
+                )
             )
 
 

@@ -1,6 +1,7 @@
-"""Points of metrics as bytes: each name stands once for the job, and points that have the same names share them.
+"""Points of metrics as bytes: each name is there once for the job, and points with equal names share them.
 
-The first byte says which form it is. Older rows have none: a list of points with the names in each, which is read as before.
+The first byte gives the form. Older rows have none: a list of points with the names in each, which
+is read as before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the repositories take and give besides the domain's own types."""
+"""Records that the repositories take and return in addition to the domain's own types."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobEvent:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who may decide, and until when unless it is renewed. `epoch` is higher than that of all who did before."""
+    """Holder of the lease, and its end without a renewal; `epoch` is higher than that of all earlier holders."""
 
     holder: str
     expires_at: float
@@ -60,11 +60,12 @@ class StoredPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What became of a batch of points.
+    """Result of a batch of points.
 
-    `last` is the highest number of the source that is stored now; the sender goes on from `last + 1`.
-    `accepted` are the points stored by this call; the first of them got the number `seq_first` in the job. `size` is how many
-    bytes all points of the job take; `left_out` says that values of these are not stored, for the job has too many names.
+    `last` is the highest number of the source that is stored now; the sender continues from `last + 1`.
+    `accepted` are the points stored by this call; the first of them got the number `seq_first` in the
+    job. `size` is the number of bytes of all points of the job. `left_out`: values of these are not
+    stored, because the job has too many names.
     """
 
     last: int
@@ -83,7 +84,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What was answered to a request with an idempotency key."""
+    """Answer to a request with an idempotency key."""
 
     fingerprint: str  # of the request's body: another body under the same key is a conflict
     answer: str  # for a job: its uid
@@ -99,7 +100,7 @@ class DecayedUsage:
 
 @dataclass(frozen=True, slots=True)
 class UsageSample:
-    """What a tenant held at a moment."""
+    """Holdings of a tenant at a moment."""
 
     time: float
     amount: Resources
@@ -109,7 +110,7 @@ class UsageSample:
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """What jobs took in some time: core-seconds, device-seconds, and the most cores and devices at once."""
+    """Use by jobs in a time span: core-seconds, device-seconds, and the most cores and devices at once."""
 
     cpu_s: float
     gpu_s: float
@@ -119,11 +120,11 @@ class RunTotals:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """What is known of a job that ended, without its program. Times are seconds since the epoch.
+    """Data of an ended job, without its program; times are seconds since the epoch.
 
-    `started_at` and `finished_at` are of its last attempt, which may have been in the queue when the job was cancelled: it
-    has no start then. `waited` are the seconds in the queue, all times together, and `ran_before` those that earlier
-    attempts ran.
+    `started_at` and `finished_at` are of its last attempt. If that was in the queue when the job was
+    cancelled, it has no start. `waited` are the seconds in the queue, all times together, and
+    `ran_before` those that earlier attempts ran.
     """
 
     uid: str
@@ -172,7 +173,7 @@ class SchedulingShape:
 
 @dataclass(frozen=True, slots=True)
 class StoredRuntime:
-    """A tenant's runtime, with who described it so and when."""
+    """Runtime of a tenant, with the author and the time of its last change."""
 
     runtime: Runtime
     changed_by: str
@@ -212,7 +213,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """Who changed what, when, and how."""
+    """Record of a change: its actor, object, time and details."""
 
     id: int
     time: float
@@ -234,7 +235,7 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a job's row says of how a run goes, or went: `ran` are the seconds of all attempts that are over, `before` of the earlier ones."""
+    """State of a run from its job's row: `ran` is the seconds of all ended attempts, `before` of earlier ones."""
 
     phase: Phase
     ran: float
@@ -244,9 +245,10 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as tables show it; what was worked out is None until it is.
+    """Run as tables show it; computed values are None until then.
 
-    `duration` are the seconds that all its attempts ran so far, `core_s` its core-seconds; both None before it ran.
+    `duration` are the seconds that all its attempts ran so far, `core_s` its core-seconds; both None
+    before it ran.
     """
 
     uid: str

@@ -1,7 +1,7 @@
 """The tables, as SQLAlchemy Core metadata; the same on SQLite and on PostgreSQL.
 
-Times are seconds since the epoch (UTC); amounts are the whole numbers of `domain.resources`; JSON is text,
-written and read by `store.codec` only. What can be derived (in-use, state) is stored nowhere.
+Times are seconds since the epoch (UTC); amounts are the whole numbers of `domain.resources`; JSON
+is text, written and read by `store.codec` only. Derived values (in-use, state) are not stored.
 """
 
 from __future__ import annotations

@@ -44,11 +44,12 @@ from mlp_hub.store.repos.token_uses import TokenUsesRepo
 
 
 class Tx:
-    """What a function given to `Database.write` or `Database.read` works with.
+    """Transaction for a function that was given to `Database.write` or `Database.read`.
 
-    Valid inside that function only. All it does is kept together or not at all; nothing of it may be acted on
-    before `write` has returned, which is when it is durable. The function runs in another thread: it must not
-    touch the event loop. It runs once: a failed write is reported, not repeated.
+    It is valid inside that function only. All its changes are kept together or not at all. No caller
+    may act on them before `write` has returned, which is when they are durable. The function runs in
+    another thread: it must not touch the event loop. It runs once: a failed write is reported, not
+    repeated.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -66,7 +67,7 @@ class Tx:
 
     @cached_property
     def runs(self) -> Runs:
-        """What runs were, what became of them, and what people write of them."""
+        """Data and results of runs, and people's notes on them."""
         return Runs(self.connection)
 
     @cached_property
@@ -96,7 +97,7 @@ class Tx:
 
     @cached_property
     def stored(self) -> StoredItems:
-        """What is stored for people; `storage.ledger` has the rules."""
+        """Stored objects of people; `storage.ledger` has the rules."""
         return StoredItems(self.connection)
 
     @cached_property
@@ -121,7 +122,7 @@ class Tx:
 
     @cached_property
     def app_uses(self) -> AppUses:
-        """What was asked of apps."""
+        """Requests to apps."""
         return AppUses(self.connection)
 
     @cached_property
@@ -131,12 +132,12 @@ class Tx:
 
     @cached_property
     def environments(self) -> Environments:
-        """The environments of tenants; what their files take of a quota is that of `stored`."""
+        """Environments of tenants; `stored` has the use of quota by their files."""
         return Environments(self.connection)
 
     @cached_property
     def models(self) -> Models:
-        """The versions of models; what each takes of a quota is that of `stored`."""
+        """Versions of models; `stored` has the use of quota by each."""
         return Models(self.connection)
 
     @cached_property
@@ -151,12 +152,12 @@ class Tx:
 
     @cached_property
     def notices(self) -> Notices:
-        """What people are told of their jobs, and where."""
+        """Notices to people about their jobs, and their channels."""
         return Notices(self.connection)
 
     @cached_property
     def announcements(self) -> Announcements:
-        """What administrators tell everybody, or their tenant."""
+        """Messages of administrators to everybody, or to their tenant."""
         return Announcements(self.connection)
 
     @cached_property
@@ -171,7 +172,7 @@ class Tx:
 
     @cached_property
     def asking(self) -> Asking:
-        """What is asked of who decides: more quota, places in tenants."""
+        """Requests for decisions: more quota, places in tenants."""
         return Asking(self.connection)
 
     @cached_property
@@ -186,7 +187,7 @@ class Tx:
 
     @cached_property
     def members(self) -> Members:
-        """Who belongs to which tenant."""
+        """Members of tenants."""
         return Members(self.connection)
 
     @cached_property
@@ -196,12 +197,12 @@ class Tx:
 
     @cached_property
     def usage(self) -> Usages:
-        """What tenants used over time."""
+        """Use by tenants over time."""
         return Usages(self.connection)
 
     @cached_property
     def idempotency(self) -> Idempotency:
-        """What was answered under which idempotency key."""
+        """Answers by idempotency key."""
         return Idempotency(self.connection)
 
     @cached_property
@@ -221,12 +222,12 @@ class Tx:
 
     @cached_property
     def audit(self) -> Audit:
-        """Who changed what."""
+        """Changes and their actors."""
         return Audit(self.connection)
 
     @cached_property
     def leases(self) -> Leases:
-        """Who decides."""
+        """Holders of leases."""
         return Leases(self.connection)
 
     @cached_property

@@ -25,7 +25,7 @@ from mlp_language.message import Message, msg
 log = logging.getLogger(__name__)
 
 NO_PLACE = msg(
-    "a value that was sent cannot be stored: a number that is too large, or a text with a NUL in it; send another one"
+    "a value that was sent cannot be stored: a number is too large, or a text has a NUL character; send another one"
 )
 Fence = Callable[[Tx], Callable[[], None]]
 """Raises where this process must write no more; what it returns is called once what it saw, and changed, is committed."""
@@ -301,14 +301,14 @@ def _said(error: SQLAlchemyError) -> Message:
     cause = str(getattr(error, "orig", None) or error)
     if cause == "database is locked":  # SQLite's word for who waited for so long as it may
         return msg(
-            "another process has kept the database for {n} s; end that command if it hangs",
+            "another process has locked the database for {n} s; end that command if it hangs",
             n=BUSY_MS // 1000,
         )
     if cause == "database or disk is full":
         return msg(
-            "the disk of the database is full; nothing new is accepted until there is room, jobs go on"
+            "the disk of the database is full; nothing new is accepted until there is room, jobs continue"
         )
-    return msg("the database does not answer as it should: {cause}", cause=cause)
+    return msg("the database does not answer correctly: {cause}", cause=cause)
 
 
 def _failed(error: DBAPIError) -> StatementFailed:
@@ -318,7 +318,7 @@ def _failed(error: DBAPIError) -> StatementFailed:
 
 
 def _is_outage(error: BaseException | None) -> bool:
-    """Whether a statement failed for what is the database's own trouble, as a full disk, not for what was written."""
+    """Return whether a statement failed for a trouble of the database, as a full disk, not for its content."""
     return isinstance(error, StatementFailed) and isinstance(error.__cause__, OperationalError)
 
 

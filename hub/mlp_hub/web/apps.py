@@ -20,7 +20,10 @@ from mlp_language.message import msg
 
 APP_PATH = rf"{BASE}/apps/([^/]+)/([^/]+)(/.*)?"
 BY_LABEL = "~"
-"""What stands in the place of a user where an app is named by the label of its host, and a `~` and the way behind it: no user is called so."""
+"""Value instead of a user where an app is named by its host label, followed by a `~` and the path.
+
+It cannot be a user's name.
+"""
 WAY = re.compile(r"[A-Za-z0-9_-]{43}")
 """Given: a digest as the gateway writes it, SHA-256 in base64url."""
 
@@ -33,7 +36,7 @@ class AppPage(Page):
         del rest
         service = self.service
         if self.request.headers.get("Sec-Fetch-Dest", "document") != "document":
-            self.message(403, msg("No app in here"), msg("An app needs a page of its own."))
+            self.message(403, msg("Apps cannot be embedded"), msg("An app needs its own page."))
             return
         try:
             credential = await self.credential()
@@ -49,7 +52,7 @@ class AppPage(Page):
             self.message(
                 404,
                 msg("Nothing here"),
-                msg("There is no such app, or it is not open to you."),
+                msg("This app does not exist, or it is not open to you."),
                 label=msg("All pages"),
             )
             return
@@ -63,8 +66,7 @@ class AppPage(Page):
                 403,
                 msg("No pages of apps here"),
                 msg(
-                    "An app's pages need a name of their own, and this hub has one name for all: see MLP_USERS_DOMAIN. "
-                    "Programs reach the app with a key."
+                    "An app's pages need their own host name, and this hub has one name for all: see MLP_USERS_DOMAIN. Programs can use the app with a key."
                 ),
             )
             return
@@ -73,7 +75,7 @@ class AppPage(Page):
             wait = service.limiter.take("app-visit", principal.key)
             if wait:
                 self.message(
-                    429, msg("Too often"), msg("Apps are opened too often. Try again in {n} s.", n=wait)
+                    429, msg("Too often"), msg("Too many attempts to open apps. Try again in {n} s.", n=wait)
                 )
                 return
             asked["code"] = await service.visits.begin(app.uid, credential.session, way)

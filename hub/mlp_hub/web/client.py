@@ -17,14 +17,14 @@ from tornado.web import RequestHandler
 from mlp_hub.api.edge import answers
 
 PACKAGES = ("mlp", "mlp_language", "websocket")
-"""What the command needs besides Python: itself, its words, and WebSockets, all of it pure."""
+"""Packages that the command needs in addition to Python: itself, its texts, and WebSockets, all pure."""
 LEFT_OUT = frozenset({"__pycache__", "samples", "tests"})
 
 INTERPRETER = "/usr/bin/env python3"
 
 
 class ClientFile(RequestHandler):
-    """Sends it to whoever asks: it holds nothing of anybody, and is of this hub's version."""
+    """Download of the command for everybody: it has no user's data, and this hub's version."""
 
     async def get(self) -> None:
         """Send the file; made at the first request."""

@@ -1,4 +1,4 @@
-"""The documentation as pages of the hub: the project's own Markdown, for who is logged in."""
+"""The documentation as pages of the hub: the project's own Markdown, for users who are logged in."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from mlp_language.render import Reader, render
 
 FIRST = "index"
 AROUND = {
-    "skip": msg("Skip to the page"),
+    "skip": msg("Skip to the content"),
     "documentation": msg("Documentation"),
     "quickstart": msg("Quickstart"),
     "glossary": msg("Glossary"),
     "jobs": msg("Jobs"),
 }
-"""What stands around the text of a page."""
+"""Texts around the content of a page."""
 
 
 def folder() -> Path:
@@ -79,7 +79,7 @@ class Renderer(mistune.HTMLRenderer):
     """HTML of one page, with an anchor at each heading, and links to pages instead of files."""
 
     tables = 0
-    """How many there are so far: each has a name of its own."""
+    """Number of tables so far: each has its own name."""
 
     def heading(self, text: str, level: int, **attrs: object) -> str:
         """Give the heading the anchor that repositories' viewers give it."""

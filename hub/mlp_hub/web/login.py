@@ -36,7 +36,7 @@ _DOTS = re.compile(r"(?:^|/)(?:\.|%2e){1,2}(?:[/?#]|$)", re.IGNORECASE)
 
 
 class LoginState(msgspec.Struct):
-    """What travels through the hub and back, signed."""
+    """Signed state that the login passes through the hub and back."""
 
     nonce: str
     next: str
@@ -70,7 +70,7 @@ def verify(secret: bytes, text: str, now: float) -> LoginState | None:
 
 
 class _Oauth(Page):
-    """What both ends of the login share: the cookie that says that this browser began it."""
+    """Common part of both ends of the login: the cookie that proves that this browser began it."""
 
     def cookie_of(self, state: LoginState) -> str:
         prefix = "__Host-" if self.service.config.host_cookies else ""
@@ -92,7 +92,7 @@ class LoginPage(_Oauth):
         """Begin; `next` says where to come back to."""
         config = self.service.config
         if self.request.headers.get("Sec-Fetch-Dest", "document") != "document":
-            self.message(403, msg("No login in here"), msg("A login needs a page of its own."))
+            self.message(403, msg("Logins cannot be embedded"), msg("A login needs its own page."))
             return
         state = LoginState(
             secrets.token_urlsafe(12),
@@ -125,7 +125,7 @@ class Callback(_Oauth):
     """Where the hub sends the browser back to, with a code."""
 
     async def get(self) -> None:
-        """Trade the code for a token, begin a session, go on."""
+        """Exchange the code for a token, begin a session, redirect."""
         config, service = self.service.config, self.service
         state = verify(config.cookie_secret, self.get_query_argument("state", ""), time.time())
         verifier = self.get_cookie(self.cookie_of(state)) if state is not None else None
@@ -133,7 +133,7 @@ class Callback(_Oauth):
         if state is None or verifier is None:
             # a link that somebody else made, or one that is too old
             self.message(
-                403, msg("The login could not be finished"), msg("It was begun elsewhere, or too long ago.")
+                403, msg("The login could not be finished"), msg("It was started elsewhere, or too long ago.")
             )
             return
         self.clear_cookie(self.cookie_of(state), path=self.state_path, secure=config.secure_cookies)

@@ -32,7 +32,7 @@ FOR_GOOD_S = 10 * 365 * 24 * 3600
 
 
 class Page(RequestHandler):
-    """What all pages share: headers, the session, messages."""
+    """Base of all pages: headers, the session, messages."""
 
     def initialize(self, service: Service) -> None:
         """Take the service."""
@@ -65,7 +65,7 @@ class Page(RequestHandler):
 
     @property
     def base(self) -> str:
-        """What addresses of pages begin with in the browser."""
+        """Begin of the addresses of pages in the browser."""
         return self.service.config.pages
 
     def to_login(self) -> None:
@@ -75,7 +75,7 @@ class Page(RequestHandler):
 
     @property
     def language(self) -> str:
-        """The language of who reads the page."""
+        """Language of the page's reader."""
         return language_asked(self.request.headers)
 
     def message(
@@ -108,13 +108,13 @@ class Page(RequestHandler):
         elif isinstance(cause, Refused):
             self.message(403, msg("Refused"), cause.message)
         elif isinstance(cause, HTTPError) and status_code in (404, 405):
-            self.message(404, msg("Nothing here"), msg("There is no such page."), label=msg("All pages"))
+            self.message(404, msg("Nothing here"), msg("This page does not exist."), label=msg("All pages"))
         else:
             self.message(503, msg("Something went wrong"), msg("It was logged; trying again may help."))
 
 
 class Shell(Page):
-    """Every page: the same shell, for who is logged in."""
+    """Every page: the same shell, for users who are logged in."""
 
     async def get(self, path: str = "") -> None:
         """Send the shell, or the browser to log in."""
@@ -151,7 +151,7 @@ class Assets(RequestHandler):
         self._etag = ""
 
     async def get(self, name: str) -> None:
-        """Send a file; what is not there now is never there."""
+        """Send a file; one that is missing now never appears later."""
         found = await asyncio.to_thread(asset, self._folder, name)
         if found is None:
             raise HTTPError(404)

@@ -106,7 +106,7 @@ def everything(lab: KubeLab, who: str) -> str:
     ("runtime", "workers"),
     [("mpi", 2), *(pytest.param(*other, marks=pytest.mark.whole) for other in (("plain", 1), ("tf", 2)))],
 )
-async def test_who_may_only_view_a_namespace_reads_no_variable_no_token_and_no_key(
+async def test_a_viewer_of_a_namespace_reads_no_variable_no_token_and_no_key(
     lab: KubeLab, runtime: str, workers: int
 ) -> None:
     words = {"WANDB_API_KEY": "open-sesame-of-ann", "MLP_JOB_TOKEN": "token-of-this-job", "MLP_APP": "digits"}
@@ -158,7 +158,7 @@ def as_older_hubs_made_it(lab: KubeLab, spec: LaunchSpec, key: str) -> tuple[Obj
     return claim, main
 
 
-async def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(lab: KubeLab) -> None:
+async def test_an_attempt_started_by_an_older_hub_continues_and_is_cleaned_up(lab: KubeLab) -> None:
     env = {"MLP_APP": "digits", "MLP_APP_KEY": "of-an-older-hub"}
     spec = of_default("plain", env=env, listens=True)
     address = {"status": {"podIP": "10.99.0.7", "podIPs": [{"ip": "10.99.0.7"}]}}
@@ -209,7 +209,7 @@ async def test_an_attempt_that_an_older_hub_started_goes_on_and_is_cleaned_up(la
 
 
 @pytest.mark.parametrize("outage", ["away", "deaf"])
-def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
+def test_an_attempt_that_could_not_start_during_an_api_outage_is_reported_once_the_api_is_back(
     lab: KubeLab, tmp_path: Path, outage: str
 ) -> None:
     """Also where no watch was cut, so that none tells of a return."""
@@ -238,7 +238,7 @@ def test_who_could_not_start_while_the_api_was_away_is_told_once_it_is_back(
         asyncio.run(go(between))
 
 
-async def test_what_owns_an_attempts_objects_is_its_claim(lab: KubeLab) -> None:
+async def test_the_claim_owns_the_objects_of_an_attempt(lab: KubeLab) -> None:
     spec = of_default("plain")
 
     async with open_executor(lab) as executor:

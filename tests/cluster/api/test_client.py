@@ -61,7 +61,7 @@ def config_map(namespace: Namespace, name: str, **data: str) -> Object:
     return CONFIG_MAPS.named(name, namespace.name, data=data)
 
 
-def test_who_creates_it_first_has_it(ask: Ask, namespace: Namespace) -> None:
+def test_the_first_caller_to_create_an_object_gets_it(ask: Ask, namespace: Namespace) -> None:
     async def test(client: KubernetesClient) -> None:
         one = config_map(namespace, "one", a="1")
         made = await asyncio.gather(*(client.create(one, CONFIG_MAPS) for _ in range(5)))
@@ -76,7 +76,7 @@ def test_who_creates_it_first_has_it(ask: Ask, namespace: Namespace) -> None:
     ask(test)
 
 
-def test_what_changed_meanwhile_is_a_conflict(ask: Ask, namespace: Namespace) -> None:
+def test_patching_an_object_that_changed_meanwhile_is_a_conflict(ask: Ask, namespace: Namespace) -> None:
     async def test(client: KubernetesClient) -> None:
         made = await client.create(config_map(namespace, "one"), CONFIG_MAPS)
         assert made is not None
@@ -145,7 +145,7 @@ def test_a_webhook_that_refuses_is_told_from_one_that_does_not_answer(ask: Ask, 
     ask(test)
 
 
-async def test_who_may_not_is_told_the_verb_and_the_resource(ask: Ask, namespace: Namespace) -> None:
+async def test_a_forbidden_request_names_the_verb_and_the_resource(ask: Ask, namespace: Namespace) -> None:
     namespace("create", "serviceaccount", "nobody")
     token = namespace("create", "token", "nobody").strip()
     found = configuration(namespace.kube.kubeconfig)
@@ -169,7 +169,7 @@ async def test_who_may_not_is_told_the_verb_and_the_resource(ask: Ask, namespace
         await client.close()
 
 
-def test_a_quota_that_refuses_is_no_lack_of_rights(ask: Ask, namespace: Namespace) -> None:
+def test_a_quota_refusal_is_not_reported_as_missing_rights(ask: Ask, namespace: Namespace) -> None:
     namespace("create", "quota", "small", "--hard=count/configmaps=1")
 
     async def test(client: KubernetesClient) -> None:
@@ -271,7 +271,7 @@ def test_a_copy_is_kept_over_the_end_of_its_watch_without_a_second_list(
     assert client.calls["list configmaps"] == 1
 
 
-def test_a_copy_whose_version_is_too_old_is_made_anew(
+def test_a_copy_whose_version_is_too_old_is_listed_again(
     ask: Ask, namespace: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     news = News()
@@ -303,7 +303,7 @@ def test_a_copy_whose_version_is_too_old_is_made_anew(
     assert news.told == [("one", None, "1"), ("two", None, "2")]
 
 
-def test_what_this_process_wrote_is_known_at_once_and_not_undone_by_older_news(
+def test_own_writes_are_visible_at_once_and_not_undone_by_older_events(
     ask: Ask, namespace: Namespace
 ) -> None:
     news = News()

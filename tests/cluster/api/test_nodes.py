@@ -183,7 +183,9 @@ async def test_a_node_that_is_drained_is_empty_and_closed(
         assert [c.kind for c in found.conditions] == [ConditionKind.CORDONED]
 
 
-async def test_what_matters_to_nobody_is_told_to_nobody(kube: Kube, mine: str, namespace: Namespace) -> None:
+async def test_changes_that_matter_to_no_observer_are_not_reported(
+    kube: Kube, mine: str, namespace: Namespace
+) -> None:
     async with watched(kube.kubeconfig, mine) as (client, seen):
         await add(client, node(mine, "a"), node(mine, "b"))
         await seen.until(ready("a", "b"), "the nodes")

@@ -45,7 +45,7 @@ async def calm(own: Tenancy) -> None:
     await until(look, what="calm", every=1.0)
 
 
-async def test_a_tenant_has_its_namespace_and_all_that_stands_in_it(kube: Kube) -> None:
+async def test_a_tenant_has_its_namespace_and_all_objects_in_it(kube: Kube) -> None:
     async with running_rig(kube) as own:
         await own.keep(RED)
         name, namespace = own.at.name, f"{own.at.name}-red"
@@ -95,7 +95,7 @@ async def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: K
         assert own.client.calls["apply persistentvolumes"] == 1
 
 
-async def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:
+async def test_keeping_the_same_tenants_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:
     async with running_rig(kube) as own:
         await own.keep(RED, BLUE)
         await calm(own)
@@ -108,7 +108,7 @@ async def test_who_tells_the_same_again_costs_the_cluster_next_to_nothing(kube: 
         assert sum(more.values()) <= 2
 
 
-async def test_a_keeper_that_begins_anew_changes_nothing(kube: Kube) -> None:
+async def test_a_keeper_that_restarts_changes_nothing(kube: Kube) -> None:
     async with running_rig(kube) as own:
         await own.keep(RED)
 
@@ -230,7 +230,7 @@ async def one(own: Tenancy, kind: Kind, name: str) -> Object | None:
     return await own.get(kind, name, "red")
 
 
-async def test_what_somebody_changed_is_put_back(kube: Kube) -> None:
+async def test_changed_objects_are_put_back(kube: Kube) -> None:
     """One after the other, since each waits for little."""
 
     async with running_rig(kube) as own:
@@ -266,7 +266,7 @@ DELETED = [
 ]
 
 
-async def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
+async def test_deleted_objects_are_created_again(kube: Kube) -> None:
     async with running_rig(kube) as own:
         await own.keep(RED)
         for kind, name in DELETED:
@@ -287,7 +287,7 @@ async def test_what_somebody_deleted_is_made_anew(kube: Kube) -> None:
         await own.until(bound, "the files to be there again")
 
 
-async def test_what_others_say_of_an_object_besides_stays(kube: Kube) -> None:
+async def test_labels_added_by_others_stay(kube: Kube) -> None:
     async with running_rig(kube) as own:
         await own.keep(RED)
         namespace = f"{own.at.name}-red"
@@ -333,7 +333,7 @@ async def test_a_namespace_with_a_pod_stays_until_the_pod_has_gone(kube: Kube) -
         await own.until(gone, "the namespace to be gone")
 
 
-async def test_what_is_of_that_name_and_not_ours_is_left_alone(kube: Kube) -> None:
+async def test_foreign_objects_of_the_same_name_are_left_alone(kube: Kube) -> None:
     async with running_rig(kube) as own:
         namespace = f"{own.at.name}-red"
         await asyncio.to_thread(kube, "create", "namespace", namespace)
@@ -376,7 +376,7 @@ async def test_names_of_two_hubs_that_meet_are_told(kube: Kube) -> None:
                 await other.keep(RED)
 
 
-async def test_who_is_superseded_puts_nothing_back(kube: Kube) -> None:
+async def test_a_superseded_keeper_puts_nothing_back(kube: Kube) -> None:
     async with running_rig(kube) as own:
         asked = asyncio.Event()
 
@@ -425,7 +425,7 @@ async def test_without_the_right_the_verb_and_the_kind_are_told(kube: Kube) -> N
             await asyncio.to_thread(kube, "-n", "default", "delete", "serviceaccount", account)
 
 
-async def test_what_rights_are_lacking_is_told_with_what_each_is_for(kube: Kube) -> None:
+async def test_missing_rights_are_listed_with_the_purpose_of_each(kube: Kube) -> None:
     async with running_rig(kube) as own:
         assert await lacking(own.client, [*NEEDS, QUEUES]) == []
         account = f"reader-{uuid.uuid4().hex[:6]}"

@@ -75,7 +75,7 @@ async def test_an_account_that_may_not_look_is_a_trouble_that_health_checks_tell
 
             said = await waiting.until(told, what="trouble", every=0.05)
             assert said == (
-                "the cluster does not tell the hub all that it has; make doctor says which right is missing"
+                "the hub may not read everything that it needs of the cluster; make doctor shows the missing right"
             )
         finally:
             opening.cancel()

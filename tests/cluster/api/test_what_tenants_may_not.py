@@ -209,7 +209,7 @@ def owner_of(ann: Attacker, kind: Kind) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Namespace", "name": ann.namespace, "uid": namespace["uid"]}
 
 
-def test_whose_job_it_is_is_who_made_it(ann: Attacker) -> None:
+def test_a_job_belongs_to_its_creator(ann: Attacker) -> None:
     assert "in the annotation mlp-hub/user: ann" in ann.refused(asked(JOBS, "red", user="bob"))
     assert "in the annotation mlp-hub/user: ann" in ann.refused(asked(MPI_JOBS, "red", user=None))
     ann.kube("-n", ann.namespace, "create", "rolebinding", "eve", "--role=all", "--user=eve")
@@ -390,7 +390,7 @@ def test_pods_that_are_less_than_none_or_of_no_role_are_refused(
 
 
 @pytest.mark.parametrize("what", TEMPLATES)
-def test_what_a_template_may_not_hold(ann: Attacker, what: str) -> None:
+def test_forbidden_fields_of_a_template_are_refused(ann: Attacker, what: str) -> None:
     fields, said = TEMPLATES[what]
     other = KINDS[1 + list(TEMPLATES).index(what) % 3]
     for kind in (JOBS, other):
@@ -502,7 +502,7 @@ FOR_ALL: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", FOR_ALL)
-def test_what_no_pod_may_be_whoever_makes_it(ann: Attacker, what: str) -> None:
+def test_forbidden_pods_are_refused_whoever_creates_them(ann: Attacker, what: str) -> None:
     """The hub's own and the operators' too: a template that got past all else stops here."""
     fields, said = FOR_ALL[what]
     given = pod("p", fields.get("labels", ann.tenant), **{k: v for k, v in fields.items() if k != "labels"})

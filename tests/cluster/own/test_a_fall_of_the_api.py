@@ -38,7 +38,7 @@ def value(found: Object) -> str | None:
     return (found.get("data") or {}).get("a")
 
 
-async def test_a_copy_goes_on_after_the_api_server_was_killed(kube: Kube, namespace: Namespace) -> None:
+async def test_a_copy_continues_after_the_api_server_is_killed(kube: Kube, namespace: Namespace) -> None:
     told: list[tuple[str | None, str | None]] = []
 
     client = KubernetesClient(configuration(kube.kubeconfig))
@@ -70,7 +70,7 @@ async def _now(found: object) -> object:
 
 
 @pytest.mark.parametrize("program", ["kube-apiserver", "etcd"])
-async def test_attempts_go_on_while_the_api_is_away(
+async def test_attempts_continue_while_the_api_is_away(
     kube: Kube, tmp_path: Path, program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clients, "ANSWER_S", 5.0)  # without its store the API keeps silent

@@ -64,7 +64,7 @@ def test_it_starts_again_after_the_process_that_holds_it_was_killed(passing: Pla
     run_a_pod(up(NAME, pods=True))
 
 
-def test_programs_that_were_killed_are_started_again_with_what_was_there(passing: Place) -> None:
+def test_killed_programs_are_restarted_with_their_state(passing: Place) -> None:
     run_a_pod(passing)
     space = Space(passing)
     for name in ("etcd", "kube-apiserver", "kubelet", "containerd", "mpi-operator"):

@@ -71,7 +71,7 @@ def test_when_it_is_killed_the_command_ends_and_the_next_removes_the_rest(
     assert left(name) == []
 
 
-def test_it_ends_with_who_called_it(told: Path) -> None:
+def test_a_cluster_ends_with_its_caller(told: Path) -> None:
     """As when CI is killed half way."""
     call = (sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])")
     run = beside_a_cluster("sh", "-c", ENDLESS, told, called_by=call)

@@ -241,7 +241,7 @@ async def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
         assert "the cluster refused its pods" in said(seen)
 
 
-async def test_pods_for_which_there_is_no_room_wait_and_say_so_and_can_be_stopped(lab: KubeLab) -> None:
+async def test_pods_without_room_wait_with_a_reason_and_can_be_stopped(lab: KubeLab) -> None:
     spec = lab.spec("print('never')", per_worker=Resources(cpu=900_000, ram=128))
 
     async with lab.executing() as executor:

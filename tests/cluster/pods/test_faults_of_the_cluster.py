@@ -141,7 +141,7 @@ def refusal(lab: KubeLab, group: str, version: str, plural: str) -> list[Object]
 @pytest.mark.parametrize(
     ("kind", "what"), [(("batch", "v1", "jobs"), "Job"), (("", "v1", "pods"), "pods")], ids=["job", "pods"]
 )
-async def test_an_admission_that_refuses_fails_the_start_with_what_it_says(
+async def test_an_admission_refusal_fails_the_start_with_its_message(
     lab: KubeLab, kind: tuple[str, str, str], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(why, "AGAIN_S", 0.5)

@@ -331,7 +331,7 @@ subprocess.run(["sh", "-c", 'trap "echo child ends; exit 0" TERM; echo ready; wh
 
 
 @pytest.mark.whole
-def test_what_does_not_heed_sigterm_is_killed_after_the_grace(rig: GangRig) -> None:
+def test_a_process_that_ignores_sigterm_is_killed_after_the_grace(rig: GangRig) -> None:
     program = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

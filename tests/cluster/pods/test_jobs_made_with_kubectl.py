@@ -117,7 +117,9 @@ async def test_a_pytorch_job_of_workers_runs(kube: Kube, tmp_path: Path) -> None
         assert [rank.state for rank in ended.ranks] == ["finished", "finished"]
 
 
-async def test_it_gives_way_and_goes_on_where_it_is_let_run_again(kube: Kube, tmp_path: Path) -> None:
+async def test_a_kubectl_job_gives_way_and_continues_once_it_may_run_again(
+    kube: Kube, tmp_path: Path
+) -> None:
     async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=2048)
         await rig.brings(job("long", LASTS))
@@ -198,7 +200,9 @@ async def test_two_of_one_name_and_a_hub_that_was_away(kube: Kube, tmp_path: Pat
         assert rig.held() == Resources()
 
 
-async def test_what_may_not_run_says_so_and_what_fails_says_why(kube: Kube, tmp_path: Path) -> None:
+async def test_a_job_that_may_not_run_and_a_job_that_fails_show_the_reason(
+    kube: Kube, tmp_path: Path
+) -> None:
     async with running_rig(kube, tmp_path) as rig:
         await rig.tenant(cpu=0.5, ram=2048)
         await rig.brings(job("large", LASTS, cpu="900m"))
@@ -266,7 +270,7 @@ async def test_what_may_not_run_says_so_and_what_fails_says_why(kube: Kube, tmp_
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "tenants-in-a-cluster.md"
 
 
-async def test_the_example_of_the_page_runs_as_it_stands_there(kube: Kube, tmp_path: Path) -> None:
+async def test_the_example_of_the_page_runs_unchanged(kube: Kube, tmp_path: Path) -> None:
     text = PAGE.read_text().partition("kubectl create -n mlp-red -f - <<EOF\n")[2].partition("    EOF\n")[0]
     (given,) = yaml.safe_load_all(textwrap.dedent(text))
     (container,) = given["spec"]["template"]["spec"]["containers"]

@@ -66,7 +66,7 @@ def test_a_server_runs_in_the_image_of_its_environment(stack: PodStack) -> None:
         ("none", "team default has no environment 'none' that is ready; it has: whole"),
     ],
 )
-def test_an_image_that_starts_no_server_is_told_with_what_it_lacks(
+def test_an_image_without_a_notebook_server_is_refused_with_its_missing_parts(
     stack: PodStack, environment: str, says: str
 ) -> None:
     user = f"u-{environment}"

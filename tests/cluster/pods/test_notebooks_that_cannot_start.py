@@ -60,7 +60,7 @@ def test_a_server_that_fits_no_node_says_what_the_nodes_lack(stack: PodStack) ->
     assert "Insufficient memory" in said
 
 
-def test_what_the_cluster_refuses_is_said_in_its_own_words(stack: PodStack, kube: Kube) -> None:
+def test_a_refusal_by_the_cluster_is_shown_in_its_own_words(stack: PodStack, kube: Kube) -> None:
     from kube import Namespace
 
     Namespace(kube, stack.namespace("tight")).apply(QUOTA)

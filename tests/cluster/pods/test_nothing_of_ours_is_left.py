@@ -47,7 +47,7 @@ def start_server(hub: LiveHub, user: str) -> None:
     wait_for(ready, 900, every=0.5)
 
 
-def test_what_the_page_says_takes_away_whatever_the_hub_made(kube: Kube, tmp_path: Path) -> None:
+def test_the_documented_removal_deletes_everything_the_hub_made(kube: Kube, tmp_path: Path) -> None:
     with InACluster(kube).hub(tmp_path / "home") as hub:
         name = hub.env["MLP_KUBERNETES_NAME"]
         hub.add_user("ann")

@@ -35,7 +35,7 @@ async def test_a_network_that_enforces_no_policy_is_told_from_one_that_does(kube
 
 
 @pytest.mark.whole
-def test_what_a_tenants_pod_reaches_of_the_hub_is_tried_and_that_the_hub_reaches_it(kube: Kube) -> None:
+def test_probes_check_what_a_tenants_pod_reaches_of_the_hub_and_that_the_hub_reaches_it(kube: Kube) -> None:
     # of nobody is there a machine that listens at the last one
     host = in_cluster.address_of(Settings.load({"MLP_KUBERNETES_CONFIG": str(kube.kubeconfig)}))
     with socket.create_server((host, 0)) as hub, socket.create_server((host, 0)) as closed:

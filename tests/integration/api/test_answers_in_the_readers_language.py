@@ -16,7 +16,7 @@ def test_a_refusal_says_in_which_language_it_is_and_comes_as_data(rig: ApiRig) -
     assert answer.json["detail"]["id"]
 
 
-def test_who_is_not_known_is_told_so_in_their_language_too(rig: ApiRig) -> None:
+def test_an_unknown_caller_is_answered_in_their_language(rig: ApiRig) -> None:
     answer = rig.ask("GET", "/auth", headers={"Cookie": "mlp-language=zh-CN"})
     assert (answer.status, answer.headers["content-language"]) == (401, "zh-CN")
 
@@ -28,7 +28,7 @@ def test_a_zone_that_nobody_asked_for_yet_is_read_off_the_event_loop(rig: ApiRig
 
 
 def test_a_sentence_of_the_audit_log_is_read_in_any_language(rig: ApiRig) -> None:
-    why = msg("{user} is not a member of {tenant} any more", user="zoe", tenant="red")
+    why = msg("{user} is no longer a member of {tenant}", user="zoe", tenant="red")
     with rig.rig.db.begin() as tx:
         for _ in range(2):  # the same again is counted in its entry
             tx.audit.add(time.time(), "system", "server.stop", "zoe's notebook", detail={"message": why})

@@ -100,7 +100,7 @@ def test_a_preview_says_what_a_job_would_be_and_stores_nothing(rig: ApiRig) -> N
     ],
     ids=" ".join,
 )
-def test_what_creating_a_job_refuses_its_preview_refuses_alike(rig: ApiRig, wrong: dict[str, Any]) -> None:
+def test_a_preview_refuses_the_same_jobs_as_their_creation(rig: ApiRig, wrong: dict[str, Any]) -> None:
     body = {"name": "wrong", "code": "x", "cpu": 1, "ram": 100, **wrong}
     created = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
     previewed = rig.ask("POST", "/users/ann/jobs:preview", body, token=rig.ann)
@@ -282,7 +282,9 @@ def test_nodes_runtimes_and_offers(rig: ApiRig) -> None:
     assert (offer["fits_now"], offer["cpu"]) == (True, 3.0)
 
 
-def test_who_is_not_in_default_is_told_that_and_of_other_tenants_nothing(rig: ApiRig) -> None:
+def test_a_user_outside_default_gets_a_clear_refusal_and_learns_nothing_about_other_tenants(
+    rig: ApiRig,
+) -> None:
     job = {"name": "elsewhere", "code": "x", "tenant": "default"}
     for answer in (
         rig.ask("POST", "/users/ann/jobs", job, token=rig.ann),
@@ -295,7 +297,7 @@ def test_who_is_not_in_default_is_told_that_and_of_other_tenants_nothing(rig: Ap
     assert hidden.json["msg"] == "you are not in a team blue; yours: red"
 
 
-def test_the_spawner_is_told_of_room_that_may_be_borrowed(rig: ApiRig) -> None:
+def test_the_spawner_learns_how_much_room_can_be_borrowed(rig: ApiRig) -> None:
     rig.hub.user("lea", "lea-token")
     rig.tenant("near", "lea", cpu=1, cohort="neighbours")
     rig.tenant("far", cpu=3, cohort="neighbours")
@@ -368,7 +370,7 @@ def test_a_person_signs_up_applies_for_a_tenant_and_is_let_in_by_its_admin(rig: 
     assert (out.status, out.json["state"]) == (200, "NotActive")
 
 
-def test_a_sign_up_is_refused_by_who_could_approve_it_and_its_name_is_free_again(rig: ApiRig) -> None:
+def test_an_approver_can_refuse_a_sign_up_and_its_name_is_free_again(rig: ApiRig) -> None:
     body = {"username": "zed", "password": "long enough", "tenant": "red"}
     rig.ask("POST", "/users", body)
     shown = rig.ask("GET", "/users?state=NotActive", token=rig.root_user).json
@@ -384,7 +386,7 @@ def test_a_sign_up_is_refused_by_who_could_approve_it_and_its_name_is_free_again
     assert rig.ask("PUT", "/users/zed:approve", token=rig.rita).json["reason"] == "NotFound"
 
 
-def test_who_was_ever_let_in_is_not_refused_away(rig: ApiRig) -> None:
+def test_a_user_who_was_ever_admitted_cannot_be_refused_away(rig: ApiRig) -> None:
     for state in ("Actived", "NotActive"):
         answer = rig.ask("DELETE", "/users/ann", token=rig.root_user)
         assert (answer.status, answer.json["reason"]) == (403, "WrongState"), state
@@ -447,7 +449,7 @@ def test_a_wrong_field_is_named_with_its_value_and_what_would_be_right(
     assert says in answer.json["msg"]
 
 
-def test_what_happens_on_the_hub_side_is_seen_within_seconds(rig: ApiRig) -> None:
+def test_changes_on_the_hub_side_are_seen_within_seconds(rig: ApiRig) -> None:
     groups = rig.hub.tokens["bob-token"]["groups"]
     token = rig.hub.user("carl", "carl-token")
     rig.hub.tokens[token]["groups"] = ["blue"]

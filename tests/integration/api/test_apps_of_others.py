@@ -69,7 +69,7 @@ def test_an_app_is_found_by_those_alone_who_may_open_it(rig: ApiRig, access: str
             assert told["msg"] == nothing.json["msg"].replace("nothing", "line")
 
 
-def test_ones_own_are_no_apps_of_others_and_nobody_asks_in_anothers_name(rig: ApiRig) -> None:
+def test_own_apps_are_not_listed_as_shared_and_nobody_lists_for_somebody_else(rig: ApiRig) -> None:
     opened(rig, "hub")
     assert listed(rig, "ann") == []
     for who in ("bob", "rita", "carl"):
@@ -77,7 +77,7 @@ def test_ones_own_are_no_apps_of_others_and_nobody_asks_in_anothers_name(rig: Ap
     assert listed(rig, "bob", rig.root_user) == ["ann/line"]
 
 
-def test_who_may_open_an_app_comes_to_nothing_else_of_it(rig: ApiRig) -> None:
+def test_a_user_who_may_open_an_app_reaches_nothing_else_of_it(rig: ApiRig) -> None:
     opened(rig, "hub")
     for path in ("", "/logs", "/keys", "/usage"):
         for who in ("bob", "carl"):
@@ -100,7 +100,7 @@ def test_a_token_for_ones_own_objects_alone_finds_no_app_of_others(rig: ApiRig) 
     assert shown(rig, own)[0] == 403
 
 
-def test_who_leaves_the_team_finds_its_apps_no_more(rig: ApiRig) -> None:
+def test_a_user_who_leaves_the_team_no_longer_finds_its_apps(rig: ApiRig) -> None:
     assert listed(rig, "carl") == ["ann/line"]
     assert rig.ask("DELETE", "/tenants/red/members/carl", token=rig.root_user).status == 200
     assert listed(rig, "carl") == []

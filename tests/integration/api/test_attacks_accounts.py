@@ -47,7 +47,7 @@ def test_a_place_made_before_the_first_approval_is_not_kept(rig: ApiRig) -> None
     assert places(rig, "dora") == [("blue", "member")]
 
 
-def test_who_comes_back_after_being_shut_out_keeps_their_places(rig: ApiRig) -> None:
+def test_a_user_who_is_let_in_again_keeps_their_memberships(rig: ApiRig) -> None:
     for action in ("", ":approve"):
         assert rig.ask("PUT", f"/users/ann{action}", token=rig.root_user).status == 200
     assert places(rig, "ann") == [("red", "member")]
@@ -86,7 +86,7 @@ def test_a_teams_admin_takes_no_role_in_default_from_whom_they_take_in(rig: ApiR
     assert rig.ask("DELETE", "/tenants/default/members/dela", token=rig.root_user).status == 200
 
 
-def test_the_hub_is_told_the_address_of_who_signs_up_and_its_refusal_comes_back(rig: ApiRig) -> None:
+def test_the_hub_receives_the_address_of_a_sign_up_and_its_refusal_comes_back(rig: ApiRig) -> None:
     seen: list[dict[str, Any]] = []
     rig.hub.sign_ups_refused_for = 7
     rig.hub.seen_sign_ups = seen
@@ -126,7 +126,7 @@ def test_requests_side_by_side_under_one_key_make_one_object(rig: ApiRig) -> Non
     assert answers[0][0] == 201
 
 
-def test_what_fails_under_a_key_fails_for_all_who_wait_and_can_be_tried_again(rig: ApiRig) -> None:
+def test_a_failure_under_a_key_reaches_all_waiters_and_can_be_retried(rig: ApiRig) -> None:
     async def story() -> None:
         gate, runs = asyncio.Event(), 0
 
@@ -165,7 +165,7 @@ def changes(rig: ApiRig, name: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [(e["actor"], e["action"], e["detail"]) for e in reversed(answer.json)]
 
 
-def test_who_lets_somebody_in_or_shuts_them_out_is_written_down_with_their_name(rig: ApiRig) -> None:
+def test_letting_users_in_and_shutting_them_out_is_audited_with_the_actor(rig: ApiRig) -> None:
     assert sign_up(rig, "dieter", "red") == 201
     assert changes(rig, "dieter") == [], "who only asks writes nothing"
     for path in (":approve", ":approve", "", ":approve"):
@@ -175,14 +175,14 @@ def test_who_lets_somebody_in_or_shuts_them_out_is_written_down_with_their_name(
         ("admin", "user.approve", {"user_number": number, "applied_for": "red"}),
         ("admin", "member.set", {"role": "member", "was": None}),
         ("admin", "user.deactivate", {}),
-        ("admin", "user.approve", {"message": "let in again"}),
+        ("admin", "user.approve", {"message": "approved again"}),
     ]
     assert sign_up(rig, "dolly", "red") == 201
     assert rig.ask("DELETE", "/users/dolly", token=rig.rita).status == 200
     assert changes(rig, "dolly") == [("rita", "user.refuse", {"applied_for": "red"})]
 
 
-def test_tokens_are_written_down_with_who_asked_for_them(rig: ApiRig) -> None:
+def test_tokens_are_audited_with_their_requester(rig: ApiRig) -> None:
     asked = {"note": "for the nightly run", "scopes": ["read:users:name!user"], "expires_in": 60}
     made = rig.ask("POST", "/users/bob/token", asked, token=rig.operator)
     assert (made.status, rig.hub.minted[-1]) == (201, {"user": "bob", **asked})
@@ -196,7 +196,7 @@ def test_tokens_are_written_down_with_who_asked_for_them(rig: ApiRig) -> None:
         "user.token",
         {"note": "for the nightly run", "scopes": ["read:users:name!user"], "expires": "after 60 s"},
     )
-    assert told[1][2] == {"note": "all", "scopes": "all of the user's", "expires": "never"}
+    assert told[1][2] == {"note": "all", "scopes": "all scopes of the user", "expires": "never"}
     assert [(actor, "times" in detail) for actor, _, detail in told[2:]] == [("bob", False)] * 3
 
 
@@ -209,13 +209,13 @@ def test_nobody_but_the_operators_command_asks_for_anothers_token(rig: ApiRig, w
 
 
 def test_the_hub_says_which_tokens_it_gave_and_nobody_else_may(rig: ApiRig) -> None:
-    made = {"actor": "bob", "note": "laptop", "scopes": "all of the user's", "expires": "never"}
+    made = {"actor": "bob", "note": "laptop", "scopes": "all scopes of the user", "expires": "never"}
     for who in ("root_user", "operator", "bob", "notebook"):
         refused = rig.ask("PUT", "/users/bob:token_made", made, token=getattr(rig, who))
         assert refused.status == 403
     assert [c for c in changes(rig, "bob") if c[2].get("note") == "laptop"] == []
     assert rig.ask("PUT", "/users/bob:token_made", made, token=rig.spawner).status == 200
-    detail = {"note": "laptop", "scopes": "all of the user's", "expires": "never"}
+    detail = {"note": "laptop", "scopes": "all scopes of the user", "expires": "never"}
     assert changes(rig, "bob")[-1] == ("bob", "user.token", detail)
 
 
@@ -228,7 +228,7 @@ def test_the_hub_says_which_tokens_were_ended_there_and_nobody_else_may(rig: Api
     assert changes(rig, "bob")[-1] == ("bob", "user.token_end", {"note": "old laptop", "token": "a77"})
 
 
-def test_what_the_hub_says_against_a_token_is_passed_on(rig: ApiRig) -> None:
+def test_the_hubs_objection_to_a_token_is_passed_on(rig: ApiRig) -> None:
     asked = {"note": "x", "scopes": ["no-such-scope"]}
     answer = rig.ask("POST", "/users/bob/token", asked, token=rig.operator)
     assert (answer.status, answer.json["msg"]) == (403, "no token for bob: there is no scope no-such-scope")

@@ -41,7 +41,7 @@ def test_only_a_platform_admin_reads_them_not_even_a_tenants_admin_its_own_part(
     assert own.ask("GET", path).status == 401
 
 
-def test_what_was_done_is_told_with_who_did_it_the_newest_first(own: ApiRig) -> None:
+def test_audit_entries_name_their_actor_newest_first(own: ApiRig) -> None:
     told = actions(own)
     made = [object_ for actor, action, object_ in told if (actor, action) == ("admin", "tenant.create")]
     assert made == ["cyan", "red"]
@@ -150,7 +150,7 @@ def test_nobody_writes_or_removes_an_entry(own: ApiRig) -> None:
     assert actions(own) == before
 
 
-def test_an_admin_is_told_of_any_jobs_decision_why_then_and_why_there(own: ApiRig) -> None:
+def test_an_admin_sees_why_any_job_was_admitted_then_and_there(own: ApiRig) -> None:
     def ask(query: str) -> list[dict[str, object]]:
         answer = own.ask("GET", f"/decisions?{query}", token=own.root_user)
         assert answer.status == 200, answer.body

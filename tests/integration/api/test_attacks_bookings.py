@@ -65,7 +65,7 @@ def test_the_same_key_books_once(rig: ApiRig) -> None:
         ({"tenant": "blue"}, "there is no field tenant"),
     ],
 )
-def test_what_is_no_window_is_refused_and_the_refusal_says_what_would_be(
+def test_an_invalid_window_is_refused_with_a_valid_form(
     rig: ApiRig, wrong: dict[str, Any], says: str
 ) -> None:
     answer = rig.ask("POST", "/tenants/red/bookings", {**window(), **wrong}, token=rig.root_user)
@@ -74,7 +74,7 @@ def test_what_is_no_window_is_refused_and_the_refusal_says_what_would_be(
     assert rig.ask("GET", "/tenants/red/bookings", token=rig.root_user).json == []
 
 
-def test_no_number_is_no_amount(rig: ApiRig) -> None:
+def test_an_amount_must_be_a_number(rig: ApiRig) -> None:
     for raw in ("NaN", "1e999", '"1"', "[1]"):
         sent = b'{"name":"n","start":"2030-01-01T00:00:00Z","end":"2030-01-02T00:00:00Z","amount":{"cpu":%s}}'
         answer = rig.ask("POST", "/tenants/red/bookings", raw=sent % raw.encode(), token=rig.root_user)

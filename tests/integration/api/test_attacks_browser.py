@@ -189,7 +189,7 @@ def test_a_login_ends_in_a_session_that_survives_a_restart_and_ends_at_logout(ri
 
 
 @pytest.mark.parametrize("inside", ["iframe", "frame", "embed", "object", "empty", "image"])
-def test_nothing_but_a_page_of_its_own_begins_a_login(rig: ApiRig, inside: str) -> None:
+def test_a_login_begins_only_from_a_page_of_the_platform(rig: ApiRig, inside: str) -> None:
     answer = rig.ask("GET", f"{PAGES}/login", headers={"Sec-Fetch-Dest": inside}, base="")
     assert answer.status == 403
     assert "set-cookie" not in answer.headers

@@ -76,7 +76,7 @@ def test_sign_ups_beyond_the_limit_hold_no_connections(
         assert set(ended) == {b"429"}
 
 
-def test_one_tenant_gets_so_many_connections_and_all_together_no_more(
+def test_connections_are_limited_per_tenant_and_in_total(
     rig: ApiRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     who = ["uid:300001"]
@@ -162,7 +162,7 @@ def test_a_peer_is_told_by_the_system_and_only_the_platforms_own_headers_count()
         ("nonsense", "nonsense"),
     ],
 )
-def test_who_has_a_network_of_ipv6_counts_as_one_sender(said: str, counted: str) -> None:
+def test_an_ipv6_network_counts_as_one_sender(said: str, counted: str) -> None:
     request = asked({"X-Forwarded-For": f"6.6.6.6, {said}"})
     request.connection = None  # type: ignore[assignment]
     assert address_of(request) == counted

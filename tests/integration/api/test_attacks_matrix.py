@@ -224,7 +224,7 @@ def test_without_a_token_that_is_known_nothing_private_answers(rig: ApiRig, rout
 
 
 @each(PUBLIC)
-def test_what_is_public_asks_for_no_token(rig: ApiRig, route: Route) -> None:
+def test_public_routes_need_no_token(rig: ApiRig, route: Route) -> None:
     assert reached(route, *outcome(rig, route, None, THERE))
     assert reached(route, *outcome(rig, route, "not-a-token", THERE))
 
@@ -261,14 +261,14 @@ ALLOWED: dict[Relation, set[str]] = {
 
 
 @each(r for r in PRIVATE if r.title not in DECIDED_LATER and ALLOWED[r.relation])
-def test_who_stands_so_to_the_object_gets_in(rig: ApiRig, route: Route) -> None:
+def test_callers_with_the_required_relation_get_in(rig: ApiRig, route: Route) -> None:
     for who in each_of(rig, route, [who for who in PEOPLE if who in ALLOWED[route.relation]]):
         status, reason = outcome(rig, route, f"{who}-token", fresh(rig, route))
         assert reached(route, status, reason), (who, status, reason)
 
 
 @each(r for r in PRIVATE if r.relation is not Relation.ANYBODY or r.title in DECIDED_LATER)
-def test_who_does_not_stand_so_to_the_object_stays_out(rig: ApiRig, route: Route) -> None:
+def test_callers_without_the_required_relation_stay_out(rig: ApiRig, route: Route) -> None:
     allowed = set() if route.title in DECIDED_LATER else ALLOWED[route.relation]
     for who in each_of(rig, route, [who for who in PEOPLE if who not in allowed]):
         expected = "NotFound" if route.params and route.scope in (None, *scopes.USER_SCOPES) else "Forbidden"
@@ -290,7 +290,7 @@ def test_a_platform_admin_gets_in_everywhere(rig: ApiRig, route: Route) -> None:
 
 
 @each(r for r in PRIVATE if r.title in HUBS_ONLY)
-def test_what_the_hub_asks_is_for_nobody_else(rig: ApiRig, route: Route) -> None:
+def test_routes_of_the_hub_are_closed_to_everybody_else(rig: ApiRig, route: Route) -> None:
     assert outcome(rig, route, rig.root_user, THERE) == (403, "Forbidden")
     assert ask(rig, route, rig.spawner, THERE).status == 200
 

@@ -59,7 +59,7 @@ def test_an_old_login_is_refused_and_told_where_to_renew_it(
         assert "/hub/confirm" in answer.json["msg"]
 
 
-def test_who_may_not_is_told_nothing_else_than_before(rig: ApiRig) -> None:
+def test_an_unauthorized_caller_gets_the_same_answer_as_before(rig: ApiRig) -> None:
     _, browser = rig.session("ann", rig.ann)
     assert rig.ask("DELETE", "/tenants/spare", headers=browser).json["reason"] == "NotFound"
 

@@ -70,7 +70,7 @@ def test_no_spelling_of_a_destination_takes_a_files_own_ground_away(
     assert dav.ask("GET", f"{data}/dir/a").body == b"a"
 
 
-def test_a_name_that_is_no_text_keeps_no_directory_from_being_listed(
+def test_file_names_that_are_not_text_do_not_keep_a_directory_from_being_listed(
     rig: ApiRig, dav: DavRig, data: str
 ) -> None:
     assert dav.ask("PUT", f"{data}/plain", b"x").status == 201
@@ -159,7 +159,9 @@ def test_a_dataset_that_is_deleted_under_a_part_leaves_no_directory(
     assert not (shelf / ".arriving" / name).exists()
 
 
-def test_who_only_asks_for_what_is_here_of_a_file_leaves_none(rig: ApiRig, dav: DavRig, data: str) -> None:
+def test_asking_for_the_received_size_of_an_upload_leaves_no_file(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
     digest = base64.b64encode(hashlib.sha256(b"x").digest()).decode()
     headers = {"Content-Range": "bytes */1000", "Repr-Digest": f"sha-256=:{digest}:"}
     for name in ("one", "two"):
@@ -169,7 +171,7 @@ def test_who_only_asks_for_what_is_here_of_a_file_leaves_none(rig: ApiRig, dav: 
     assert not [one for one in arriving.rglob("*") if one.is_file()]
 
 
-def test_who_has_left_a_tenant_takes_no_more_of_its_storage(rig: ApiRig, dav: DavRig) -> None:
+def test_a_former_member_takes_no_more_of_the_tenants_storage(rig: ApiRig, dav: DavRig) -> None:
     rig.tenant("left-behind", "rita", members=("ann",))
     asked = {"name": "left", "size": 0, "tenant": "left-behind"}
     assert rig.ask("POST", "/users/ann/datasets", asked, token=rig.ann).status == 201

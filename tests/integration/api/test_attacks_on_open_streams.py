@@ -58,7 +58,7 @@ def test_a_followed_log_ends_with_the_token_that_follows_it(rig: ApiRig) -> None
         assert not rest_of(plain).endswith(b"0\r\n\r\n")
 
 
-def test_who_leads_a_tenant_no_more_follows_no_log_of_its_members(rig: ApiRig) -> None:
+def test_a_former_tenant_admin_can_no_longer_follow_logs_of_its_members(rig: ApiRig) -> None:
     lea = rig.hub.user("lea", "lea-follows")
     assert rig.ask("PUT", "/tenants/red/members/lea", {"role": "admin"}, token=rig.root_user).status == 200
     with opened(rig, FOLLOWED, lea) as plain:
@@ -77,7 +77,7 @@ def test_a_download_that_is_hardly_taken_ends_with_its_token(rig: ApiRig) -> Non
         assert len(rest_of(plain)) < size
 
 
-def test_who_leaves_the_log_of_a_job_that_writes_nothing_costs_nothing_any_more(rig: ApiRig) -> None:
+def test_a_reader_who_leaves_the_log_of_a_silent_job_costs_nothing_more(rig: ApiRig) -> None:
     before = requests_under_way(rig)
     with contextlib.ExitStack() as open_ones:
         for _ in range(5):
@@ -110,14 +110,16 @@ def test_guesses_from_the_same_address_keep_nothing_open(
         rest_of(other)
 
 
-def test_what_a_page_has_open_ends_with_its_session_also_where_the_hub_keeps_its_token(rig: ApiRig) -> None:
+def test_open_streams_of_a_page_end_with_its_session_even_if_the_hub_keeps_its_token(rig: ApiRig) -> None:
     session, headers = rig.session("ann", rig.ann)
     with rig.socket(WATCHED, headers={**headers, "Origin": f"http://{HOST}"}) as page:
         rig.run(rig.service.sessions.end(session.id))
         assert drain(page)[1] == 4401
 
 
-def test_what_is_open_goes_on_while_nobody_can_be_asked(rig: ApiRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_streams_continue_while_identity_cannot_be_checked(
+    rig: ApiRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[str] = []
     identify = rig.service.auth.identify
 

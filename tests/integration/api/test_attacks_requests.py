@@ -136,7 +136,7 @@ def test_a_method_beside_the_table_is_refused(rig: ApiRig, method: str) -> None:
         "Bearer \u00e9",
     ],
 )
-def test_what_is_no_bearer_token_is_401(rig: ApiRig, header: str) -> None:
+def test_an_invalid_bearer_token_is_401(rig: ApiRig, header: str) -> None:
     assert rig.ask("GET", "/auth", headers={"Authorization": header}).status == 401
 
 
@@ -180,7 +180,9 @@ class TestLimits:
         with ApiRig(tmp_path, rates=rates) as rig:
             yield rig
 
-    def test_who_asks_too_often_is_told_when_to_come_again_and_others_are_not(self, few: ApiRig) -> None:
+    def test_a_caller_with_too_many_requests_gets_a_retry_time_and_others_are_unaffected(
+        self, few: ApiRig
+    ) -> None:
         statuses = [few.ask("GET", "/auth", token=few.ann).status for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
         refused = few.ask("GET", "/auth", token=few.ann)
@@ -207,9 +209,7 @@ class TestLimits:
         assert [sign_up(n, "9.9.9.9") for n in range(3)] == [201, 201, 429]
         assert sign_up(9, "8.8.8.8") == 201
 
-    def test_what_goes_into_the_audit_log_is_limited_per_person_but_not_for_platform_admins(
-        self, tmp_path: Path
-    ) -> None:
+    def test_audited_changes_are_limited_per_person_but_not_for_platform_admins(self, tmp_path: Path) -> None:
         with ApiRig(tmp_path, rates={**PLENTY, "change": Rate(0.01, 3)}) as rig:
             rig.tenant("red", "rita", members=("ann",))
 
@@ -224,7 +224,9 @@ class TestLimits:
             assert rig.ask("GET", "/tenants/red/members/ann", token=rig.rita).json["role"] == "member"
 
 
-def test_a_hub_that_is_down_makes_503_not_401_and_known_callers_go_on_for_a_moment(tmp_path: Path) -> None:
+def test_a_hub_that_is_down_means_503_instead_of_401_and_known_callers_continue_for_a_moment(
+    tmp_path: Path,
+) -> None:
     with ApiRig(tmp_path) as rig:
         rig.job("ann", "digits", rig.ann)
         uid = rig.ask("GET", "/users/ann/jobs/digits", token=rig.ann).json["uid"]

@@ -138,7 +138,7 @@ def test_a_page_does_it_with_a_password_that_was_entered_lately(
     assert rig.ask(method, f"/tenants/red/services{path}", body, headers=lately).status == status
 
 
-def test_what_is_not_written_down_is_given_to_nobody(rig: ApiRig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_cannot_be_audited_is_not_issued(rig: ApiRig, monkeypatch: pytest.MonkeyPatch) -> None:
     first = make(rig, "written")["token"]
     before = set(rig.hub.tokens)
     add = Audit.add
@@ -193,7 +193,7 @@ def test_an_end_that_the_hub_did_not_hear_of_is_asked_for_again(rig: ApiRig) -> 
     assert lets_in(rig, make(rig, "half")["token"])
 
 
-def test_what_it_does_is_told_as_its_own(rig: ApiRig) -> None:
+def test_actions_of_a_service_account_are_recorded_as_its_own(rig: ApiRig) -> None:
     token = make(rig, "acts")["token"]
     rig.job("svc-acts", "nightly", token)
     assert rig.ask("PUT", "/users/svc-acts/jobs/nightly:cancel", token=token).status == 200

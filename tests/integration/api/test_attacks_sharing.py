@@ -44,7 +44,7 @@ def test_only_a_platform_admin_says_with_whom_a_tenant_shares_or_asks_what_it_wo
     assert rig.ask("POST", "/tenants/red:preview", body, token=rig.root_user).status == 200
 
 
-def test_what_is_no_amount_is_refused_on_every_way_in(rig: ApiRig) -> None:
+def test_invalid_amounts_are_refused_on_every_route(rig: ApiRig) -> None:
     for field in ("borrowing_limit", "lending_limit", "reserved"):
         for raw in ('{"cpu": -1}', '{"cpu": 1e999}', '{"ram": 0.5}', '{"disk": 1}', '{"cpu": "1"}', "[1]"):
             sent = f'{{"cpu": 4, "ram": 4096, "cohort": "main", "{field}": {raw}}}'.encode()
@@ -91,7 +91,7 @@ def test_a_grade_of_isolation_that_cannot_be_had_is_refused_on_every_way_in_and_
 
 
 @pytest.mark.parametrize("kind", ["", "a\nb", "a\0b", "\N{RIGHT-TO-LEFT OVERRIDE}a", "\x1b[31m", "x" * 65])
-def test_what_names_no_kind_of_gpu_has_no_quota(rig: ApiRig, kind: str) -> None:
+def test_invalid_gpu_kinds_get_no_quota(rig: ApiRig, kind: str) -> None:
     for body in ({"gpu_kinds": {kind: 1}}, {"gpu": 4, "reserved": {f"gpu:{kind}": 1}}):
         for method, path in (("PUT", "/tenants/red"), ("POST", "/tenants/red:preview")):
             answer = rig.ask(method, path, {"cpu": 4, "ram": 4096, **body}, token=rig.root_user)
@@ -140,7 +140,7 @@ def test_tenants_that_share_learn_of_each_other_but_not_of_each_others_people_an
     assert rig.ask("GET", "/tenants/lender", token=rig.bob).json["reason"] == "NotFound"
 
 
-def test_who_is_stopped_for_another_tenant_is_not_told_for_whose_job(rig: ApiRig) -> None:
+def test_the_owner_of_a_job_stopped_for_another_tenant_does_not_learn_for_whose_job(rig: ApiRig) -> None:
     mallory = rig.hub.user("mallory", "mallory-token")
     rig.tenant("patron", "mallory", cpu=3, cohort="pair")
     rig.tenant("guest", "bob", cpu=1, cohort="pair")

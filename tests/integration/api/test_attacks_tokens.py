@@ -65,7 +65,7 @@ def test_no_token_is_given_more_than_its_maker_holds(rig: ApiRig) -> None:
     assert sorted(rig.hub.minted[-1]["scopes"]) == sorted(FEW)
 
 
-def test_what_a_token_may_on_its_users_own_things_does_not_grow_to_all(rig: ApiRig) -> None:
+def test_scopes_on_a_users_own_objects_do_not_grow_to_all_objects(rig: ApiRig) -> None:
     own = (scopes.ACCESS, f"{scopes.TENANTS_WRITE}!user=rita", f"{scopes.USERS_WRITE}!user=rita")
     rita = rig.hub.user("rita", "own-of-rita", held=own)
     for method, path, body in (("GET", "token", None), ("POST", "tokens", {"note": "x"})):
@@ -127,7 +127,7 @@ def test_a_login_of_a_browser_is_not_among_them(rig: ApiRig) -> None:
     assert login in rig.hub.tokens
 
 
-def test_whoever_has_a_token_can_give_it_up(rig: ApiRig) -> None:
+def test_every_token_can_revoke_itself(rig: ApiRig) -> None:
     poor = rig.hub.user("bob", "poor-of-bob", held=(scopes.ACCESS,))
     assert rig.ask("DELETE", "/users/ann/token", token=poor).status == 403
     assert rig.ask("DELETE", "/users/bob/token", token=poor).status == 200

@@ -118,7 +118,7 @@ def test_many_exports_at_once_by_one_admin_are_refused_but_one_at_a_time(rig: Ap
     assert rig.ask("GET", "/simulate", token=rig.root_user).status == 200
 
 
-def test_explanations_are_for_who_may_see_the_job(rig: ApiRig) -> None:
+def test_explanations_are_only_for_users_who_may_see_the_job(rig: ApiRig) -> None:
     path = "/users/ann/jobs/digits/decisions"
     for token in (rig.ann, rig.rita, rig.root_user, rig.notebook):
         answer = rig.ask("GET", path, token=token)

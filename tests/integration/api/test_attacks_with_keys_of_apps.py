@@ -88,7 +88,7 @@ def test_of_many_who_revoke_a_key_one_does_and_who_uses_it_then_is_nobody(rig: A
         assert verdict(rig, key) == "unknown"
 
 
-def test_a_key_that_is_revoked_and_made_anew_at_the_same_moment_is_one_of_the_two(rig: ApiRig) -> None:
+def test_revoking_and_recreating_a_key_at_once_leaves_exactly_one_of_both(rig: ApiRig) -> None:
     old = rig.key("ann", "line", "anew", rig.ann)
     said = at_once(
         lambda: rig.ask("DELETE", f"{KEYS}/anew", token=rig.ann).status,
@@ -144,7 +144,7 @@ def test_a_key_of_a_deleted_app_opens_no_later_one_of_its_name(rig: ApiRig) -> N
     assert rig.ask("GET", "/users/ann/apps/again/keys", token=rig.ann).json == []
 
 
-def test_a_key_of_who_left_the_team_reaches_no_replica(rig: ApiRig) -> None:
+def test_a_key_of_a_former_team_member_reaches_no_replica(rig: ApiRig) -> None:
     rig.hub.user("dora", "dora-token", held=(scopes.ACCESS, *scopes.USER_SCOPES))
     rig.tenant("guests", "rita", members=("dora",), rom=1 << 30)
     assert (

@@ -42,7 +42,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, idle: float) -> Iterato
     ],
     ids=["nothing", "half of the headers", "nothing after an answer", "half of a body"],
 )
-def test_who_sends_nothing_more_is_disconnected(rig: ApiRig, sent: bytes) -> None:
+def test_a_client_that_stops_sending_is_disconnected(rig: ApiRig, sent: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as link:
         link.settimeout(PATIENCE_S)
         link.connect(str(rig.sockets[True]))

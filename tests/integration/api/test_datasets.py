@@ -120,7 +120,7 @@ def test_an_upload_that_failed_may_be_gone_on_with(rig: ApiRig, team: str) -> No
     assert (refused.status, refused.json["reason"]) == (403, "WrongState")
 
 
-def test_more_than_the_quota_is_refused_with_who_has_it(rig: ApiRig, team: str) -> None:
+def test_a_dataset_beyond_the_quota_is_refused_with_the_holders_of_the_quota(rig: ApiRig, team: str) -> None:
     assert make(rig, "first", team, 60 * MIB).status == 201
     refused = make(rig, "second", team, 60 * MIB)
     assert (refused.status, refused.json["reason"]) == (403, "WaitingForQuota")
@@ -159,7 +159,7 @@ def test_a_dataset_is_nobody_elses(rig: ApiRig, team: str) -> None:
     assert (not_in.status, not_in.json["reason"]) == (403, "NotFound")
 
 
-def test_pages_of_a_list_go_on_where_the_last_one_ended(rig: ApiRig, team: str) -> None:
+def test_each_page_of_a_list_continues_where_the_last_one_ended(rig: ApiRig, team: str) -> None:
     for name in ("p.a", "p.b", "p.c"):
         make(rig, name, team, 1)
     first = rig.ask("GET", f"/users/ann/datasets?tenant={team}&limit=2", token=rig.ann)
@@ -170,7 +170,7 @@ def test_pages_of_a_list_go_on_where_the_last_one_ended(rig: ApiRig, team: str) 
     assert "x-next-cursor" not in second.headers
 
 
-def test_what_is_written_is_charged_step_by_step(rig: ApiRig, team: str) -> None:
+def test_written_data_is_charged_step_by_step(rig: ApiRig, team: str) -> None:
     make(rig, "steps", team, 10)
     uid = rig.ask("PUT", "/users/ann/datasets/steps:write", token=rig.ann).json["uid"]
 

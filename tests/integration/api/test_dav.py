@@ -172,7 +172,7 @@ def test_a_path_that_is_none_reaches_nothing(
     assert left_over(rig) == []
 
 
-def test_what_is_empty_takes_room_too_and_none_is_made_where_there_is_none(
+def test_empty_files_and_directories_take_room_and_are_refused_without_room(
     rig: ApiRig, dav: DavRig, data: str, team: str
 ) -> None:
     for n in range(60):
@@ -218,7 +218,7 @@ def test_nobody_else_reads_or_writes(dav: DavRig, data: str) -> None:
         assert dav.ask("GET", f"{data}/f", token=None, headers={name: "ann"}).status == 401
 
 
-def test_what_tenants_store_is_no_page_of_the_platform(dav: DavRig, data: str) -> None:
+def test_files_of_tenants_are_not_served_as_pages_of_the_platform(dav: DavRig, data: str) -> None:
     dav.ask("PUT", f"{data}/x.html", b"<script>alert(1)</script>")
     got = dav.ask("GET", f"{data}/x.html")
     assert got.headers["content-type"] == "application/octet-stream"
@@ -273,7 +273,7 @@ def test_litmus_passes(dav: DavRig, data: str, tmp_path: Path) -> None:
     assert "FAIL" not in run.stdout, run.stdout
 
 
-def test_what_a_client_says_of_itself_in_a_lock_is_bounded(dav: DavRig, data: str) -> None:
+def test_the_owner_text_of_a_lock_is_bounded(dav: DavRig, data: str) -> None:
     dav.ask("PUT", f"{data}/f", b"x")
     long = dav.ask("LOCK", f"{data}/f", LOCK.format(owner="o" * 100_000).encode())
     assert (long.status, "at most 2048 are kept" in long.json["msg"]) == (413, True)
@@ -291,7 +291,7 @@ def test_all_that_is_below_is_not_listed_at_once(dav: DavRig, data: str, depth: 
     assert dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"}).status == 207
 
 
-def test_what_an_owner_says_of_its_files_length_gives_nothing_back(
+def test_a_sparse_file_gives_back_no_storage_that_it_never_took(
     rig: ApiRig, dav: DavRig, data: str, team: str
 ) -> None:
     assert dav.ask("PUT", f"{data}/real", bytes(4 * MIB)).status == 201

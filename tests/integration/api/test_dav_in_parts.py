@@ -45,7 +45,9 @@ def test_a_large_file_comes_in_parts_and_nobody_sees_half_of_it(
     settled(rig, team, 3 * MIB)
 
 
-def test_what_came_of_a_part_that_is_cut_stays(rig: ApiRig, dav: DavRig, data: str, team: str) -> None:
+def test_received_bytes_of_an_interrupted_part_are_kept(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
     body = os.urandom(2 * MIB)
     connection = dav.connect()
     connection.putrequest("PUT", f"{data}/f")

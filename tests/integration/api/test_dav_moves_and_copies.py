@@ -66,7 +66,7 @@ def test_a_file_that_is_moved_over_another_takes_its_place_in_one_step(
 
 @pytest.mark.parametrize("verb", ["COPY", "MOVE"])
 @pytest.mark.parametrize("to", ["dir", "dir/", "dir/a/below", "kept%3B1", "kept%3F1", "kept%231"])
-def test_what_would_take_another_place_or_its_own_ground_away_is_refused(
+def test_a_copy_or_move_into_itself_its_parent_or_an_ambiguous_path_is_refused(
     dav: DavRig, data: str, verb: str, to: str
 ) -> None:
     assert dav.ask("MKCOL", f"{data}/dir").status == 201
@@ -130,7 +130,7 @@ def test_a_moved_tenants_files_are_served_from_where_they_are_and_written_to_by_
 
     with roots.using(team):  # as somebody who reads a file
         assert rig.ask("PUT", f"/tenants/{team}", asked, token=rig.root_user).status == 200
-        wait_for(lambda: "under way" in move()["message"], message="for it to wait for who reads")
+        wait_for(lambda: "in progress" in move()["message"], message="for it to wait for who reads")
         refused = dav.ask("PUT", f"{data}/two", b"late")
         assert (refused.status, refused.json["reason"]) == (403, "TenantMoves")
         assert dav.ask("GET", f"{data}/one").body == body

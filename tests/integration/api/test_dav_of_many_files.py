@@ -129,7 +129,7 @@ def test_a_copy_of_empty_files_finds_no_more_room_than_there_is(rig: ApiRig, dav
 @pytest.mark.parametrize(
     ("method", "deepest"), [("DELETE", DEEPEST_REMOVED), ("COPY", DEEPEST_COPIED)], ids=["removed", "copied"]
 )
-def test_directories_too_deep_in_each_other_are_told_and_nothing_is_said_of_what_was_not_done(
+def test_too_deeply_nested_directories_are_reported_without_a_claim_about_unfinished_work(
     rig: ApiRig, dav: DavRig, data: str, method: str, deepest: int
 ) -> None:
     top = on_disk(rig, data) / "deep"

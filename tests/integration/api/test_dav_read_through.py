@@ -126,7 +126,7 @@ def test_nothing_is_written_to_it(dav: DavAt, pets: str, method: str) -> None:
     assert "is read through from s3://photos/pets/cats/" in said.json["msg"]
 
 
-def test_nobody_gets_out_of_what_the_dataset_has(dav: DavAt, rig: ApiRig, pets: str) -> None:
+def test_requests_cannot_leave_the_contents_of_the_dataset(dav: DavAt, rig: ApiRig, pets: str) -> None:
     for path in ("../../secret", "%2e%2e/%2e%2e/secret", "deep/../../../secret", "..%2f..%2fsecret"):
         assert dav.ask("GET", f"/data/ann/{pets}/{path}").status in {403, 404}, path
     for path in ("none", "on", "dee", "one/below"):
@@ -187,7 +187,7 @@ def test_a_list_that_is_none_is_an_error_of_the_source(
     assert (listed.status, b"object" in listed.body or b"answer" in listed.body) == (502, True)
 
 
-def test_names_that_can_be_none_are_not_shown_and_no_list_goes_on_for_ever(
+def test_impossible_names_are_not_shown_and_no_listing_is_endless(
     dav: DavAt, hostile: tuple[str, FalseStore]
 ) -> None:
     name, false = hostile
@@ -218,7 +218,9 @@ def test_an_object_that_changed_is_a_conflict_and_one_that_is_refused_says_so(
     assert (odd.status, "script" in odd.json["msg"]) == (502, False)
 
 
-def test_what_is_cut_at_the_source_is_never_whole(dav: DavAt, hostile: tuple[str, FalseStore]) -> None:
+def test_a_response_that_the_source_cuts_is_never_reported_as_whole(
+    dav: DavAt, hostile: tuple[str, FalseStore]
+) -> None:
     name, false = hostile
     size = 2 << 20
     false.pages = lambda _: page(("k", size, "tag"))
@@ -247,7 +249,7 @@ LIST = {"Authorization": "Bearer ann-token", "Depth": "1"}
     ],
     ids=["elements", "depth", "attributes", "text"],
 )
-def test_attacks_a_page_that_is_small_on_the_wire_and_huge_in_memory_is_no_page(
+def test_attacks_a_listing_that_is_small_on_the_wire_and_huge_in_memory_is_rejected(
     dav: DavAt, hostile: tuple[str, FalseStore], said: bytes
 ) -> None:
     name, false = hostile
@@ -280,7 +282,7 @@ def test_attacks_a_list_with_ever_another_page_and_nothing_in_it_comes_to_an_end
     said = dav.ask("PROPFIND", f"/data/ann/{name}/", LIST)
     assert (said.status, said.json["msg"]) == (
         502,
-        "the source goes on listing this directory and comes to no end; list one below it",
+        "the source lists this directory without an end; list one below it",
     )
     assert next(numbers) <= 201
 
@@ -313,7 +315,7 @@ def test_attacks_dates_and_keys_of_a_hostile_source_break_no_list(
         assert "x" not in said.headers, key
 
 
-def test_attacks_nothing_of_a_secret_is_in_what_is_said_or_written_down(
+def test_attacks_no_part_of_a_secret_appears_in_answers_or_logs(
     dav: DavAt, rig: ApiRig, false: FalseStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     false.listed = [("k", 3, "tag")]

@@ -109,7 +109,7 @@ def test_a_file_comes_whole_and_in_parts(rig: ApiRig) -> None:
         assert str(size).replace(",", "") in refused.json["msg"].replace(",", "")
 
 
-def test_a_part_of_what_was_written_again_is_all_of_it(rig: ApiRig) -> None:
+def test_a_range_of_a_file_that_was_rewritten_returns_the_whole_file(rig: ApiRig) -> None:
     path = job_of(rig) / "ckpt" / "again"
     path.write_bytes(b"first")
     tag = fetch(rig, "ckpt/again").headers["etag"]
@@ -126,7 +126,7 @@ def test_a_part_of_what_was_written_again_is_all_of_it(rig: ApiRig) -> None:
         "ckpt/./best.pt", "ckpt/best.pt\0", "\0", "a/" * 101 + "b", "x" * 256, "\u4e2d" * 86,
     ],
 )  # fmt: skip
-def test_what_is_no_path_below_the_job_is_refused_by_name(rig: ApiRig, path: str) -> None:
+def test_a_path_outside_the_job_is_refused_with_a_valid_form(rig: ApiRig, path: str) -> None:
     for answer in (
         fetch(rig, path),
         rig.ask("GET", f"{FILES}?path={quote(path, safe='')}", token=rig.ann),

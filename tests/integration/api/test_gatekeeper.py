@@ -38,7 +38,7 @@ def ask(request: pytest.FixtureRequest, rig: ApiRig) -> Ask:
     return http if request.param == "request" else websocket
 
 
-def test_who_is_not_known_learns_not_even_what_there_is(ask: Ask) -> None:
+def test_an_unknown_caller_does_not_learn_which_routes_exist(ask: Ask) -> None:
     assert [ask(path) for path in (JOB, "/queue", "/nothing", "/users/ann/jobs/b")] == [401] * 4
     assert ask("/nothing", token="wrong") == 401
 
@@ -50,7 +50,7 @@ def test_another_sites_page_is_refused_before_it_takes_of_its_persons_share(rig:
     assert ask("/nothing", headers=browser) == 403  # there is no such thing: its share is whole
 
 
-def test_what_does_not_exist_and_what_one_may_not_count_as_asking(rig: ApiRig, ask: Ask) -> None:
+def test_missing_and_forbidden_routes_count_as_requests(rig: ApiRig, ask: Ask) -> None:
     paths = ["/nothing", "/queue", "/users/bob/jobs/x", "/nothing", "/queue", JOB]
     assert [ask(path, token=rig.ann) for path in paths] == [403, 403, 403, 429, 429, 429]
     assert ask("/nothing", token=rig.bob) == 403

@@ -28,7 +28,7 @@ def made(rig: ApiRig, name: str, image: str, token: str) -> Any:
     return rig.ask("POST", ALL, {"name": name, "image": image}, token=token)
 
 
-def test_a_page_is_told_and_a_member_makes_one_of_what_is_allowed(rig: ApiRig) -> None:
+def test_a_member_creates_an_environment_of_an_allowed_image_and_pages_learn_of_it(rig: ApiRig) -> None:
     assert rig.ask("GET", "/session", token=rig.ann).json["images"] is True
     image = f"registry.example.org/red/train@sha256:{DIGEST}"
     refused = made(rig, "vision", image, rig.ann)
@@ -69,7 +69,7 @@ def test_a_page_is_told_and_a_member_makes_one_of_what_is_allowed(rig: ApiRig) -
         {"name": "python"},
     ],
 )
-def test_what_is_no_image_is_refused_and_says_so(rig: ApiRig, image: Any) -> None:
+def test_an_invalid_image_is_refused_with_a_reason(rig: ApiRig, image: Any) -> None:
     answer = rig.ask("POST", ALL, {"name": "bad", "image": image}, token=rig.root_user)
     assert answer.json["reason"] == "Invalid", answer.body
     assert "image" in answer.json["msg"]

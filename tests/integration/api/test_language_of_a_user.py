@@ -22,7 +22,7 @@ def language(rig: ApiRig, token: str, **headers: str) -> str:
     return str(rig.ask("GET", "/auth", token=token, headers=sent).headers["content-language"])
 
 
-def test_who_chose_nothing_is_answered_as_they_ask(rig: ApiRig) -> None:
+def test_a_user_without_a_chosen_language_is_answered_in_the_requested_one(rig: ApiRig) -> None:
     assert rig.ask("GET", MINE, token=rig.ann).json == {"language": ""}
     assert language(rig, rig.ann, Accept_Language="zh-CN") == "zh-CN"
 

@@ -48,7 +48,7 @@ def una(rig: ApiRig) -> Iterator[str]:
     until_left(rig, una)
 
 
-def test_what_would_become_of_it_is_said_before_with_numbers(rig: ApiRig, una: str) -> None:
+def test_the_consequences_of_leaving_are_shown_beforehand_with_numbers(rig: ApiRig, una: str) -> None:
     rig.dataset(una, "pets", f"{una}-token")
     rig.app(una, "site", f"{una}-token")
     found = rig.ask("GET", f"/users/{una}/leaving", token=f"{una}-token").json
@@ -69,7 +69,7 @@ def test_what_would_become_of_it_is_said_before_with_numbers(rig: ApiRig, una: s
     assert (after["running"], after["apps"]) == (0, 0)
 
 
-def test_who_is_let_in_again_begins_without_what_was_removed(rig: ApiRig, una: str) -> None:
+def test_a_user_who_is_let_in_again_begins_without_the_removed_files(rig: ApiRig, una: str) -> None:
     assert rig.ask("PUT", f"/users/{una}?jobs=stop&files=remove", token=rig.root_user).status == 200
     after = until_left(rig, una)
     assert after["departure"]["removed"] >= 2

@@ -74,7 +74,7 @@ def test_both_ports_ask_for_tokens_as_the_sockets_do(ports: Ports) -> None:
         assert ports.ask(port, "/ready")[0] == ports.ask(port, "/health")[0] == 200
 
 
-def test_who_is_no_proxy_is_told_nothing_at_the_proxys_port(ports: Ports) -> None:
+def test_a_client_other_than_the_proxy_gets_no_answer_at_the_proxys_port(ports: Ports) -> None:
     for path in ("/health", "/ready", "/auth"):
         with pytest.raises((ConnectionError, http.client.BadStatusLine)):
             ports.ask(ports.proxy, path, STRANGER, Authorization=f"Bearer {ports.rig.root_user}")
@@ -102,7 +102,7 @@ def test_a_forged_address_wins_no_guesses_at_the_port_of_sandboxes(ports: Ports)
     assert guess(ports.proxy, 100, **{"X-Forwarded-For": "8.8.4.4"}) == 401
 
 
-def test_one_address_holds_so_many_connections_and_others_have_room(ports: Ports) -> None:
+def test_connections_per_address_are_limited_and_others_have_room(ports: Ports) -> None:
     held = [socket.create_connection(("127.0.0.1", ports.tenants)) for _ in range(GUESSES)]
     try:
         for link in held:  # all of them are served, before the next one comes

@@ -53,7 +53,7 @@ def test_tokens_come_in_pages_the_newest_first(rig: ApiRig) -> None:
 
 @pytest.mark.parametrize("path", ["/tenants", "/tenants/red/members", "/users/rita/tokens"])
 @pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "cursor=", "page=2"])
-def test_what_is_no_page_is_refused(rig: ApiRig, path: str, query: str) -> None:
+def test_an_invalid_page_is_refused(rig: ApiRig, path: str, query: str) -> None:
     said = rig.ask("GET", f"{path}?{query}", token=rig.rita)
     assert (said.status, said.json["reason"]) == (403, "Invalid")
 

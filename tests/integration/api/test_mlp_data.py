@@ -127,7 +127,7 @@ def test_all_goes_up_and_comes_down_as_it_is_and_nothing_twice(
     assert (there / "a" / "b" / "nothing").read_bytes() == b"something"
 
 
-def test_who_pushes_may_be_killed_at_any_byte(rig: ApiRig, dav: DavAt, tree: Path, name: str) -> None:
+def test_a_push_can_be_killed_at_any_byte(rig: ApiRig, dav: DavAt, tree: Path, name: str) -> None:
     for at in (0, 1, MIB, 5 * MIB - 1, 8 * MIB):
         killed_at(dav, "push", tree, name, at)
     assert state(rig, name) == "creating"
@@ -139,7 +139,7 @@ def test_who_pushes_may_be_killed_at_any_byte(rig: ApiRig, dav: DavAt, tree: Pat
     wait_for(lambda: not list((rig.root / ".uploads").iterdir()), message="for what was cut to be gone")
 
 
-def test_who_pulls_may_be_killed_at_any_byte(
+def test_a_pull_can_be_killed_at_any_byte(
     rig: ApiRig, dav: DavAt, tree: Path, name: str, tmp_path: Path
 ) -> None:
     mlp.data.push(tree, name, client=dav.client())
@@ -240,7 +240,7 @@ def test_a_file_that_is_written_to_while_it_is_read_is_told(
     assert (stored(rig, name), state(rig, name)) == (contents(tree), "ready")
 
 
-def test_who_stops_a_push_finds_it_not_whole_and_goes_on(
+def test_a_stopped_push_leaves_an_incomplete_dataset_and_can_continue(
     rig: ApiRig, dav: DavAt, tree: Path, name: str
 ) -> None:
     stop = threading.Event()
@@ -316,7 +316,7 @@ def test_the_command_prints_json_and_its_status(
     capsys.readouterr()
 
 
-def test_pods_come_by_a_port_of_their_own_with_a_token(
+def test_pods_connect_to_a_separate_port_with_a_token(
     dav: DavAt, tree: Path, name: str, tmp_path: Path
 ) -> None:
     there = f"http://127.0.0.1:{dav.port}/data"
@@ -399,7 +399,7 @@ def test_no_crowd_of_sandboxes_is_in_the_way_of_the_proxy(dav: DavAt) -> None:
     wait_for(lambda: isinstance(client.datasets(), list), message="for an answer")
 
 
-def test_a_large_file_that_was_cut_goes_on_from_what_came(
+def test_an_interrupted_large_file_continues_from_the_received_bytes(
     rig: ApiRig, dav: DavAt, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pushing, "PART", MIB)

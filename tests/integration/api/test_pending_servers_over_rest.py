@@ -56,7 +56,7 @@ def test_a_server_is_told_when_to_ask_again_until_it_has_its_tenants_own(rig: Ap
     assert b"a notebook server of team lender" in decisions.body
 
 
-def test_who_waits_for_a_server_is_told_of_others_work_what_they_may_see(rig: ApiRig) -> None:
+def test_a_user_waiting_for_a_server_learns_of_others_work_only_what_they_may_see(rig: ApiRig) -> None:
     rig.hub.user("mia", "mia-token")
     rig.tenant("small", "mia", cpu=64)
     rig.tenant("secretive", cpu=63, reserved={"cpu": 63})

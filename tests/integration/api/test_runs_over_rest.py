@@ -59,7 +59,7 @@ def test_a_run_that_has_not_ended_is_a_conflict_that_names_it(rig: ApiRig) -> No
 
 
 @pytest.mark.parametrize("name", ["..", ".", "-rf", ".ssh", "a/b", "a b", "a@2", "a:b", "", "ü", "x" * 51])
-def test_names_that_make_trouble_are_refused_with_what_is_right(rig: ApiRig, name: str) -> None:
+def test_troublesome_names_are_refused_with_a_valid_form(rig: ApiRig, name: str) -> None:
     answer = rig.ask("POST", "/users/ann/jobs", {"name": name, "code": "x"}, token=rig.ann)
     assert (answer.status, answer.json["reason"]) == (403, "Invalid")
     assert "name is " in answer.json["msg"]
@@ -99,7 +99,7 @@ def test_an_admin_of_a_tenant_sees_its_runs_and_not_those_in_another(rig: ApiRig
         rig.ask("DELETE", "/tenants/blue/members/ann", token=rig.root_user)
 
 
-def test_who_follows_a_name_stays_with_its_run(rig: ApiRig) -> None:
+def test_a_follower_of_a_job_name_stays_with_its_run(rig: ApiRig) -> None:
     rig.job("ann", "tail", rig.ann, env={"SIM_DURATION": "0.4"})
     with rig.socket("/users/ann/jobs/tail/logs:stream", token=rig.ann) as socket:
         json.loads(socket.recv(PATIENCE_S))

@@ -39,7 +39,7 @@ def stopped(rig: ApiRig) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("how", ["by hand", "by a group"])
-def test_servers_of_who_is_taken_out_of_a_tenant_end_at_once_and_no_others(own: ApiRig, how: str) -> None:
+def test_servers_of_a_removed_member_end_at_once_and_no_others(own: ApiRig, how: str) -> None:
     tenants = own.platform.tenants
     if how == "by a group":
         own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "ann")))
@@ -59,7 +59,7 @@ def test_servers_of_who_is_taken_out_of_a_tenant_end_at_once_and_no_others(own: 
     ]
 
 
-def test_what_the_hub_does_not_do_now_is_asked_again_until_it_is_done(own: ApiRig) -> None:
+def test_a_server_stop_that_the_hub_does_not_perform_is_retried_until_it_is_done(own: ApiRig) -> None:
     own.hub.down = True
     own.run(own.platform.tenants.remove_member("red", "bob"))
     asked = "DELETE /hub/api/users/bob/server"
@@ -117,7 +117,9 @@ def test_one_that_cannot_be_ended_does_not_keep_the_others(own: ApiRig, caplog) 
     assert "ending the server ann/gpu box failed" in caplog.text
 
 
-def test_who_left_with_an_older_hub_or_is_back_in_time_is_told_by_the_ledger_alone(own: ApiRig) -> None:
+def test_servers_to_end_follow_the_ledger_for_members_removed_by_an_older_hub_or_back_in_time(
+    own: ApiRig,
+) -> None:
     own.run(own.platform.db.write(lambda tx: tx.members.remove("red", "ann")))
     own.run(own.platform.tenants.set_member("red", "ann"))
     own.run(own.platform.former_members_servers.end_all())

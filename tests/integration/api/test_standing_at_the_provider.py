@@ -32,7 +32,9 @@ def place(rig: ApiRig, user: str) -> str | None:
 
 
 @pytest.mark.parametrize("who", ["root_user", "operator", "ann", "rita", "notebook"])
-def test_nobody_but_the_hub_says_how_people_stand_or_asks_who_works(own: ApiRig, who: str) -> None:
+def test_only_the_hub_reports_the_standing_of_people_and_asks_for_working_users(
+    own: ApiRig, who: str
+) -> None:
     token = getattr(own, who)
     assert say(own, "ann", token, groups=["red"]) == 403
     assert own.ask("GET", "/users:working", token=token).status == 403
@@ -41,7 +43,7 @@ def test_nobody_but_the_hub_says_how_people_stand_or_asks_who_works(own: ApiRig,
     assert place(own, "ann") is None
 
 
-def test_who_loses_a_group_submits_nothing_more_there(own: ApiRig) -> None:
+def test_a_user_who_loses_a_group_can_no_longer_submit_there(own: ApiRig) -> None:
     assert say(own, "ann", groups=["red"], left_out=["3 of 9 groups are left out"]) == 200
     assert place(own, "ann") == "group"
     told = own.ask("GET", "/audit?action=group.left_out", token=own.root_user).json
@@ -72,7 +74,7 @@ def test_a_token_that_has_ended_is_not_believed_a_moment_longer_and_streams_clos
     assert place(own, "ann") == (None if why == "disabled" else "group")
 
 
-def test_who_is_disabled_has_a_server_ended_where_a_group_gave_the_place(own: ApiRig) -> None:
+def test_the_server_of_a_disabled_user_ends_if_a_group_gave_the_membership(own: ApiRig) -> None:
     assert say(own, "ann", groups=["red"]) == 200
     key = {"id": "ann/", "applier": "sp"}
     asked = {

@@ -93,7 +93,7 @@ def test_runs_are_searched_sorted_and_paged(rig: ApiRig) -> None:
         ({"search": "lr<"}, "compares with nothing"),
         ({"search": "x" * 1001}, "at most 1000 characters"),
         ({"sort": "-"}, "is no column"),
-        ({"cursor": "nonsense"}, "cursor must be what next of the page before held"),
+        ({"cursor": "nonsense"}, "cursor must be the value of next of the page before"),
         ({"limit": 1001}, "at most 1000"),
     ):
         answer = search(rig, **query)
@@ -101,7 +101,7 @@ def test_runs_are_searched_sorted_and_paged(rig: ApiRig) -> None:
         assert says in answer.json["msg"]
 
 
-def test_what_is_written_on_a_run_is_bounded_and_stays_text(rig: ApiRig) -> None:
+def test_tags_and_notes_of_a_run_are_bounded_and_stay_text(rig: ApiRig) -> None:
     for body, says in (
         ({"tags": ["two words"]}, "one word of at most 50"),
         ({"tags": ["x" * 51]}, "at most 50 characters"),
@@ -180,7 +180,7 @@ def test_runs_of_others_are_not_there(rig: ApiRig) -> None:
     assert search(rig, rig.bob, "/users/bob/runs", search="user=ann").json["total"] == 0
 
 
-def test_runs_of_several_people_are_compared_by_who_may_see_them_and_by_nobody_else(
+def test_runs_of_several_people_can_be_compared_only_by_users_who_may_see_them(
     rig: ApiRig, shell: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del shell

@@ -31,7 +31,7 @@ def command(rig: ApiRig, tmp_path: Path) -> Path:
     return path
 
 
-def test_it_lists_jobs_of_who_has_a_token(rig: ApiRig, command: Path) -> None:
+def test_the_command_lists_the_jobs_of_the_token_owner(rig: ApiRig, command: Path) -> None:
     socket = str(rig.sockets[True]).replace("/", "%2F")
     told = {"MLP_API_URL": f"http+unix://{socket}{BASE}/api/v1", "MLP_TOKEN": rig.ann}
     done = run(command, "jobs", **told)

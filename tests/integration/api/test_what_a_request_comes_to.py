@@ -48,7 +48,7 @@ def test_a_request_comes_to_ones_own_and_what_it_showed_one_to_lead(
     assert rig.run(authorize(GET_JOB, who, dict(params), rig.service.platform)) == context
 
 
-def test_who_may_see_a_tenant_comes_to_its_objects_there(rig: ApiRig) -> None:
+def test_a_member_of_a_tenant_reaches_its_objects_there(rig: ApiRig) -> None:
     found = rig.run(authorize(TENANT, person("ann"), {"tenant": "red"}, rig.service.platform))
     assert found == TenantContext("ann", frozenset({"red"}))
 
@@ -106,7 +106,7 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_no_use_case_comes_to_what_is_not_within(rig: ApiRig, case: Case) -> None:
+def test_no_use_case_reaches_objects_outside_its_context(rig: ApiRig, case: Case) -> None:
     rig.site("ann", rig.ann)
 
     async def asked(context: TenantContext) -> Any:
@@ -118,7 +118,7 @@ def test_no_use_case_comes_to_what_is_not_within(rig: ApiRig, case: Case) -> Non
         assert refused.value.reason is Reason.NOT_FOUND
 
 
-def test_lists_are_empty_but_for_what_is_within(rig: ApiRig) -> None:
+def test_lists_contain_only_objects_within_the_context(rig: ApiRig) -> None:
     rig.site("ann", rig.ann)
     a_model(rig, "listed")
 
@@ -141,7 +141,7 @@ def test_lists_are_empty_but_for_what_is_within(rig: ApiRig) -> None:
 
 
 @pytest.mark.parametrize("act", ["cancel", "delete", "tag", "untag"])
-def test_what_is_done_to_many_is_done_to_none_that_is_not_within(rig: ApiRig, act: str) -> None:
+def test_bulk_actions_change_no_object_outside_the_context(rig: ApiRig, act: str) -> None:
     rig.site("ann", rig.ann)
     tags = ["mine"] if "tag" in act else []
 

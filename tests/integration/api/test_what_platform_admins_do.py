@@ -273,7 +273,7 @@ def test_a_file_of_people_is_shown_first_then_made_and_made_once(rig: ApiRig) ->
     rig.ask("DELETE", "/tenants/blue/members/ann", token=rig.root_user)
 
 
-def test_who_is_made_has_nothing_of_a_namesake_wherever_the_making_is_killed(rig: ApiRig) -> None:
+def test_a_new_account_inherits_nothing_from_a_namesake_wherever_its_creation_is_killed(rig: ApiRig) -> None:
     rig.run(rig.platform.tenants.set_member("blue", "rex"))
     made = rig.client.make_accounts
 
@@ -335,7 +335,7 @@ def test_an_odd_line_is_refused_and_stops_no_other(rig: ApiRig, line: str, why: 
         ("\n".join(f"p{i},red,no" for i in range(1001)), "at most 1000 lines"),
     ],
 )
-def test_what_is_no_file_of_people_is_refused_whole(rig: ApiRig, text: str, why: str) -> None:
+def test_an_invalid_import_file_is_refused_whole(rig: ApiRig, text: str, why: str) -> None:
     answer = rig.ask("POST", "/users:import", {"csv": text}, token=rig.root_user)
     assert (answer.status, answer.json["reason"]) == (403, "Invalid")
     assert why in answer.json["msg"]

@@ -47,7 +47,7 @@ def test_a_team_asks_for_more_and_has_it_when_a_platform_admin_says_so(rig: ApiR
     assert actions[:3] == ["tenant.update", "quota.accept", "quota.ask"]
 
 
-def test_what_the_quota_became_meanwhile_is_not_taken_away_by_an_answer(rig: ApiRig, team: str) -> None:
+def test_an_accepted_request_does_not_lower_a_quota_that_was_raised_meanwhile(rig: ApiRig, team: str) -> None:
     made = ask(rig, team, cpu=16)
     tenant = rig.ask("PUT", f"/tenants/{team}", {"cpu": 64, "joining": "asked"}, token=rig.root_user)
     assert tenant.status == 200
@@ -75,7 +75,7 @@ def test_a_request_is_declined_with_a_word_or_taken_back(rig: ApiRig, team: str)
         ({"cpu": 1e30}, "cpu"),
         ({"ram": 10**19}, "ram"),
         ({"cpu": 4}, "has 8 cpu already, which is no less than 4 cpu"),
-        ({}, "ask for something"),
+        ({}, "enter an amount"),
         ({"gpu": 2}, "no limit of gpu"),
         ({"rom": 2}, "no limit of storage"),
         ({"cpu": 16, "reason": ""}, "reason"),
@@ -84,7 +84,7 @@ def test_a_request_is_declined_with_a_word_or_taken_back(rig: ApiRig, team: str)
         ({"cpu": 16, "weight": 9}, "weight"),
     ],
 )
-def test_a_request_that_cannot_be_meant_is_refused_with_what_is_wrong(
+def test_an_invalid_quota_request_is_refused_with_the_reason(
     rig: ApiRig, team: str, asked: dict[str, Any], says: str
 ) -> None:
     refused = ask(rig, team, **asked)
@@ -101,7 +101,9 @@ def test_a_resource_without_a_limit_is_named_in_the_readers_words(rig: ApiRig, t
     assert "storage" not in refused.json["msg"]
 
 
-def test_who_leads_nothing_there_asks_for_nothing_and_sees_nothing(rig: ApiRig, team: str) -> None:
+def test_a_user_who_does_not_lead_a_team_cannot_request_quota_or_see_requests_there(
+    rig: ApiRig, team: str
+) -> None:
     made = ask(rig, team, cpu=16).json["id"]
     for who in ("mia-token", "nia-token", rig.rita, rig.blue):
         assert (
@@ -154,7 +156,7 @@ def test_a_request_for_a_place_is_declined_or_taken_back_and_may_be_made_again(
     assert rig.ask("GET", f"/tenants/{team}/joins", token="lea-token").json == []
 
 
-def test_a_closed_team_is_not_there_for_who_asks(rig: ApiRig) -> None:
+def test_a_closed_team_looks_missing_to_a_user_who_asks_to_join(rig: ApiRig) -> None:
     rig.hub.user("nia", "nia-token")
     closed = rig.ask("POST", "/users/nia/teams", {"tenant": "red"}, token="nia-token")
     missing = rig.ask("POST", "/users/nia/teams", {"tenant": "rex"}, token="nia-token")
@@ -164,7 +166,7 @@ def test_a_closed_team_is_not_there_for_who_asks(rig: ApiRig) -> None:
     assert rig.ask("POST", "/users/ann/teams", {"tenant": "red"}, token="nia-token").status == 403
 
 
-def test_who_was_shut_out_meanwhile_is_not_taken_in(rig: ApiRig, team: str) -> None:
+def test_a_user_who_was_shut_out_meanwhile_cannot_be_approved_into_a_team(rig: ApiRig, team: str) -> None:
     rig.hub.user("gone", "gone-token")
     assert rig.ask("POST", "/users/gone/teams", {"tenant": team}, token="gone-token").status == 201
     rig.hub.accounts["gone"]["authorized"] = False

@@ -159,7 +159,7 @@ def tried(label: str, request: Callable[..., None], where: tuple[ApiRig, str]) -
 
 
 @pytest.mark.parametrize("label", OPERATIONS)
-def test_what_is_made_up_is_answered_as_the_document_says(
+def test_generated_requests_are_answered_as_the_document_says(
     label: str, address: tuple[ApiRig, str], pytestconfig: pytest.Config
 ) -> None:
     """Each is asked as it was made up, and of objects that are there."""

@@ -199,7 +199,9 @@ KINDS = [*BY_NAME, "managed user"]
 
 
 @pytest.mark.parametrize("route", list(all_routes()), ids=attrgetter("title"))
-def test_who_may_gets_through_and_nobody_else(rig: ApiRig, askers: dict[str, Asker], route: Route) -> None:
+def test_exactly_the_permitted_callers_get_through_each_route(
+    rig: ApiRig, askers: dict[str, Asker], route: Route
+) -> None:
     """Of each route all kinds in one test: two thousand of a few milliseconds would take longer to list than to run."""
     through, may = set(), set()
     for kind in KINDS:
@@ -217,6 +219,6 @@ def test_each_exception_is_a_route_and_names_kinds_that_there_are() -> None:
     assert {name for names in DECIDES.values() for name in names} <= set(BY_NAME)
 
 
-def test_nobody_gets_through_to_what_is_not_public() -> None:
+def test_anonymous_callers_get_through_to_public_routes_only() -> None:
     through = {route.relation for route in all_routes() if BY_NAME["nobody"].may(route)}
     assert through == {Relation.PUBLIC}

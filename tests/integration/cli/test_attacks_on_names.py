@@ -138,7 +138,7 @@ def test_an_address_that_says_two_things_is_refused_under_every_name(running: Ru
             assert raw(running, "GET", path, Host=host) == (400, "")
 
 
-def test_who_opens_a_users_bare_name_is_led_to_the_platform(running: RunningProxy) -> None:
+def test_a_users_bare_host_name_redirects_to_the_platform(running: RunningProxy) -> None:
     there = f"http://localhost:{running.port}/"
     assert raw(running, "GET", "/", Host="ann.localhost", **PAGE) == (302, there)
 

@@ -107,7 +107,7 @@ def test_a_flood_leaves_others_theirs(
         assert behind.open < TOTAL
 
 
-def test_one_users_server_gets_so_many_and_leaves_its_owner_room(bounded: RunningProxy) -> None:
+def test_connections_to_one_users_server_are_limited_and_leave_its_owner_room(bounded: RunningProxy) -> None:
     with contextlib.ExitStack() as links:
         ann, mallory = Client(bounded, "127.0.0.9", links), Client(bounded, "127.0.0.2", links)
         mine = ann.websocket()
@@ -152,7 +152,9 @@ def test_a_request_to_the_platform_does_not_wait_for_the_thousands_of_another(
         running.stop(kill=True)
 
 
-def test_who_has_a_share_only_is_told_that_there_is_no_room(bounded: RunningProxy) -> None:
+def test_a_client_with_only_its_fair_share_gets_503_when_all_connections_are_taken(
+    bounded: RunningProxy,
+) -> None:
     """All are being answered, and nobody has more than who asks."""
     target = [f"/user/{name}/echo".encode() for name in ("ann", "mallory")]
     with contextlib.ExitStack() as links:

@@ -128,7 +128,7 @@ def test_a_server_that_does_not_hear_that_a_websocket_has_ended_holds_none(
     nothing_is_left(running, behind, before)
 
 
-def test_what_is_sent_before_the_101_is_not_lost(running: RunningProxy) -> None:
+def test_data_sent_before_the_101_is_not_lost(running: RunningProxy) -> None:
     with connect(running) as link:
         upgrade(link, "/user/ann/echo", "\r\nearly")
         heard = b""

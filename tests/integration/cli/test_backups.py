@@ -52,7 +52,7 @@ def fails(hub: LiveHub, *args: str) -> str:
     return done.stderr
 
 
-def test_a_backup_while_jobs_run_is_a_hub_elsewhere_that_goes_on_with_them(hub: LiveHub, away: Path) -> None:
+def test_a_backup_made_while_jobs_run_restores_to_a_hub_that_continues_them(hub: LiveHub, away: Path) -> None:
     hub.submit("ann", "ended", "print('all of it')")
     hub.wait_phase("ann", "ended", "finished")
     hub.submit("ann", "counts", COUNTS)
@@ -83,7 +83,7 @@ def test_a_backup_while_jobs_run_is_a_hub_elsewhere_that_goes_on_with_them(hub: 
         hub.up()
 
 
-def test_what_is_no_backup_or_no_empty_place_is_refused_and_nothing_is_changed(
+def test_an_invalid_backup_or_a_target_that_is_not_empty_is_refused_and_nothing_changes(
     hub: LiveHub, away: Path
 ) -> None:
     file = away / "hub.tar"

@@ -88,7 +88,7 @@ def test_each_part_is_below_the_path(running: RunningProxy) -> None:
     assert ask(running, "/mlp/user/ann/lab?x=1", ANN) == (200, "ann")
 
 
-def test_whoever_leaves_the_path_out_is_led_to_where_people_begin(running: RunningProxy) -> None:
+def test_a_url_without_the_base_path_redirects_to_the_start_page(running: RunningProxy) -> None:
     assert ask(running, "/", **PAGE) == (302, f"{HOME}/mlp/")
     assert ask(running, "/mlp", **PAGE) == (302, f"{HOME}/mlp/")
     for path in ("/", "/mlp", "/mlp/"):
@@ -102,7 +102,7 @@ def test_the_help_of_lab_leads_to_the_platforms_under_every_name(running: Runnin
     assert ask(running, "/mlp/services/mlp/docs/") == (200, "service")
 
 
-def test_what_is_not_below_the_path_is_no_part_of_the_platform(running: RunningProxy) -> None:
+def test_urls_outside_the_base_path_do_not_reach_the_platform(running: RunningProxy) -> None:
     """The hub itself answers there, which leads browsers on."""
     for path in ("/services/mlp/api/v1/session", "/api/v1/session", "/mlpx/services/mlp/", "/hub/api", "/x"):
         assert ask(running, path) == (200, "hub")

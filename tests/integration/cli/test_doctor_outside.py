@@ -111,7 +111,7 @@ def other_host(head: bytes) -> bytes:
         (lambda head: head.replace(b"/_mlp_probe/", b"/below/_mlp_probe/"), "does not lead to this hub"),
     ],
 )
-def test_what_a_gateway_does_wrong_is_named(running: RunningProxy, change: Change, says: str) -> None:
+def test_the_doctor_names_the_mistake_of_a_gateway(running: RunningProxy, change: Change, says: str) -> None:
     with forwarder(running.port, change) as port:
         (check,) = found(running, port)
     assert check.status == "fail"

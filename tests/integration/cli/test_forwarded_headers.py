@@ -115,7 +115,9 @@ def sent_on(told: dict[str, list[str]]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("more", [{}, UPGRADE], ids=["page", "WebSocket"])
-def test_what_a_stranger_says_of_itself_is_dropped(gate: RunningProxy, more: dict[str, str]) -> None:
+def test_forwarded_headers_of_an_untrusted_client_are_dropped(
+    gate: RunningProxy, more: dict[str, str]
+) -> None:
     _, told = asked(gate, STRANGER, FORGED | more)
     assert sent_on(told) == {"x-forwarded-for": STRANGER, **TOLD}
 
@@ -246,7 +248,7 @@ def bounded(tmp_path: Path) -> Iterator[RunningProxy]:
             running.stop(kill=True)
 
 
-def test_who_floods_through_a_gateway_locks_out_nobody_else(bounded: RunningProxy) -> None:
+def test_a_client_that_floods_through_a_gateway_locks_out_nobody_else(bounded: RunningProxy) -> None:
     with contextlib.ExitStack() as links:
         gateway = Gateway(bounded, links)
         held = [gateway.bring("203.0.113.7", "/user/ann/echo", ws=True) for _ in range(30)]

@@ -200,7 +200,7 @@ def test_an_account_of_a_tenant_works_there_and_is_nobody_anywhere_else(laptop: 
     assert all(f"ann  service_account.{act}" in audit for act in ("create", "rotate", "end"))
 
 
-def test_without_a_yes_there_is_no_token(hub: LiveHub, tmp_path: Path) -> None:
+def test_a_login_without_a_confirmation_creates_no_token(hub: LiveHub, tmp_path: Path) -> None:
     laptop = Laptop(hub, tmp_path, who="bob")
     laptop.env["BROWSER"] = f"{sys.executable} -c pass %s"
     ours, theirs = pty.openpty()

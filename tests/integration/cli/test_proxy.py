@@ -129,7 +129,7 @@ def test_a_websocket_that_is_reset_costs_nobody_else_anything(
 
 @pytest.mark.parametrize("more", [{}, {"Expect": "100-continue"}])
 @pytest.mark.parametrize("wish", ["close", "keep-alive"])
-def test_what_a_client_wishes_of_its_connection_is_no_business_of_who_answers(
+def test_the_connection_header_of_a_client_is_not_forwarded_to_the_upstream(
     running: RunningProxy, target: str, wish: str, more: dict[str, str]
 ) -> None:
     """Told to close, a server would have, before the proxy made its last write of a request: the answer was lost."""

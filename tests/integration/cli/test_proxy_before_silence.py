@@ -92,7 +92,7 @@ def in_background(work: Callable[[], int]) -> Callable[[], int]:
     return result
 
 
-def test_who_waits_is_told_and_who_comes_later_is_not_even_sent_there(
+def test_waiting_requests_get_503_and_later_requests_are_not_even_sent_to_a_silent_part(
     running: RunningProxy, part: Part
 ) -> None:
     assert running.get("/part").status == 200
@@ -116,7 +116,7 @@ def test_who_waits_is_told_and_who_comes_later_is_not_even_sent_there(
     assert log.count(f"{part.path} answers again") == 1
 
 
-def test_whoever_takes_over_the_name_of_one_that_hangs_is_asked_at_once(
+def test_a_part_that_takes_over_the_socket_of_a_hanging_one_is_asked_at_once(
     running: RunningProxy, part: Part, tmp_path: Path
 ) -> None:
     assert running.get("/part").status == 200
@@ -158,7 +158,7 @@ def test_a_request_that_takes_long_is_left_alone_while_its_part_answers_others(
     assert slow() == 200
 
 
-def test_who_comes_after_another_process_took_the_place_of_a_silent_one_reaches_it(
+def test_requests_after_another_process_replaced_a_silent_one_reach_it(
     running: RunningProxy, part: Part
 ) -> None:
     part.answers.clear()
@@ -196,7 +196,7 @@ def test_one_that_ended_is_refused_as_ever_and_is_not_called_silent(
     assert "does not answer" not in (running.directory / "log").read_text()
 
 
-def test_the_api_says_that_the_loop_turns_to_whoever_reaches_its_socket(running: RunningProxy) -> None:
+def test_the_api_answers_a_health_check_on_its_socket_without_a_token(running: RunningProxy) -> None:
     link = http.client.HTTPConnection("localhost")
     link.sock = socket.socket(socket.AF_UNIX)
     link.sock.connect(str(running.api))

@@ -121,7 +121,7 @@ def test_a_killed_component_comes_back_and_the_others_do_not_notice(supervised: 
     assert (state["restarts"], state["waits"]) == (1, False)
 
 
-def test_each_component_leads_a_session_of_its_own(supervised: Supervised) -> None:
+def test_each_component_leads_a_separate_session(supervised: Supervised) -> None:
     supervised.start()
     pids = supervised.wait_running()
     assert {os.getsid(pid) for pid in pids.values()} == set(pids.values())
@@ -178,7 +178,7 @@ def test_sigterm_stops_the_components_in_the_plans_order(supervised: Supervised)
     assert log.index("stopping one") < log.index("stopping two")
 
 
-def test_what_ignores_sigterm_is_killed_after_the_grace(supervised: Supervised) -> None:
+def test_a_component_that_ignores_sigterm_is_killed_after_the_grace(supervised: Supervised) -> None:
     supervised.commands["one"] = ["/bin/sh", "-c", "trap '' TERM; sleep 300 & wait; sleep 300"]
     child = supervised.start()
     supervised.wait_running()

@@ -98,7 +98,7 @@ def test_pages_and_websockets_come_over_tls(secured: Secured) -> None:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_what_is_safe_is_spoken(secured: Secured, version: ssl.TLSVersion) -> None:
+def test_safe_tls_versions_are_accepted(secured: Secured, version: ssl.TLSVersion) -> None:
     context = ssl.create_default_context(cafile=str(secured.pem))
     context.minimum_version = context.maximum_version = version
     with secured.connect(context) as link:
@@ -106,7 +106,7 @@ def test_what_is_safe_is_spoken(secured: Secured, version: ssl.TLSVersion) -> No
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_what_is_no_longer_safe_is_not(secured: Secured) -> None:
+def test_unsafe_tls_versions_are_rejected(secured: Secured) -> None:
     context = ssl.create_default_context(cafile=str(secured.pem))
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -143,7 +143,7 @@ def test_a_browser_that_comes_by_plain_http_is_led_to_tls(secured: Secured) -> N
     ],
     ids=["program", "token", "form", "WebSocket"],
 )
-def test_whoever_else_comes_by_plain_http_is_told(
+def test_other_plain_http_requests_are_pointed_to_https(
     secured: Secured, method: str, headers: dict[str, str]
 ) -> None:
     status, _, text = plainly(secured.running, method, "/services/mlp/api/v1/health", headers)
@@ -195,7 +195,7 @@ def test_handshakes_that_do_not_end_take_nobodys_place(secured: Secured, first: 
         assert secured.running.descriptors() < TOTAL + 60
 
 
-def test_what_is_no_handshake_ends_its_own_connection_only(secured: Secured) -> None:
+def test_an_invalid_handshake_ends_only_its_own_connection(secured: Secured) -> None:
     for garbage in (
         b"\x16" * 500,
         b"\x16\x03\x01\xff\xff" + bytes(70_000),

@@ -176,7 +176,7 @@ def test_no_tables_are_changed_beneath_another_service_that_lives(
     assert not list(settings.db_dir.glob("before-*"))
 
 
-def test_who_supervises_waits_for_another_up(settings: Settings) -> None:
+def test_a_supervisor_waits_for_another_up(settings: Settings) -> None:
     env = os.environ | {"MLP_HOME": str(settings.home), "PYTHONUNBUFFERED": "1"}
     command = [BIN / "mlp-hub", "supervise"]
     with (

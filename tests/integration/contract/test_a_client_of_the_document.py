@@ -191,7 +191,7 @@ def test_an_upload_that_failed_is_deleted_and_so_is_one_by_its_files(
         wait_for(lambda name=name: gone(lambda: ann.dataset("ann", name)), message=f"for {name} to be gone")
 
 
-def test_what_a_job_made_becomes_a_model_and_the_model_an_app(
+def test_the_output_of_a_job_becomes_a_model_and_the_model_an_app(
     hub: LiveHub, as_user: Callable[[str], ContractClient]
 ) -> None:
     ann = as_user("ann")
@@ -215,7 +215,7 @@ def test_what_a_job_made_becomes_a_model_and_the_model_an_app(
     wait_for(lambda: gone(lambda: ann.model("ann", "line")), message="for the model to be gone")
 
 
-def test_what_a_manager_of_metrics_is_told_answers_nothing(
+def test_metrics_commands_of_a_manager_answer_nothing(
     hub: LiveHub, as_user: Callable[[str], ContractClient]
 ) -> None:
     ann, manager = as_user("ann"), as_user("admin")

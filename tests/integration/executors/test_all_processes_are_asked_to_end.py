@@ -77,7 +77,7 @@ def program(lab: Lab, way: str, **more: object) -> LaunchSpec:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_who_a_program_has_started_is_asked_too_and_may_save(lab: Lab, way: str) -> None:
+def test_child_processes_of_a_program_are_also_asked_to_end_and_can_save(lab: Lab, way: str) -> None:
     spec = program(lab, way)
     seen = asyncio.run(stopped(lab, spec))
     assert seen.phase is AttemptPhase.STOPPED, seen
@@ -114,7 +114,7 @@ def test_mpirun_does_not_cut_the_grace_of_the_ranks_that_save(lab: Lab) -> None:
 
 
 @needs_mpi
-def test_what_an_mpi_rank_has_started_saves_as_well(lab: Lab) -> None:
+def test_child_processes_of_an_mpi_rank_save_too(lab: Lab) -> None:
     spec = program(lab, "a pipe", runtime="mpi", workers=2)
     seen = asyncio.run(stopped(lab, spec, 2))
     assert seen.phase is AttemptPhase.STOPPED, seen
@@ -128,7 +128,7 @@ def test_ranks_side_by_side_save_while_others_have_ended(lab: Lab) -> None:
     assert (Path(lab.workspace(spec)) / "ckpt-1").exists(), lab.output(spec, 1)
 
 
-def test_what_a_handler_starts_is_not_asked(lab: Lab) -> None:
+def test_processes_started_by_a_signal_handler_are_not_asked_to_end(lab: Lab) -> None:
     (lab.home("ann") / "job.sh").write_text(
         "trap 'sh -c \"sleep 1; touch /workspace/ckpt-a\"; exit' TERM\necho ready\nsleep 600 & wait\n"
     )
@@ -137,7 +137,7 @@ def test_what_a_handler_starts_is_not_asked(lab: Lab) -> None:
     assert (Path(lab.workspace(spec)) / "ckpt-a").exists()
 
 
-def test_a_script_does_not_go_on_behind_a_program_that_saved(lab: Lab) -> None:
+def test_a_script_does_not_continue_after_a_program_that_saved(lab: Lab) -> None:
     (lab.home("ann") / "saves.py").write_text(SAVES)
     (lab.home("ann") / "job.sh").write_text("python saves.py a; echo goes on; touch /workspace/done\n")
     spec = lab.spec(entry="job.sh")
@@ -145,7 +145,7 @@ def test_a_script_does_not_go_on_behind_a_program_that_saved(lab: Lab) -> None:
     assert sorted(path.name for path in Path(lab.workspace(spec)).iterdir() if path.is_file()) == ["ckpt-a"]
 
 
-def test_who_ignores_it_is_killed_once_the_grace_is_over(lab: Lab) -> None:
+def test_a_process_that_ignores_the_signal_is_killed_once_the_grace_is_over(lab: Lab) -> None:
     (lab.home("ann") / "job.sh").write_text("trap '' TERM\necho ready\nsh -c 'sleep 600; echo'; echo\n")
     seen = asyncio.run(stopped(lab, lab.spec(entry="job.sh"), grace_s=0.3))
     assert seen.phase is AttemptPhase.STOPPED, seen

@@ -82,7 +82,7 @@ def test_a_job_of_the_same_person_in_another_tenant_does_not_either(lab: Lab, re
 
 
 @needs_gocryptfs
-def test_who_may_not_read_a_file_may_not_read_it_through_the_mount(lab: Lab) -> None:
+def test_a_process_that_may_not_read_a_file_cannot_read_it_through_the_mount(lab: Lab) -> None:
     if os.geteuid() != 0:
         return  # one uid has all
     kept = Isolation(ENCRYPTED)

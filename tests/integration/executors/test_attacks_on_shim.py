@@ -175,9 +175,7 @@ async def test_a_flood_keeps_no_cancel_waiting(lab: Lab, name: str) -> None:
 
 @pytest.mark.skipif("memory" not in capabilities().bases, reason="no control group that bounds memory")
 @pytest.mark.parametrize("name", STEERING)
-async def test_attack_a_cursor_that_moves_far_takes_no_memory_from_who_writes_the_log(
-    lab: Lab, name: str
-) -> None:
+async def test_attack_a_cursor_that_moves_far_takes_no_memory_of_the_log_writer(lab: Lab, name: str) -> None:
     async with running(lab) as executor:
         spec = await under_way(lab, executor, name)
         shim = shim_of(lab, spec)
@@ -216,7 +214,7 @@ async def test_messages_are_taken_at_a_bounded_rate(lab: Lab, name: str) -> None
 
 
 @pytest.mark.parametrize("name", ["empty lines", "single bytes"])
-async def test_what_is_written_for_a_job_is_what_its_bucket_gives(lab: Lab, name: str) -> None:
+async def test_the_rate_of_log_bytes_written_for_a_job_is_limited_by_its_bucket(lab: Lab, name: str) -> None:
     async with running(lab) as executor:
         began = time.monotonic()
         spec = await under_way(lab, executor, name)
@@ -269,7 +267,7 @@ async def test_the_processor_time_that_is_shown_has_what_the_shim_used(lab: Lab)
         assert end.cpu_s >= own[0] - 0.05
 
 
-def test_the_shim_has_memory_and_processes_of_its_own_where_the_job_took_all(lab: Lab) -> None:
+def test_the_shim_has_separate_memory_and_processes_when_the_job_uses_up_its_own(lab: Lab) -> None:
     """Whoever fills what the job may have leaves the shim what it needs to say how that ended."""
     code = """
 import os
@@ -319,7 +317,9 @@ peer.send(b"x")
 
 
 @pytest.mark.parametrize(("workers", "way"), [(1, False), (2, False), (2, True)])
-async def test_an_end_is_not_put_off_by_what_was_handed_out(lab: Lab, workers: int, way: bool) -> None:
+async def test_handed_out_file_descriptors_do_not_delay_the_end_of_a_job(
+    lab: Lab, workers: int, way: bool
+) -> None:
     """Its output, or its way to the shim, is in the hands of another job that goes on with it."""
 
     async with running(lab) as executor:

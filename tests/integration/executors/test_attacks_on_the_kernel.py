@@ -75,7 +75,7 @@ print(open("/proc/self/status").read().split("Seccomp:")[1].split()[0])
 
 
 @needs_filter
-def test_what_no_program_needs_is_refused_before_the_kernel_looks_at_it(lab: Lab) -> None:
+def test_system_calls_that_no_program_needs_are_refused_before_the_kernel_handles_them(lab: Lab) -> None:
     spec = lab.spec(CALLS)
     seen = lab.run(spec)
     assert seen.phase is AttemptPhase.SUCCEEDED, seen
@@ -117,7 +117,7 @@ def test_every_process_of_a_gang_is_under_the_filter(lab: Lab) -> None:
         assert [lab.output(spec, rank) for rank in (0, 1)] == [["['2']"]] * 2
 
 
-def test_nothing_can_be_kept_in_dev_but_in_what_has_a_size(lab: Lab) -> None:
+def test_programs_can_store_data_below_dev_only_where_its_size_is_limited(lab: Lab) -> None:
     """/dev itself is memory without a limit of its own."""
     code = """
 import os

@@ -76,7 +76,7 @@ BUILDS = {
 
 
 @pytest.mark.parametrize("files", BUILDS.values(), ids=BUILDS)
-def test_what_has_to_be_built_is_refused(factory: Factory, files: dict[str, str]) -> None:
+def test_packages_that_have_to_be_built_are_refused(factory: Factory, files: dict[str, str]) -> None:
     factory.wheel("evil", {"evil/__init__.py": RUNS})
     about = {"PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n"}
     with tarfile.open(factory.wheels / "built-1.0.tar.gz", "w:gz") as archive:
@@ -90,7 +90,7 @@ def test_what_has_to_be_built_is_refused(factory: Factory, files: dict[str, str]
     assert factory.is_clean()
 
 
-def test_what_uv_packed_to_be_built_is_refused(factory: Factory) -> None:
+def test_source_packages_made_by_uv_are_refused(factory: Factory) -> None:
     build_sdist(factory.wheels, "packed", RUNS)
     with pytest.raises(BuildFailed, match=r"(?s)packed.*no.*wheels"):
         factory.lock("packed\n")
@@ -142,7 +142,7 @@ def test_a_wheel_that_is_not_the_one_of_the_lock_is_not_installed(factory: Facto
     assert factory.is_clean()
 
 
-def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(factory: Factory) -> None:
+def test_a_build_left_running_by_an_earlier_service_is_ended_before_the_next_one(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
     maker, build = factory.maker, factory.root / "builds" / "red-tools-abc"
     arriving = maker._make_directories(PLACE, factory.top, OWNER)
@@ -158,7 +158,7 @@ def test_what_an_earlier_service_left_running_is_ended_before_it_is_made_anew(fa
     assert factory.make("plain\n").size > 0
 
 
-def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
+def test_an_aborted_build_leaves_nothing(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
     lock = factory.lock("plain\n")
     factory.steps.stopped, factory.steps.still = KeyError("unwanted"), 2
@@ -168,7 +168,7 @@ def test_who_is_told_to_leave_off_leaves_nothing(factory: Factory) -> None:
     assert factory.is_clean()
 
 
-def test_what_fills_the_disk_is_ended_before_it_is_full_and_leaves_nothing(factory: Factory) -> None:
+def test_a_build_that_fills_the_disk_ends_before_it_is_full_and_leaves_nothing(factory: Factory) -> None:
     factory.wheel("plain", {"plain.py": "x = 1"})
     lock = factory.lock("plain\n")
     assert factory.steps.spaces[-1].free > 0, "asked while it is resolved too, when it has no quota yet"
@@ -179,7 +179,7 @@ def test_what_fills_the_disk_is_ended_before_it_is_full_and_leaves_nothing(facto
     assert factory.is_clean()
 
 
-def test_what_a_reason_repeats_has_no_password_of_the_index(factory: Factory) -> None:
+def test_failure_messages_contain_no_password_of_the_index(factory: Factory) -> None:
     index = PackageIndex(
         {"UV_DEFAULT_INDEX": "https://ann:hidden@127.0.0.1:1/simple", "UV_HTTP_RETRIES": "0"}
     )
@@ -203,7 +203,7 @@ async def test_steps_of_one_team_that_never_end_keep_no_other_team_waiting(facto
         await asyncio.gather(*red)
 
 
-def test_what_is_unwanted_by_its_turn_is_not_begun(factory: Factory) -> None:
+def test_a_build_that_is_unwanted_by_its_turn_does_not_begin(factory: Factory) -> None:
     factory.steps.stopped = KeyError("unwanted")
     with pytest.raises(KeyError):
         factory.lock("plain\n")

@@ -55,7 +55,7 @@ class TestAttempts(Contract):
             assert (seen.failure.rank, seen.failure.signal, seen.failure.exit_code) == (0, 9, None)
             assert [(r.state, r.signal, r.exit_code) for r in seen.ranks] == [("failed", 9, None)]
 
-    async def test_what_can_never_start_says_so_for_good(self) -> None:
+    async def test_an_attempt_that_can_never_start_reports_it_permanently(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("succeeds", placement=("elsewhere",))
             for _ in range(2):
@@ -143,7 +143,7 @@ class TestAttempts(Contract):
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert {rank.state for rank in seen.ranks} <= {"stopped"}, seen.ranks  # none is left pending
 
-    async def test_stopping_what_does_not_run_is_no_error(self) -> None:
+    async def test_stopping_an_attempt_that_does_not_run_is_not_an_error(self) -> None:
         async with self.executing() as executor:
             await executor.stop("nobody.0", 1.0)
             spec = self.attempt("succeeds")
@@ -178,7 +178,7 @@ class TestAttempts(Contract):
             await executor.limit(spec.attempt, 100.0)  # what is over stays over
             assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.FAILED
 
-    async def test_what_is_forgotten_is_absent(self) -> None:
+    async def test_a_forgotten_attempt_is_absent(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("lasts")
             await executor.start(spec)
@@ -235,7 +235,7 @@ class TestAttempts(Contract):
                 assert node.takes("anybody")
             assert executor.nodes() is executor.nodes()  # a view: looking at it makes nothing
 
-    async def test_who_does_not_end_when_asked_is_killed_after_the_grace(self) -> None:
+    async def test_an_attempt_that_does_not_end_when_asked_is_killed_after_the_grace(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("stays")
             await executor.start(spec)

@@ -12,7 +12,7 @@ from mlp_hub.executors.base import AttemptPhase, Superseded
 
 
 class TestEpochs(Contract):
-    async def test_what_an_older_epoch_asks_for_is_refused_and_changes_nothing(self) -> None:
+    async def test_requests_of_an_older_epoch_are_refused_and_change_nothing(self) -> None:
         async with self.executing(epoch=7) as executor:
             runs, never, ended = self.attempt("lasts"), self.attempt("lasts"), self.attempt("succeeds")
             await executor.start(runs, 4)
@@ -56,7 +56,7 @@ class TestEpochs(Contract):
                 await executor.start(spec, 1)
             assert await executor.known() == []
 
-    async def test_a_new_epoch_begins_only_when_nothing_of_an_older_one_is_under_way(self) -> None:
+    async def test_a_new_epoch_begins_only_when_no_act_of_an_older_one_is_in_progress(self) -> None:
         async with self.executing(epoch=2) as executor:
             with self.under.an_act(executor, 1):
                 with pytest.raises(Unavailable, match="does not go on"):

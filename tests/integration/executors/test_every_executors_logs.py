@@ -38,7 +38,7 @@ class TestLogs(Contract):
             await executor.forget(spec.attempt)
             assert await read(0) == whole
 
-    async def test_what_ranks_have_written_is_read_on_from_cursors_in_one_look_at_all_of_them(self) -> None:
+    async def test_new_lines_of_all_ranks_are_read_from_cursors_in_one_call(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("succeeds", workers=2)
             assert list(await executor.read_new(spec.key, {0: 0, 1: 0})) == []
@@ -77,7 +77,7 @@ class TestLogs(Contract):
             for rank, lines in found.items():
                 assert (await executor.read_log(spec.key, rank)).lines == tuple(lines)
 
-    async def test_the_log_of_an_attempt_goes_on_where_that_of_the_one_before_ended(self) -> None:
+    async def test_the_log_of_an_attempt_continues_where_the_previous_attempt_ended(self) -> None:
         async with self.executing() as executor:
             first = self.attempt("succeeds")
             again = self.attempt("succeeds", attempt="again.1", job=first.job)

@@ -26,7 +26,7 @@ class TestWorkspace(Contract):
             assert kinds == [PathKind.DIRECTORY, PathKind.MISSING, PathKind.OUTSIDE]
             assert (await executor.workspace.find_entry("bob", "code/train.py")).kind is PathKind.MISSING
 
-    async def test_what_a_run_leaves_is_read_and_then_erased_with_its_directory(self) -> None:
+    async def test_the_results_of_a_run_are_read_and_then_erased_with_its_directory(self) -> None:
         async with self.executing() as executor:
             workspace, spec = executor.workspace, self.attempt("succeeds")
             assert await workspace.newest_checkpoint(spec.of) is None
@@ -52,7 +52,7 @@ class TestWorkspace(Contract):
             assert await workspace.newest_checkpoint(spec.of) is None
             assert [batch async for batch in workspace.spooled(spec.of, {})] == []
 
-    async def test_what_is_stored_has_its_directory_once_it_is_placed(self) -> None:
+    async def test_a_stored_object_has_its_directory_once_it_is_placed(self) -> None:
         async with self.executing() as executor:
             workspace, place = executor.workspace, StoredPlace("dataset", "ann", "pets", "default")
             for _ in range(2):
@@ -62,7 +62,7 @@ class TestWorkspace(Contract):
             with pytest.raises(Refused):
                 await workspace.files(place, "", "", 10)
 
-    async def test_who_may_not_go_on_erasing_leaves_the_rest(self) -> None:
+    async def test_an_erasure_that_may_not_continue_leaves_the_rest(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("succeeds")
             await executor.start(spec)

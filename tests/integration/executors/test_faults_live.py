@@ -143,7 +143,7 @@ async def test_killing_the_process_that_forks_shims_hurts_nobody(lab: Lab) -> No
     await executor.close()
 
 
-def test_what_a_program_leaves_in_the_background_ends_with_it(lab: Lab) -> None:
+def test_background_processes_of_a_program_end_with_it(lab: Lab) -> None:
     code = """
 import os, time
 if os.fork() == 0:

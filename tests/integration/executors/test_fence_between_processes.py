@@ -51,7 +51,7 @@ def acting(place: Path, epoch: int) -> Iterator[subprocess.Popen[bytes]]:
             other.kill()
 
 
-def test_who_takes_over_ends_a_process_that_is_stopped_in_an_act(tmp_path: Path) -> None:
+def test_a_takeover_ends_a_process_that_is_stopped_in_an_act(tmp_path: Path) -> None:
     with acting(tmp_path, 1) as old:
         old.send_signal(signal.SIGSTOP)
         fence = Fence(tmp_path)
@@ -66,9 +66,7 @@ def test_who_takes_over_ends_a_process_that_is_stopped_in_an_act(tmp_path: Path)
 
 
 @pytest.mark.parametrize("how", [fcntl.LOCK_SH, fcntl.LOCK_EX])
-def test_who_takes_over_ends_a_process_that_is_stopped_while_it_looks_at_the_epoch(
-    tmp_path: Path, how: int
-) -> None:
+def test_a_takeover_ends_a_process_that_is_stopped_while_it_reads_the_epoch(tmp_path: Path, how: int) -> None:
     Fence(tmp_path).raise_to(1, PATIENCE_S)
     with subprocess.Popen(
         [sys.executable, "-c", LOCKS, str(tmp_path / "epoch"), str(how)], stdout=subprocess.PIPE

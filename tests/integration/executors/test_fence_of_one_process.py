@@ -10,7 +10,7 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.mounted.fence import Fence
 
 
-def test_who_takes_over_waits_for_the_last_of_several_acts(tmp_path: Path) -> None:
+def test_a_takeover_waits_for_the_last_of_several_acts(tmp_path: Path) -> None:
     fence, other = Fence(tmp_path), Fence(tmp_path)
     with fence.acting(1):
         with fence.acting(1):

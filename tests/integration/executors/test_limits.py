@@ -143,7 +143,7 @@ except BlockingIOError as e:
 
 
 @pytest.mark.skipif("memory" not in capabilities().bases, reason="no memory control group here")
-def test_what_is_under_way_in_connections_is_memory_too(lab: Lab) -> None:
+def test_data_buffered_in_connections_counts_as_memory(lab: Lab) -> None:
     code = """
 import resource, socket, time
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

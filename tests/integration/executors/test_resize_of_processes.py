@@ -32,7 +32,7 @@ time.sleep(600)
 """
 
 
-async def test_a_job_of_processes_saves_and_goes_on_with_fewer(lab: Lab) -> None:
+async def test_a_job_of_processes_saves_and_continues_with_fewer_workers(lab: Lab) -> None:
     db = Database(str(lab.base / "mlp.sqlite"))
     db.create_schema()
     room = Resources(2000, 0, 4000)

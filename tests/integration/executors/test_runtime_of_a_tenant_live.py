@@ -90,7 +90,7 @@ async def running_platform(lab: Lab) -> AsyncIterator[Platform]:
         await asyncio.to_thread(db.close)
 
 
-def test_what_a_shell_would_run_is_given_on_as_it_is_written(lab: Lab) -> None:
+def test_shell_syntax_in_arguments_and_variables_is_passed_on_unchanged(lab: Lab) -> None:
     evil = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "| touch pwned", "*", "a\\ b", "{{rank}}"]
     asked = described(program=["{program}", *evil], env={"EVIL": "$(touch pwned){{"})
     runtime = runtime_from("red", "mine", asked)

@@ -54,7 +54,7 @@ MPI.COMM_WORLD.barrier()
     assert seen.failure.tail.endswith("ValueError: bad batch")
 
 
-def test_plain_ranks_are_told_apart_and_have_logs_of_their_own(lab: Lab) -> None:
+def test_plain_ranks_are_distinguishable_and_have_separate_logs(lab: Lab) -> None:
     spec = lab.spec("import os; print(os.environ['MLP_RANK'], os.environ['MLP_WORLD_SIZE'])", workers=3)
     seen = lab.run(spec)
     assert seen.phase is AttemptPhase.SUCCEEDED, seen

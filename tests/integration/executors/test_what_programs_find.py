@@ -20,7 +20,7 @@ def test_the_users_variables_reach_every_rank(lab: Lab, workers: int) -> None:
     assert [lab.output(spec, rank) for rank in range(workers)] == [["good day = ü"]] * workers
 
 
-def test_what_a_user_installed_at_home_is_there_in_their_jobs(lab: Lab) -> None:
+def test_packages_that_a_user_installed_at_home_are_available_in_their_jobs(lab: Lab) -> None:
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     package = lab.home("ann") / ".local" / "lib" / version / "site-packages" / "theirs"
     package.mkdir(parents=True)
@@ -30,7 +30,7 @@ def test_what_a_user_installed_at_home_is_there_in_their_jobs(lab: Lab) -> None:
     assert lab.output(spec) == ["found"]
 
 
-def test_what_everybody_expects_is_there_and_draws_without_a_screen(lab: Lab) -> None:
+def test_common_packages_are_available_and_plot_without_a_screen(lab: Lab) -> None:
     program = """
 import matplotlib.pyplot as plt, numpy, pandas, sklearn
 pandas.DataFrame({"loss": numpy.geomspace(1, 0.1, 5)}).plot().figure.savefig("loss.png")

@@ -141,7 +141,7 @@ def test_a_rank_that_ran_out_of_memory_used_all_of_it(lab: Lab) -> None:
     assert used(seen)[3] == 128
 
 
-def test_what_the_inside_tells_is_held_to_what_the_sandbox_may_have(lab: Lab) -> None:
+def test_usage_reported_from_inside_is_capped_at_the_limits_of_the_sandbox(lab: Lab) -> None:
     code = """
 import json, os, socket
 if os.environ["MLP_RANK"] == "0":
@@ -177,7 +177,7 @@ def test_it_is_told_when_ranks_began_to_write(lab: Lab) -> None:
     assert lab.run(lab.spec("pass", per_worker=ROOMY)).stages.first_line is None
 
 
-async def test_who_runs_on_tells_its_first_line_while_it_does(lab: Lab) -> None:
+async def test_a_running_program_shows_its_first_line_while_it_runs(lab: Lab) -> None:
     executor = lab.executor()
     spec = lab.spec("import time\nprint('here', flush=True)\ntime.sleep(600)", per_worker=ROOMY)
     await executor.start(spec)

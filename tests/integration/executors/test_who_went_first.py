@@ -30,7 +30,9 @@ def test_the_rank_that_aborts_is_named_whatever_it_says(lab: Lab, status: int, c
 
 @needs_mpi
 @pytest.mark.parametrize("begins", [BEGINS, "import os, threading, time\n"], ids=["MPI", "before-MPI"])
-def test_an_exception_ends_all_although_a_thread_of_its_rank_goes_on(lab: Lab, begins: str) -> None:
+def test_an_exception_ends_all_ranks_although_a_thread_of_its_rank_is_still_running(
+    lab: Lab, begins: str
+) -> None:
     raises = (
         "  threading.Thread(target=time.sleep, args=(3600,)).start()\n  raise RuntimeError('bad batch')\n"
     )
@@ -51,7 +53,9 @@ def test_an_exception_ends_all_although_python_has_a_safe_path(lab: Lab) -> None
 
 
 @pytest.mark.parametrize("ends", ["raise RuntimeError('bad batch')", "sys.exit(1)"])
-def test_a_rank_of_tensorflow_that_raised_ends_although_a_thread_of_it_goes_on(lab: Lab, ends: str) -> None:
+def test_a_tensorflow_rank_that_raises_ends_although_one_of_its_threads_is_still_running(
+    lab: Lab, ends: str
+) -> None:
     code = f"""import os, sys, threading, time
 if os.environ['MLP_RANK'] == '1':
   threading.Thread(target=time.sleep, args=(3600,)).start()

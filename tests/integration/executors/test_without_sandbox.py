@@ -26,7 +26,7 @@ print(os.environ["HOME"] == os.getcwd())
     assert open_lab.output(spec) == ["True"]
 
 
-def test_what_is_left_in_the_background_ends_too(open_lab: Lab) -> None:
+def test_background_processes_also_end(open_lab: Lab) -> None:
     code = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(600)\nprint('main')"
     spec = open_lab.spec(code)
     assert open_lab.run(spec).phase is AttemptPhase.SUCCEEDED

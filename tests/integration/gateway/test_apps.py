@@ -79,7 +79,7 @@ def test_a_token_that_nobody_knows_or_none_gets_the_same_answer_everywhere(rig: 
     assert len({answer.body for answer in answers}) == 1
 
 
-def test_who_may_open_an_app_is_what_its_owner_says(rig: GatewayRig) -> None:
+def test_the_owner_of_an_app_decides_who_may_open_it(rig: GatewayRig) -> None:
     path = "/users/ann/apps/other/access"
     seen = {}
     for access in ("hub", "tenant", "private"):
@@ -278,7 +278,9 @@ def test_a_body_that_is_too_large_is_refused_in_words(rig: GatewayRig, key: str)
     assert rig.raw(head.encode() + chunks).startswith(b"HTTP/1.1 413 ")
 
 
-def test_an_app_that_never_answers_or_answers_nonsense_is_told_of_in_words(rig: GatewayRig, key: str) -> None:
+def test_an_app_that_never_answers_or_answers_nonsense_gets_a_readable_error(
+    rig: GatewayRig, key: str
+) -> None:
     gone = threading.Event()
 
     def silent(handler: Any) -> None:
@@ -402,7 +404,7 @@ def test_an_app_that_waits_or_failed_says_why_and_is_there_once_it_answers(rig: 
     assert app.asked
 
 
-def test_what_was_asked_is_counted_for_the_owner(rig: GatewayRig) -> None:
+def test_requests_to_an_app_are_counted_for_its_owner(rig: GatewayRig) -> None:
     rig.stand_in("ann", "counted", "red")
     key = rig.key("ann", "counted", "k", rig.ann)
     for _ in range(3):

@@ -112,7 +112,7 @@ def origins(hub: LiveHub, own: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("own", ["the platform", "ann"])
-def test_a_websocket_opens_from_pages_of_its_own_origin_only(
+def test_a_websocket_opens_only_from_pages_of_the_same_origin(
     site: FrontedHub, ann: Browser, own: str
 ) -> None:
     hub = site.hub
@@ -165,7 +165,7 @@ def signed_up(browser: Browser, n: int) -> httpx.Response:
 
 
 @pytest.mark.parametrize("send", [wrong_password, signed_up])
-def test_who_tries_too_often_is_stopped_whatever_address_they_write_and_nobody_else(
+def test_too_many_attempts_are_stopped_whatever_address_the_client_forges_and_nobody_else_is(
     site: FrontedHub, send: Callable[[Browser, int], httpx.Response]
 ) -> None:
     flood = site.browser("127.0.0.7")
@@ -187,7 +187,7 @@ def test_who_tries_too_often_is_stopped_whatever_address_they_write_and_nobody_e
     assert attempts(site.browser(address="::1"), send)[-1] == 429
 
 
-def test_who_passes_nginx_by_chooses_no_address_either(site: FrontedHub) -> None:
+def test_a_client_that_bypasses_nginx_cannot_choose_its_address_either(site: FrontedHub) -> None:
     """From an address that no proxy was named at, on the hub's own port; from the loopback alone here."""
     hub = site.hub
     transport = httpx.HTTPTransport(local_address="127.0.0.66")

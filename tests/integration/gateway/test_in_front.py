@@ -152,9 +152,7 @@ PAGES = [(HOST, "/mlp/services/mlp/x"), (ANN, "/mlp/user/ann/x")]
 
 
 @pytest.mark.parametrize(("host", "path"), PAGES)
-def test_who_a_client_is_and_nothing_else_is_believed_of_the_gateway(
-    site: Site, host: str, path: str
-) -> None:
+def test_only_the_client_address_is_accepted_from_the_gateway(site: Site, host: str, path: str) -> None:
     forged = {
         "X-Forwarded-For": "203.0.113.7, 127.0.0.1",
         "X-Forwarded-Proto": "http",
@@ -205,7 +203,7 @@ def test_websockets_pass(site: Site, host: str, path: str) -> None:
         assert link.recv(100) == b"hello"
 
 
-def test_what_a_server_has_said_is_there_before_it_says_more(site: Site) -> None:
+def test_the_first_part_of_a_response_arrives_before_the_server_sends_more(site: Site) -> None:
     site.server.seen.clear()
     with site.asked("/mlp/services/mlp/slow") as answer:
         assert answer.read(5) == b"first"
@@ -259,7 +257,7 @@ def test_a_header_cannot_be_written_into_another(site: Site) -> None:
         assert answer.headers.get_all("Set-Cookie") is None
 
 
-def test_who_comes_without_tls_is_led_to_it(site: Site) -> None:
+def test_a_request_without_tls_is_redirected_to_it(site: Site) -> None:
     if site.front.kind == "envoy":  # its file has no port for that
         with socket.create_connection(("127.0.0.1", site.front.port), PATIENCE_S) as link:
             link.sendall(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())

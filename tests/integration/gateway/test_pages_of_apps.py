@@ -140,7 +140,9 @@ def test_nothing_of_an_app_is_ever_a_page_of_the_hubs_own_origin(rig: GatewayRig
     assert len(rig.stand_ins[0].asked) == asked
 
 
-def test_who_is_not_logged_in_is_led_there_and_who_may_not_learns_nothing(rig: GatewayRig) -> None:
+def test_an_anonymous_browser_is_sent_to_the_login_and_an_unauthorized_user_learns_nothing(
+    rig: GatewayRig,
+) -> None:
     stranger = rig.visit(f"{APP}/", **PAGE)
     assert stranger.status == 302
     assert stranger.headers["location"].startswith("/services/mlp/login?next=")
@@ -257,7 +259,7 @@ def test_a_websocket_with_a_cookie_comes_from_the_apps_own_pages_alone(rig: Gate
             assert plain.recv(65536).split()[1] == status, origin
 
 
-def test_who_asks_too_often_with_a_key_is_told_when_to_come_again(rig: GatewayRig) -> None:
+def test_a_key_with_too_many_requests_gets_a_retry_time(rig: GatewayRig) -> None:
     key = rig.key("ann", "shop", "eager", rig.ann)
     assert rig.visit(f"{APP}/", X_API_Key=key).status == 200
     refused = rig.visit(f"{APP}/", X_API_Key=key)
@@ -284,7 +286,7 @@ def test_a_visitor_who_asks_without_end_locks_nobody_else_out(tmp_path: Path) ->
         assert rig.visit(f"{APP}/", Authorization=f"Bearer {rig.ann}").status == 429
 
 
-def test_what_was_asked_outlives_the_proxy_and_counts_once(tmp_path: Path) -> None:
+def test_request_counts_outlive_the_proxy_and_count_once(tmp_path: Path) -> None:
     with GatewayRig(tmp_path) as rig:
         rig.tenant("red", "rita", members=("ann",))
         rig.stand_in("ann", "shop", "red")
@@ -355,7 +357,7 @@ def test_an_app_that_sleeps_is_woken_and_answers_who_waited(rig: GatewayRig) -> 
     assert woken[0] == ready.uid
 
 
-def test_what_is_known_goes_on_while_the_service_is_away_and_all_else_is_closed(rig: GatewayRig) -> None:
+def test_known_callers_continue_while_the_service_is_away_and_all_others_are_refused(rig: GatewayRig) -> None:
     known = {"Authorization": f"Bearer {rig.ann}"}
     assert rig.visit(f"{APP}/", **known).status == 200
     rig.run(rig._unserve())

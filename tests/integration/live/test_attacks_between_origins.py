@@ -379,7 +379,7 @@ def test_a_token_is_made_by_a_click_after_the_password(hub: LiveHub, browser: Br
         "() => window._jupyterhub_page_loaded"
     )  # before it the button only loads the page anew
     assert tokens(hub, "bob") == before, "nothing was made yet"
-    page.get_by_label("What it is for").fill("a program")
+    page.get_by_label("Purpose").fill("a program")
     page.get_by_role("button", name="Request new API token").click()
     expect(page.locator("#token-result")).not_to_be_empty()
     assert len(tokens(hub, "bob") - before) == 1

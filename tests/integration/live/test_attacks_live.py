@@ -74,7 +74,7 @@ def test_a_job_reaches_its_own_job_and_nothing_else(hub: LiveHub) -> None:
     assert set(answers.values()) == {"403"}, answers
 
 
-def test_a_job_that_plants_traps_for_what_runs_outside_ends_and_can_be_deleted(hub: LiveHub) -> None:
+def test_a_job_that_plants_traps_for_outside_processes_ends_and_can_be_deleted(hub: LiveHub) -> None:
     """Endless directories, links to everywhere, holes of gigabytes, pipes, and text that cannot be stored."""
     before = tenant_use(hub)
     hub.submit("ann", "mine", "open('/home/ann/kept', 'w').write('kept')", **SMALL)
@@ -250,7 +250,7 @@ def test_a_revoked_token_ends_requests_and_open_streams_in_seconds(hub: LiveHub)
         hub.wait_phase("bob", "streamed", "cancelled")
 
 
-def test_what_a_program_writes_never_comes_back_as_a_page(hub: LiveHub) -> None:
+def test_program_output_is_never_served_as_a_page(hub: LiveHub) -> None:
     hub.submit("bob", "script", "print('<script>alert(1)</script>\\x1b]0;x\\x07')", **SMALL)
     hub.wait_phase("bob", "script", "finished")
     for path in ("/users/bob/jobs/script", "/users/bob/jobs/script/logs"):

@@ -40,7 +40,7 @@ def refused(hub: LiveHub, body: dict, user: str = "ann") -> tuple[str, str]:
         ({"name": "a"}, "Invalid", ["entry", "code"]),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_what_would_be_right(
+def test_an_impossible_request_is_refused_with_a_valid_form(
     hub: LiveHub, body: dict, reason: str, words: list[str]
 ) -> None:
     got, msg = refused(hub, body)

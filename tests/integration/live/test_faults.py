@@ -89,7 +89,7 @@ def assert_gone(processes: Iterable[psutil.Process]) -> None:
 
 
 @pytest.mark.parametrize("component", ["hub", "service", "proxy", "supervisor"])
-def test_a_job_goes_on_when_a_part_of_the_platform_is_killed(hub: LiveHub, component: str) -> None:
+def test_a_job_continues_when_a_part_of_the_platform_is_killed(hub: LiveHub, component: str) -> None:
     before = tenant_use(hub)
     name = f"through-{component}"
     hub.submit("ann", name, UNTIL_TOLD, **SHAPE)

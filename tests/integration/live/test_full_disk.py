@@ -79,7 +79,7 @@ def test_the_supervisor_outlives_a_full_disk_and_all_comes_back_by_itself(tmp_pa
         assert "Traceback" not in log.read_text()
 
 
-def test_what_only_reads_is_answered_while_no_byte_is_left_and_the_use_of_a_token_cannot_be_noted(
+def test_reads_are_answered_when_the_disk_is_full_and_token_use_cannot_be_recorded(
     tmp_path: Path,
 ) -> None:
     config = tmp_path / "config.py"

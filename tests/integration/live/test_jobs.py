@@ -73,7 +73,7 @@ def test_cancel_stops_a_running_job_and_gives_its_quota_back(hub: LiveHub) -> No
     assert tenant_use(hub) == before
 
 
-def test_suspend_lets_the_program_save_and_resume_goes_on_from_there(hub: LiveHub) -> None:
+def test_suspend_lets_the_program_save_and_resume_continues_from_there(hub: LiveHub) -> None:
     code = (
         "import os, signal, sys, time\n"
         "mark = os.path.join(os.environ['MLP_CHECKPOINT_DIR'], 'mark')\n"

@@ -85,7 +85,7 @@ def logout_by_the_command(person: Person) -> str:
 
 
 @pytest.mark.parametrize("act", [change, reset_by_the_panel, reset_by_the_command, logout_by_the_command])
-def test_all_sessions_and_streams_end_and_jobs_go_on(hub: LiveHub, act: Callable[[Person], str]) -> None:
+def test_all_sessions_and_streams_end_and_jobs_continue(hub: LiveHub, act: Callable[[Person], str]) -> None:
     person = Person(hub, act.__name__.replace("_", "-"))
     with person.stream() as stream:
         stream.recv()

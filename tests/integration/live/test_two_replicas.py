@@ -137,7 +137,7 @@ def test_the_leader_is_killed_while_jobs_run_and_a_browser_is_open(pair: Pair) -
     assert pair.held() == []
 
 
-def test_a_leader_that_was_stopped_in_its_tracks_acts_no_more_when_it_goes_on(pair: Pair) -> None:
+def test_a_leader_that_was_stopped_for_a_while_acts_no_more_when_it_resumes(pair: Pair) -> None:
     hub = pair.hub
     hub.submit("ann", "steady", COUNTS, cpu=0.5, ram=256)
     hub.wait_phase("ann", "steady", "running")

@@ -31,7 +31,7 @@ def command(hub: LiveHub, user: str, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_what_a_job_used_is_there_after_its_end_in_rest_and_command(hub: LiveHub) -> None:
+def test_the_usage_of_a_job_is_available_after_its_end_in_rest_and_command(hub: LiveHub) -> None:
     hub.submit("ann", "eats", EATS, cpu=1, ram=1024)
     rank = hub.wait_phase("ann", "eats", "finished")["ranks"][0]
     assert (rank["cpu"], rank["ram"]) == (None, None)

@@ -84,7 +84,7 @@ def test_each_process_that_is_root_is_documented(hub: LiveHub) -> None:
     assert unknown == []
 
 
-def test_what_speaks_to_peoples_addresses_has_no_rights(hub: LiveHub) -> None:
+def test_the_process_that_connects_to_user_addresses_has_no_rights(hub: LiveHub) -> None:
     assert SEND in listed("Helper")
     channel = {"name": "hook", "address": "http://127.0.0.1:9/", "events": ["failed"]}
     hub.ok("PUT", "/users/ann/notifications", "ann", {"channels": [channel]})
@@ -94,7 +94,7 @@ def test_what_speaks_to_peoples_addresses_has_no_rights(hub: LiveHub) -> None:
     has_no_rights(one)
 
 
-def test_what_looks_for_models_has_no_rights_and_is_its_users(hub: LiveHub) -> None:
+def test_the_process_that_looks_for_models_has_no_rights_and_runs_as_its_user(hub: LiveHub) -> None:
     assert LOOK in listed("Helper")
     # header enough for seconds of looking
     code = """

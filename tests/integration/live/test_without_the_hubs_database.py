@@ -12,7 +12,7 @@ from postgres import postgres_server
 from waiting import PATIENCE_S, wait_for
 
 
-def test_while_the_hubs_database_is_away_the_answer_is_503_and_all_goes_on_when_it_is_back(
+def test_the_answer_is_503_while_the_hubs_database_is_away_and_everything_works_once_it_is_back(
     tmp_path: Path,
 ) -> None:
     with postgres_server() as server:

@@ -105,7 +105,7 @@ def phase(hub: LiveHub, user: str, name: str) -> str:
     return str(hub.ok("GET", f"/users/{user}/jobs/{name}", "admin")["phase"])
 
 
-def test_who_is_taken_out_of_a_group_submits_nothing_more_and_what_runs_goes_on(
+def test_a_user_removed_from_a_group_can_no_longer_submit_and_running_jobs_continue(
     hub: LiveHub, realm: Realm
 ) -> None:
     realm.add_user("ann", "/ml/red")
@@ -144,7 +144,7 @@ def test_a_group_that_is_renamed_is_another_tenants(hub: LiveHub, realm: Realm) 
 
 
 @pytest.mark.parametrize(("leavers", "then"), [("finish", "running"), ("stop", "cancelled")])
-def test_whose_account_is_disabled_has_no_token_and_their_job_goes_by_the_tenant(
+def test_a_disabled_account_has_no_token_and_its_job_follows_the_tenants_policy(
     hub: LiveHub, realm: Realm, leavers: str, then: str
 ) -> None:
     user, tenant = f"dora-{leavers}", f"team-{leavers}"
@@ -179,7 +179,7 @@ def test_a_running_server_ends_with_the_group_and_with_the_account(hub: LiveHub,
         wait_for(lambda user=user: servers(user) == set())
 
 
-def test_a_logout_there_is_told_at_once_by_the_back_channel_and_a_programs_token_goes_on(
+def test_a_back_channel_logout_ends_sessions_at_once_and_a_programs_token_stays_valid(
     hub: LiveHub, realm: Realm
 ) -> None:
     way = {"backchannel.logout.url": f"http://127.0.0.1:{hub.port}{BACK_CHANNEL}"}

@@ -165,7 +165,7 @@ def test_where_the_provider_leads_back_to_is_not_the_requests_to_say(hub: HubSta
     assert len(sent["nonce"]) > 20
 
 
-def test_what_the_provider_says_in_words_is_text(hub: HubStack) -> None:
+def test_error_text_of_the_provider_is_escaped(hub: HubStack) -> None:
     browser = Browser(hub)
     state = query(sent_to_provider(browser))["state"]
     said = "%3Cscript%3Ealert(1)%3C/script%3E"
@@ -230,7 +230,7 @@ def test_a_recent_login_is_the_providers_to_confirm(hub: HubStack, issuer: Stand
     assert step(browser, wanted).status_code == 200
 
 
-def test_who_logs_out_here_is_logged_out_there(hub: HubStack, issuer: StandIn) -> None:
+def test_a_logout_here_also_logs_out_at_the_provider(hub: HubStack, issuer: StandIn) -> None:
     browser = Browser(hub)
     log_in(browser)
     out = led_to(step(browser, "/hub/logout"))
@@ -251,7 +251,7 @@ def test_keys_that_change_under_load_turn_nobody_away(hub: HubStack, issuer: Sta
         issuer.keys, issuer.signs_with = [published("after"), published("first")], "first"
 
 
-def test_who_has_to_log_in_again_gets_in_by_a_terminal_while_the_browser_stays_out(
+def test_a_user_who_must_log_in_again_can_use_a_terminal_while_the_browser_stays_out(
     hub: HubStack, issuer: StandIn
 ) -> None:
     browser = Browser(hub)
@@ -283,7 +283,7 @@ def test_a_stolen_login_of_a_terminal_is_worth_nothing(hub: HubStack, issuer: St
     assert (closed.status_code, closed.json()["message"]) == (403, "this account may not log in")
 
 
-def test_a_provider_that_is_away_is_told_of_in_words_for_people(hub: HubStack, issuer: StandIn) -> None:
+def test_a_provider_outage_gets_a_readable_message(hub: HubStack, issuer: StandIn) -> None:
     browser = Browser(hub)
     back = back_from_stand_in(browser, sent_to_provider(browser))
     issuer.down = True

@@ -129,7 +129,7 @@ def test_keys_may_change(hub: HubStack, realm: Realm) -> None:
     log_in(hub, "dora")
 
 
-def test_keycloak_asks_for_the_password_again_when_something_is_to_be_confirmed(
+def test_keycloak_asks_for_the_password_again_when_an_action_needs_confirmation(
     hub: HubStack, realm: Realm
 ) -> None:
     realm.add_user("emil")

@@ -99,7 +99,7 @@ def logged_in(
         answering[0].join()
 
 
-def test_who_logs_in_by_a_code_is_known_with_their_groups(
+def test_a_login_by_device_code_is_known_with_its_groups(
     loop: asyncio.Runner, realm: Realm, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:
     where = told(loop, flow)
@@ -113,7 +113,7 @@ def test_who_logs_in_by_a_code_is_known_with_their_groups(
         loop.run(flow.whose(db, access_token, id_token))
 
 
-def test_who_says_no_there_gives_no_token(
+def test_a_login_that_the_user_declines_gives_no_token(
     loop: asyncio.Runner, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Refused, match="refused at"):
@@ -137,7 +137,7 @@ def test_the_tokens_of_two_people_are_not_taken_together(
         loop.run(flow.whose(db, anns, bobs))
 
 
-def test_who_was_shut_out_since_gives_none(
+def test_an_account_disabled_since_its_login_gives_no_token(
     loop: asyncio.Runner, realm: Realm, flow: DeviceFlow, monkeypatch: pytest.MonkeyPatch, db: Any
 ) -> None:
     realm.add_user("cid")

@@ -228,7 +228,7 @@ def test_a_request_passes_with_the_servers_token_and_nothing_of_the_browsers(
         ("GET", "/users/a%40b/jobs/x-1.y_z"),
     ],
 )
-def test_what_the_monitor_asks_for_passes_as_it_is_written(
+def test_requests_of_the_monitor_pass_unchanged(
     server: Server, service: Service, method: str, path: str
 ) -> None:
     assert server.http.request(method, path).status_code == 200
@@ -308,9 +308,7 @@ def test_no_page_of_another_origin_submits(server: Server, service: Service) -> 
 
 
 @pytest.mark.parametrize("path", ["/session", JOB, "/nothing"])
-def test_who_is_not_logged_in_at_the_server_learns_nothing(
-    server: Server, service: Service, path: str
-) -> None:
+def test_a_caller_without_a_server_login_learns_nothing(server: Server, service: Service, path: str) -> None:
     for headers in ({}, {"Authorization": "token wrong"}, {"Authorization": f"Bearer {TOKEN}"}):
         assert (
             httpx.get(f"{server.base}/mlp/api/v1{path}", headers=headers, trust_env=False).status_code == 403
@@ -325,7 +323,7 @@ def test_a_large_body_is_refused_here(server: Server, service: Service) -> None:
     assert not service.asked
 
 
-def test_a_token_of_the_server_that_is_over_is_no_login_that_is_over(server: Server) -> None:
+def test_an_expired_token_of_the_server_is_not_reported_as_an_expired_login(server: Server) -> None:
     assert server.http.get("/users/ann/jobs/over").status_code == 503
 
 
@@ -337,7 +335,7 @@ def test_a_browser_that_leaves_in_the_middle_ends_what_the_service_does_for_it(
     assert service.ended.wait(20)
 
 
-def test_a_file_is_for_saving_and_one_that_ends_early_is_no_whole_one(
+def test_a_file_is_served_as_a_download_and_an_early_end_is_not_a_whole_file(
     server: Server, service: Service
 ) -> None:
     answer = server.http.get(f"{JOB}/files/content?path=page.html")

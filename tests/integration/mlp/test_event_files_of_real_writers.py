@@ -131,7 +131,7 @@ def values(folder, name):
     return [point[name] for points in spooled(folder).values() for point in points if name in point]
 
 
-def test_what_torchs_writer_wrote_is_drawn(world, tmp_path):
+def test_points_of_the_torch_writer_are_drawn(world, tmp_path):
     run(world, tmp_path, TORCH.format(end="writer.close()"))
     assert values(tmp_path, "train/loss") == list(range(50))
     assert values(tmp_path, "train/acc") == list(range(50))
@@ -156,7 +156,7 @@ def test_points_come_while_the_program_runs_and_stay_when_it_is_killed(world, tm
     assert [p["v"]["train/loss"] for p in stored if "train/loss" in p["v"]] == list(range(50))
 
 
-def test_tensorboardx_is_drawn_and_what_is_no_scalar_is_not(world, tmp_path):
+def test_scalars_of_tensorboardx_are_drawn_and_other_values_are_not(world, tmp_path):
     run(world, tmp_path, TENSORBOARDX)
     assert values(tmp_path, "train/loss") == list(range(50))
     assert {name for points in spooled(tmp_path).values() for p in points for name in p} == {

@@ -85,9 +85,7 @@ def test_a_submit_returns_at_once_and_its_picture_is_kept_right(world, tmp_path)
     assert "digits  finished" in picture.data["text/plain"]
 
 
-def test_what_a_cell_shows_is_which_job_it_is_and_its_picture_before_and_after_the_end(
-    world, tmp_path, monkeypatch
-):
+def test_a_cell_shows_its_job_and_a_picture_before_and_after_the_end(world, tmp_path, monkeypatch):
     monkeypatch.setenv("JPY_SESSION_NAME", "notebook.ipynb")
     world.jobs["runs"] = job_record("runs", **RUNNING, ranks=ranks("running"))
     (live, ended, _) = run(
@@ -142,7 +140,7 @@ def test_a_time_limit_without_a_unit_is_said_back_in_seconds(world, tmp_path):
     assert text(python) == word
 
 
-def test_a_cell_that_is_run_again_is_the_next_run_or_shows_the_one_that_goes_on(world, tmp_path):
+def test_a_cell_that_runs_again_starts_the_next_run_or_shows_the_active_one(world, tmp_path):
     cell = f"%%mlp submit --name Lr-0.001 --wait\n{PROGRAM}"
     (first, second, one) = run(
         cell, cell, "import mlp; mlp.job('Lr-0.001@1').run, _mlp.reference", tmp_path=tmp_path

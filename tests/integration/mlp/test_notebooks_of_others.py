@@ -96,7 +96,7 @@ def test_a_notebook_of_anothers_submits_as_who_runs_it_and_keeps_no_token(
         assert "token-of" not in saved
 
 
-def test_what_a_notebook_keeps_runs_nothing_in_anothers_browser(
+def test_a_stored_notebook_runs_nothing_in_another_users_browser(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever jobs are called and say, its HTML has no script, and of a job that is drawn live only its name is kept as an address."""

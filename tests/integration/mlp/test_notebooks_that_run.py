@@ -121,7 +121,9 @@ def test_a_cell_that_fails_ends_it_with_its_number_and_the_copy_has_the_tracebac
     assert (failed[0]["output_type"], failed[0]["ename"], never) == ("error", "ZeroDivisionError", [])
 
 
-def test_what_is_asked_to_end_may_save_and_says_where_it_stopped(start: Start, tmp_path: Path) -> None:
+def test_a_notebook_that_is_asked_to_end_can_save_and_reports_where_it_stopped(
+    start: Start, tmp_path: Path
+) -> None:
     waits = "import time\ntry:\n    print('waits', flush=True); time.sleep(600)\nfinally:\n    print('saved')"
     process = start(notebook(waits, "print('never')"))
     assert process.stdout is not None
@@ -179,7 +181,7 @@ def test_exit_in_a_cell_ends_it_well_and_no_cell_behind_it_runs(run: Callable[..
     assert "never" not in ran.out
 
 
-def test_a_copy_that_cannot_be_written_is_no_good_end(run: Callable[..., Ran], tmp_path: Path) -> None:
+def test_a_notebook_copy_that_cannot_be_written_is_a_failure(run: Callable[..., Ran], tmp_path: Path) -> None:
     (tmp_path / "work.ipynb").mkdir()
     ran = run(notebook("1"))
     assert ran.status == 1

@@ -110,7 +110,7 @@ def test_a_service_that_hangs_does_not_keep_a_process_from_its_end(tmp_path, wor
     assert list(spools(tmp_path).values()) == [[1]]
 
 
-def test_forked_children_are_sources_of_their_own(world, tmp_path):
+def test_forked_children_are_separate_sources(world, tmp_path):
     process = start(world, tmp_path, FORKER)
     assert process.wait(30) == 0
     process.stdout.close()

@@ -71,7 +71,7 @@ def run_while_away(server: JupyterServer, kernel: Kernel, folder: Path, lines: i
     return asked
 
 
-def test_what_a_cell_prints_while_its_page_is_away_is_bounded_and_the_page_is_told_what_is_missing(
+def test_output_of_a_cell_without_a_page_is_bounded_and_the_page_learns_how_much_is_missing(
     server: JupyterServer, tmp_path: Path
 ) -> None:
     kernel = kernel_of(server, "page-a")
@@ -97,7 +97,9 @@ def test_what_a_cell_prints_while_its_page_is_away_is_bounded_and_the_page_is_to
     kernel.close()
 
 
-def test_what_fits_is_replayed_whole_for_each_kernel_by_itself(server: JupyterServer, tmp_path: Path) -> None:
+def test_output_that_fits_is_replayed_whole_for_each_kernel_separately(
+    server: JupyterServer, tmp_path: Path
+) -> None:
     kernels = [kernel_of(server, f"page-{n}") for n in range(2)]
     asked = []
     for number, kernel in enumerate(kernels):

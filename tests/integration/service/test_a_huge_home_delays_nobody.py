@@ -74,7 +74,9 @@ async def test_its_owner_submits_and_the_floor_is_watched_meanwhile(
         await rig.until("c", "running", "finished", user="cat")
 
 
-async def test_what_was_found_of_it_so_far_is_enough_to_refuse(tmp_path: Path, space: list[Space]) -> None:
+async def test_a_partial_measurement_of_a_home_is_enough_to_refuse(
+    tmp_path: Path, space: list[Space]
+) -> None:
     async with running_rig(tmp_path, policy=FLOOR) as rig:
         assert space
         for path in (rig.directories.homes, rig.directories.jobs):

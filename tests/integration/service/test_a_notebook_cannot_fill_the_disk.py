@@ -85,7 +85,9 @@ async def is_well(rig: DiskRig) -> None:
 
 
 @pytest.mark.parametrize("way", FLOODS)
-async def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: SmallDisk, way: str) -> None:
+async def test_a_notebook_that_floods_the_disk_is_ended_and_its_users_job_continues(
+    disk: SmallDisk, way: str
+) -> None:
     async with running_rig(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         await rig.go("mine", STEADY)
@@ -106,7 +108,7 @@ async def test_a_notebook_that_floods_is_ended_and_its_users_job_goes_on(disk: S
             assert (await rig.until(name, "finished", user=user)).restarts == 0
 
 
-async def test_what_a_notebook_deleted_and_holds_counts_for_its_users_home(disk: SmallDisk) -> None:
+async def test_deleted_files_that_a_notebook_holds_open_count_for_its_users_home(disk: SmallDisk) -> None:
     async with running_rig(disk, DiskPolicy(home=40 * MIB)) as rig:
         await rig.serve(WRITES.format(how=FLOODS["no name"], mib=80, pause=0.02))
         await is_ended(rig, "ann")
@@ -115,7 +117,9 @@ async def test_what_a_notebook_deleted_and_holds_counts_for_its_users_home(disk:
         assert await rig.platform.disk.problems() == []
 
 
-async def test_who_writes_what_no_process_holds_is_named_by_what_it_has_written(ext4: SmallDisk) -> None:
+async def test_a_writer_of_files_that_no_process_holds_is_identified_by_its_written_bytes(
+    ext4: SmallDisk,
+) -> None:
     async with running_rig(ext4, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         pipes = "import os\nr, w = os.pipe()\nwhile True: os.write(w, bytes(60000)); os.read(r, 60000)"

@@ -162,7 +162,7 @@ async def test_members_do_not_read_on_which_machine_another_service_is_and_the_l
         with pytest.raises(LeaseLost) as refused:
             await p.jobs.submit("ann", ask("late"))
         said = str(refused.value)
-        assert said == "this part of the hub stands by while another one decides; ask again in a moment"
+        assert said == "this part of the hub is on standby while another one decides; ask again in a moment"
         for secret in ("elsewhere", "4711", socket.gethostname(), str(os.getpid())):
             assert secret not in said
         await until(lambda: _true(not p.lease.is_held))
@@ -205,7 +205,7 @@ async def test_a_lease_that_is_lost_again_while_it_is_taken_over_makes_no_second
         await p.stop()
 
 
-async def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_from_acting(
+async def test_a_database_older_than_the_last_epoch_does_not_keep_its_service_from_acting(
     tmp_path: Path,
 ) -> None:
     async with running_hub(tmp_path) as hub:
@@ -218,7 +218,7 @@ async def test_a_database_that_is_older_than_what_ran_does_not_keep_its_service_
         await p.stop()
 
 
-async def test_whoever_is_refused_by_the_executor_does_not_give_up_the_job(tmp_path: Path) -> None:
+async def test_a_service_refused_by_the_executor_does_not_give_up_the_job(tmp_path: Path) -> None:
     async with running_hub(tmp_path) as hub:
         p = hub.platform()
         await p.start()

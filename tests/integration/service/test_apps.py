@@ -85,7 +85,7 @@ async def test_a_model_is_served_killed_started_again_and_deleted_without_a_trac
         assert (await rig.deploy()).port == 31_000  # it was given back
 
 
-async def test_a_hub_that_restarts_finds_its_apps_and_asks_them_anew(tmp_path: Path) -> None:
+async def test_a_hub_that_restarts_finds_its_apps_and_asks_them_again(tmp_path: Path) -> None:
     async with running_apps(tmp_path) as rig:
         await rig.model()
         await rig.deploy()
@@ -147,7 +147,7 @@ async def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_pa
         assert "200 OK" in await says(again.replicas[0])
 
 
-async def test_what_is_no_model_and_what_forks_without_end_are_told_with_their_cause(tmp_path: Path) -> None:
+async def test_an_invalid_model_and_an_endless_fork_are_reported_with_their_cause(tmp_path: Path) -> None:
     async with running_apps(tmp_path) as rig:
 
         def no_model(directory: Path) -> None:
@@ -199,7 +199,7 @@ async def test_an_app_waits_for_room_as_a_job_does_and_says_why(tmp_path: Path) 
         assert job.name == "long"
 
 
-async def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
+async def test_the_apps_of_a_leaving_user_are_removed(tmp_path: Path) -> None:
     async with running_apps(tmp_path) as rig:
         await rig.model()
         await rig.deploy()
@@ -208,7 +208,7 @@ async def test_who_leaves_takes_their_apps_along(tmp_path: Path) -> None:
         assert await rig.executor.known() == []
 
 
-async def test_an_app_of_who_left_its_tenant_ends_with_the_reason_though_jobs_may_finish(
+async def test_an_app_of_a_former_member_ends_with_the_reason_even_where_jobs_may_finish(
     tmp_path: Path,
 ) -> None:
     async with running_apps(tmp_path) as rig:

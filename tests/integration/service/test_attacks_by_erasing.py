@@ -99,7 +99,7 @@ async def test_one_users_huge_directories_take_no_threads_or_turns_from_others(
         endless.open.set()
 
 
-async def test_who_loses_the_lease_leaves_what_it_was_removing_to_the_next(
+async def test_a_service_that_loses_the_lease_leaves_its_removals_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     endless = Endless(monkeypatch)

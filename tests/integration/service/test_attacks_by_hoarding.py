@@ -36,7 +36,7 @@ async def busy(rig: Rig) -> None:
     await rig.until("runs", "running", user="rita")
 
 
-async def test_long_programs_side_by_side_take_so_much_memory_and_no_more_also_after_a_restart(
+async def test_the_memory_of_long_programs_is_limited_also_after_a_restart(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, policy=FEW) as rig:
@@ -89,7 +89,7 @@ async def test_a_list_of_long_programs_comes_in_pages_that_miss_none(tmp_path: P
         assert seen == [f"fat-{n}" for n in reversed(range(12))]
 
 
-async def test_who_stops_and_starts_a_job_for_ever_fills_no_table(
+async def test_stopping_and_starting_a_job_forever_fills_no_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(board, "MOST_EVENTS", 100)

@@ -48,7 +48,7 @@ async def test_a_job_does_not_grow_older_while_its_user_keeps_it_out_of_the_queu
         assert resumed.submitted_at == before.submitted_at
 
 
-async def test_who_was_put_out_of_a_tenant_resumes_nothing_there(tmp_path: Path) -> None:
+async def test_a_removed_member_cannot_resume_jobs_of_the_tenant(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red"))
@@ -96,7 +96,7 @@ async def test_a_key_of_a_job_that_was_deleted_runs_nothing_again(tmp_path: Path
         await rig.until("once", "finished")
 
 
-async def test_who_looks_at_waiting_jobs_has_nothing_worked_out_and_waits_for_nothing(
+async def test_viewing_waiting_jobs_triggers_no_calculation_and_waits_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look at a job that waits would otherwise cost an answer that looks ahead, for one who polls hundreds of them."""

@@ -139,14 +139,14 @@ print(len([m for m in sys.modules if not m.startswith(("encodings", "_"))]))
         ("modules_of_the_doctors_look", "import mlp_hub.hub_integration.providers.examine"),
     ],
 )
-def test_what_is_loaded_at_rest(name: str, code: str) -> None:
+def test_the_load_at_rest_stays_within_the_budget(name: str, code: str) -> None:
     said = subprocess.run(
         [sys.executable, "-I", "-c", LOADED.format(code=code)], capture_output=True, text=True, check=True
     )
     assert int(said.stdout) <= most(name)
 
 
-def test_what_a_notebook_loads_with_the_magics() -> None:
+def test_loading_the_magics_stays_within_the_module_budget() -> None:
     code = (
         "import sys; from IPython.core.interactiveshell import InteractiveShell as S; s = S(); n = len(sys.modules); "
         "s.run_line_magic('load_ext', 'mlp'); print(len(sys.modules) - n)"

@@ -74,7 +74,7 @@ async def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_
         assert (entry.object, entry.detail["before"]["jobs_at_once"]) == ("ann", 1)
 
 
-async def test_what_could_never_fit_says_so_and_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_job_that_can_never_fit_the_cap_reports_it_and_holds_nobody_up(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=8)) as rig:
         await red(rig, cpu=2)
         await rig.submit("huge", cpu=1.0, workers=3, **LONG)
@@ -83,7 +83,7 @@ async def test_what_could_never_fit_says_so_and_holds_nobody_up(tmp_path: Path) 
         await until(lambda: told(rig, "huge", "Asks for 3 cpu; the cap of ann in red is 2 cpu."))
 
 
-async def test_what_may_grow_counts_with_its_most_workers(tmp_path: Path) -> None:
+async def test_an_elastic_job_counts_with_its_maximum_number_of_workers(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
         await red(rig, cpu=4)
         await rig.submit("grows", workers="1:3", **LONG)
@@ -150,7 +150,7 @@ async def test_a_notebook_counts_in_its_owners_cap_also_after_the_hub_died(tmp_p
         await rig.until("c", "running")
 
 
-async def test_a_notebook_beyond_the_cap_is_refused_with_what_is_held_and_starts_when_it_fits(
+async def test_a_notebook_beyond_the_cap_is_refused_with_current_holdings_and_starts_when_it_fits(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node(cpu=8)) as rig:
@@ -233,7 +233,7 @@ async def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job
         assert await phases(rig, "ann", "a", "b") == {"a": "running", "b": "queued"}
 
 
-async def test_who_asks_for_a_notebook_and_a_job_at_once_never_holds_more_than_the_cap(
+async def test_asking_for_a_notebook_and_a_job_at_once_never_exceeds_the_cap(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:

@@ -66,7 +66,7 @@ async def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
 
-@pytest.mark.parametrize(("mode", "words"), [("copy", "being copied"), ("read-through", "being looked at")])
+@pytest.mark.parametrize(("mode", "words"), [("copy", "being copied"), ("read-through", "being examined")])
 async def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
     tmp_path: Path, mode: str, words: str
 ) -> None:
@@ -103,7 +103,7 @@ async def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path)
         anew = DatasetHeartbeat(state="creating", progress=0)
         assert await refusal(datasets.heartbeat(SYSTEM, "ann", "pets", anew)) == (
             Reason.CONFLICT,
-            said.format("queued", "uploaded anew"),
+            said.format("queued", "uploaded again"),
         )
         await jobs.cancel(SYSTEM, "ann", "full")
         await rig.until("train", "running")
@@ -116,7 +116,7 @@ async def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path)
         assert (await datasets.delete(SYSTEM, "ann", "pets", actor="ann")).state == "deleting"
 
 
-async def test_what_its_files_were_at_its_start_is_kept_and_exactly_again_is_refused_once_they_are_others(
+async def test_file_state_at_the_start_is_recorded_and_an_exact_rerun_is_refused_once_files_differ(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:

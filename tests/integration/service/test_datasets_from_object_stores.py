@@ -110,7 +110,7 @@ async def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
         assert (at(rig) / "deep/er/two.jpg").stat().st_ino == before, "what did not change stays"
 
 
-async def test_a_copy_whose_service_is_killed_goes_on_from_what_came(
+async def test_a_copy_whose_service_is_killed_continues_from_the_received_bytes(
     tmp_path: Path, false: FalseStore
 ) -> None:
     body = os.urandom(5 * MIB)
@@ -140,7 +140,7 @@ async def test_a_copy_whose_service_is_killed_goes_on_from_what_came(
     assert len(whole) > 1
 
 
-async def test_a_key_that_is_no_path_writes_nothing(tmp_path: Path, false: FalseStore) -> None:
+async def test_a_key_that_is_not_a_path_writes_nothing(tmp_path: Path, false: FalseStore) -> None:
     false.listed = [("fine", 1, tag(b"x")), ("a/../../out", 1, tag(b"x"))]
     false.answer = lambda _key, _headers: (200, {}, b"x")
 
@@ -163,7 +163,9 @@ async def test_a_hundred_thousand_keys_that_the_quota_has_no_room_for_are_refuse
 
 
 @pytest.mark.parametrize("said", ["more", "less", "other"])
-async def test_what_is_not_as_it_was_listed_is_not_kept(tmp_path: Path, false: FalseStore, said: str) -> None:
+async def test_a_file_that_differs_from_its_listing_is_not_kept(
+    tmp_path: Path, false: FalseStore, said: str
+) -> None:
     sent = {"more": b"12345", "less": b"12", "other": b"abc"}[said]
     false.listed = [("k", 3, tag(b"123"))]
 
@@ -223,7 +225,7 @@ async def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
         assert endpoint == "redirect" or false.asked == []
 
 
-async def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(
+async def test_a_copy_gives_way_to_another_team_and_continues_from_there(
     tmp_path: Path, false: FalseStore
 ) -> None:
     small, goes_on = b"small", threading.Event()
@@ -270,7 +272,7 @@ async def test_a_copy_makes_way_for_another_team_and_goes_on_from_there(
         goes_on.set()
 
 
-async def test_who_stops_a_copy_from_an_endpoint_that_hangs_can_delete_it(
+async def test_a_stopped_copy_from_a_hanging_endpoint_can_be_deleted(
     tmp_path: Path, false: FalseStore
 ) -> None:
     false.hangs = True
@@ -329,7 +331,7 @@ async def test_wrong_credentials_are_told_without_them_and_kept_sealed(
         ("s3://photos/x", "http://[::1"),
     ],
 )
-async def test_what_names_no_bucket_is_refused_at_once(
+async def test_a_url_without_a_bucket_is_refused_at_once(
     tmp_path: Path, url: str, endpoint: str | None
 ) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
@@ -358,7 +360,7 @@ async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Pa
             await add(rig, "s3://photos/", "", "store")
 
 
-async def test_who_has_left_a_tenant_opens_no_secret_of_it(tmp_path: Path) -> None:
+async def test_a_former_member_can_no_longer_open_secrets_of_the_tenant(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
         p = rig.platform
         for tenant in ("red", "blue"):

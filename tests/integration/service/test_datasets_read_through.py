@@ -96,7 +96,7 @@ async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: R
         assert {"catsup", "dogs/three", "cats/deep/two"} <= await asyncio.to_thread(here, rig)
 
 
-async def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reason(
+async def test_missing_data_and_missing_room_end_the_job_with_the_reason(
     tmp_path: Path, store: RealStore
 ) -> None:
     async with running_rig(tmp_path, policy=policy(store.host)) as rig:
@@ -112,7 +112,7 @@ async def test_what_is_not_there_and_what_has_no_room_end_the_job_with_the_reaso
         await until(lambda: evicted(rig), what="nothing to be left over")
 
 
-async def test_a_service_that_is_killed_while_it_fetches_goes_on_and_starts_the_job(
+async def test_a_service_killed_while_it_fetches_continues_and_starts_the_job(
     tmp_path: Path, false: FalseStore
 ) -> None:
     body = os.urandom(3 * MIB)
@@ -168,7 +168,7 @@ async def refused(of: Any) -> tuple[Reason, str]:
     return found.value.reason, str(found.value.message)
 
 
-async def test_a_part_is_of_what_is_read_through_alone_and_nothing_is_written_to_it(
+async def test_only_datasets_read_through_have_parts_and_they_are_read_only(
     tmp_path: Path, store: RealStore
 ) -> None:
     async with running_rig(tmp_path, policy=policy(store.host)) as rig:

@@ -166,7 +166,7 @@ async def test_a_dataset_whose_service_is_killed_at_any_write_is_charged_exactly
         assert killed, f"there is no write {cut}"
 
 
-async def test_what_nobody_knows_to_be_taken_is_given_back_and_not_taken_later(tmp_path: Path) -> None:
+async def test_an_unconfirmed_charge_is_given_back_and_not_taken_later(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         uid = await make(rig)
         datasets = rig.platform.datasets
@@ -210,7 +210,7 @@ async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_w
         await charged(rig, 2 * SIZE)
 
 
-async def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_path: Path) -> None:
+async def test_an_upload_in_progress_is_not_silent_however_long_it_takes(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=SIZE)
         await rig.platform.datasets.take(uid, SIZE)
@@ -220,7 +220,7 @@ async def test_an_upload_that_goes_on_is_not_silent_however_long_it_takes(tmp_pa
         assert (await show(rig)).state == "creating"
 
 
-async def test_what_programs_change_in_a_dataset_is_charged_after_a_while(tmp_path: Path) -> None:
+async def test_changes_by_programs_in_a_dataset_are_charged_after_a_while(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await make(rig)
         await asyncio.to_thread(put, rig, "pets", "file", SIZE)

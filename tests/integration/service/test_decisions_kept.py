@@ -14,7 +14,7 @@ from platform_rig import Rig, node, running_rig
 from waiting import until
 
 
-async def test_an_admission_tells_what_was_waited_for_what_changed_and_which_other_places_there_were(
+async def test_an_admission_records_the_wait_the_change_and_the_alternative_places(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node("n1", 4), node("n2", 4)) as rig:
@@ -28,7 +28,7 @@ async def test_an_admission_tells_what_was_waited_for_what_changed_and_which_oth
         await rig.until("second", "finished")
         (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
         assert first.kind == "admitted"
-        assert texts(first.changed) == ["it came into the queue, and there was room at once"]
+        assert texts(first.changed) == ["it entered the queue, and there was room at once"]
         assert [n.node for n in first.nodes if n.chosen]
         assert [n.node for n in first.nodes if not n.chosen]
         assert first.policy == "fair"
@@ -39,7 +39,7 @@ async def test_an_admission_tells_what_was_waited_for_what_changed_and_which_oth
         assert str(second.summary).endswith("no other place had room")
 
 
-async def test_where_there_is_one_node_nothing_is_said_of_other_places(tmp_path: Path) -> None:
+async def test_a_decision_on_a_single_node_mentions_no_other_places(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node("n1", 4)) as rig:
         await rig.submit("first", workers=2, sim={"DURATION": 0.1})
         await rig.until("first", "finished")
@@ -78,7 +78,7 @@ async def told_of(rig: Rig, user: str, name: str) -> list[Decision]:
     return await rig.platform.decisions.of(SYSTEM, user, name)
 
 
-async def test_a_resize_tells_for_whom_what_it_loses_and_why_so_many_and_so_does_the_admission_that_follows(
+async def test_a_resize_and_the_admission_after_it_record_beneficiary_loss_and_number_of_workers(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -74,7 +74,9 @@ async def unharmed(rig: Rig) -> None:
     assert (Path(rig.directories.home("bob")) / "notes.txt").read_text() == "mine"
 
 
-async def test_jobs_that_run_go_on_and_those_that_wait_are_put_aside(tmp_path: Path) -> None:
+async def test_running_jobs_of_a_departing_user_continue_and_waiting_ones_are_suspended(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
         shut: list[str] = []
@@ -161,7 +163,7 @@ class CutBoard:
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("cut", range(1, 6))
-async def test_who_is_killed_at_any_write_leaves_nothing_half_done(
+async def test_a_departure_killed_at_any_write_leaves_nothing_half_done(
     tmp_path: Path, cut: int, *, made: bool
 ) -> None:
     """With all that is to stop and to go there are at least five writes: begin, close, jobs, records, over."""
@@ -196,7 +198,7 @@ async def test_who_is_killed_at_any_write_leaves_nothing_half_done(
         await unharmed(rig)
 
 
-async def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) -> None:
+async def test_a_departure_does_not_begin_when_the_user_may_not_be_shut_out(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
 
@@ -211,7 +213,7 @@ async def test_who_may_not_be_shut_out_has_not_begun_to_leave(tmp_path: Path) ->
         assert told(rig) == []
 
 
-async def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -> None:
+async def test_a_user_who_returns_before_the_files_are_removed_keeps_them(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
@@ -226,7 +228,7 @@ async def test_who_comes_back_before_the_files_went_keeps_them(tmp_path: Path) -
         assert (Path(rig.directories.home("ann")) / "notes.txt").exists()
 
 
-async def test_who_comes_back_while_files_go_is_told_to_wait(tmp_path: Path) -> None:
+async def test_a_user_who_returns_during_the_removal_of_files_has_to_wait(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
         departures = rig.platform.departures
@@ -262,7 +264,9 @@ async def test_leaving_twice_or_with_nothing_is_the_same_as_once(tmp_path: Path)
             assert (found.stopped, found.suspended, found.removed) == (0, 0, 0)
 
 
-async def test_what_is_stored_goes_with_its_user_also_what_is_being_uploaded(tmp_path: Path) -> None:
+async def test_stored_objects_are_removed_with_their_user_including_uploads_in_progress(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
         home = Path(rig.directories.home("ann"))

@@ -56,7 +56,9 @@ def write(roots: TenantRoots, name: str = "a", text: str = "in clear") -> Path:
         return root
 
 
-def test_what_is_written_is_nowhere_in_clear_once_nobody_uses_it(roots: TenantRoots, tmp_path: Path) -> None:
+def test_encrypted_files_are_nowhere_in_clear_once_nobody_uses_them(
+    roots: TenantRoots, tmp_path: Path
+) -> None:
     plain = write(roots, "telling-name")
     assert (plain / "telling-name").read_text() == "in clear"
     assert roots.rest(TENANT)
@@ -81,7 +83,7 @@ def test_it_stays_while_somebody_uses_it_and_for_a_while_after(roots: TenantRoot
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a mount namespace by itself")
-def test_who_was_made_while_it_stood_and_lives_on_keeps_neither_it_nor_its_key_alive(
+def test_a_process_that_outlives_the_mount_keeps_neither_it_nor_its_key_alive(
     roots: TenantRoots,
 ) -> None:
     plain = write(roots)
@@ -122,7 +124,7 @@ async def test_two_that_begin_at_a_time_mount_it_once(roots: TenantRoots, tmp_pa
     assert _processes_at(mounts(roots).cipher(TENANT)) == 1
 
 
-def test_what_is_made_at_once_in_a_new_mount_waits_for_nothing(roots: TenantRoots) -> None:
+def test_creating_files_at_once_in_a_new_mount_does_not_block(roots: TenantRoots) -> None:
     """A mount that stands does not serve yet; who makes something there in that moment would wait for good."""
     for n in range(20):
         with roots.using(TENANT, write=True) as root:

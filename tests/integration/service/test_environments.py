@@ -111,7 +111,9 @@ async def test_a_second_one_of_the_same_lock_has_the_same_files_and_costs_nothin
         assert await there(rig) == []
 
 
-async def test_what_cannot_be_made_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_an_environment_that_cannot_be_built_shows_the_reason_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     async with with_its_maker(tmp_path) as (rig, maker):
         maker.fails.append(unresolvable())
         await create(rig)
@@ -274,7 +276,7 @@ async def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_a
         await charged(rig, 0)
 
 
-async def test_who_may_not_is_told_why(tmp_path: Path) -> None:
+async def test_an_unauthorized_request_is_refused_with_the_reason(tmp_path: Path) -> None:
     async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         await create(rig, "tools")
@@ -339,7 +341,7 @@ async def test_those_of_a_tenant_that_is_deleted_are_not_its_namesakes(tmp_path:
         assert await rig.platform.environments.list("red") == []
 
 
-async def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> None:
+async def test_an_environment_beyond_the_quota_is_not_built(tmp_path: Path) -> None:
     async with with_its_maker(tmp_path) as (rig, maker):
         del maker
         await rig.platform.tenants.create(TenantCreate(name="small", rom=SIZE - 1), actor="root")
@@ -351,7 +353,9 @@ async def test_what_the_quota_has_no_room_for_is_not_made(tmp_path: Path) -> Non
         assert await there(rig) == []
 
 
-async def test_what_would_fill_the_disk_ends_before_others_are_stopped_for_it(tmp_path: Path) -> None:
+async def test_a_build_that_would_fill_the_disk_ends_before_other_work_is_stopped_for_it(
+    tmp_path: Path,
+) -> None:
     """A tenant without a limit of storage, and packages that are small until they are unpacked."""
     rig = Rig(tmp_path, policy=replace(ONLINE, disk=DiskPolicy(floor=1 << 20)))
     maker = with_maker(rig)
@@ -416,7 +420,7 @@ WRITES = 8 if os.geteuid() else 10
 
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("cut", range(1, WRITES + 1))
-async def test_whatever_write_it_dies_at_its_life_goes_on_and_nothing_is_left(
+async def test_an_environment_killed_at_any_write_continues_and_leaves_nothing(
     tmp_path: Path, cut: int, *, made: bool
 ) -> None:
     async with with_its_maker(tmp_path) as (rig, maker):

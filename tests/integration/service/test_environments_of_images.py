@@ -209,7 +209,7 @@ async def test_it_is_one_of_the_two_and_the_one_that_this_hub_has(
         assert "-f requirements.txt" in str((await refusal(rig.submit("a", env_name="vision"))).message)
 
 
-async def test_one_of_packages_is_no_image_and_can_go(
+async def test_an_environment_of_packages_is_not_an_image_and_can_be_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SimulatedExecutor, "images", False)

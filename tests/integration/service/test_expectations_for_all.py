@@ -32,7 +32,7 @@ async def expected(rig: Rig, tenant: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("most", [300, 2])
-async def test_who_lists_the_own_queue_again_and_again_hides_nothing_from_others(
+async def test_repeated_listing_of_a_users_own_queue_hides_nothing_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(service, "LIST_FRESH_S", 3600.0)

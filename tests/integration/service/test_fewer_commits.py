@@ -21,9 +21,7 @@ STEPS = ["submitted", "admitted", "starting", "running", "ended", "finished"]
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_what_is_stored_together_still_leaves_every_step_in_the_timeline(
-    tmp_path: Path, leaves: bool
-) -> None:
+async def test_steps_stored_together_still_all_appear_in_the_timeline(tmp_path: Path, leaves: bool) -> None:
     async with running_rig(tmp_path) as rig:
         rig.executor.makes_directories = leaves
         await rig.submit("a", sim={"DURATION": 0.05})
@@ -113,7 +111,7 @@ async def test_a_change_of_a_tenant_that_is_undone_leaves_nothing_behind(tmp_pat
     db.close()
 
 
-async def test_what_is_held_is_read_in_each_transaction(tmp_path: Path) -> None:
+async def test_held_resources_are_read_in_each_transaction(tmp_path: Path) -> None:
     db = _opened(tmp_path)
     await db.write(lambda tx: tx.tenants.insert(Tenant("a", Quota(cpu=1000)), 0.0))
 

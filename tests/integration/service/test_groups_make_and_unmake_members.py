@@ -75,7 +75,7 @@ async def test_a_group_whose_tenant_cannot_be_made_breaks_no_login(tmp_path: Pat
         assert "pool" in str((await told(p, "group.left_out"))[0]["message"])
 
 
-async def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_by_name(
+async def test_manual_memberships_stay_and_changes_of_group_memberships_are_refused_with_the_provider(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -100,7 +100,7 @@ async def test_what_somebody_put_by_hand_stays_and_what_a_group_gave_is_refused_
 
 @pytest.mark.parametrize("policy", ["finish", "stop"])
 @pytest.mark.parametrize("how", ["group", "disabled"])
-async def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_is_put_aside(
+async def test_running_jobs_of_a_removed_member_follow_the_tenants_policy_and_waiting_ones_are_suspended(
     tmp_path: Path, policy: str, how: str
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -123,7 +123,7 @@ async def test_what_runs_of_who_is_taken_away_goes_by_the_tenant_and_what_waits_
             assert (await p.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
 
 
-async def test_who_is_disabled_has_nothing_waiting_anywhere_and_keeps_what_was_given_by_hand(
+async def test_a_disabled_user_has_no_waiting_jobs_and_keeps_manual_memberships(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -33,7 +33,7 @@ async def ran_for(rig: Rig, job: Job, seconds: float) -> bool:
     return rig.clock() - job.started_at.timestamp() >= seconds
 
 
-async def test_who_was_stopped_for_others_waits_since_then_and_has_run(tmp_path: Path) -> None:
+async def test_a_preempted_job_waits_since_its_preemption_and_counts_as_having_run(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         job = await requeued(rig)
         back = [e for e in await rig.platform.jobs.events(SYSTEM, "ann", "low") if e.kind == "requeued"][-1]
@@ -66,7 +66,7 @@ async def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_pa
         assert wait.since != job.submitted_at
 
 
-async def test_who_is_cancelled_while_it_waits_again_is_told_as_one_that_ran_also_in_history(
+async def test_a_requeued_job_that_is_cancelled_counts_as_having_run_also_in_the_history(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -141,7 +141,7 @@ async def seconds_of_attempts(rig: Rig, name: str) -> list[float]:
     return [(end - begin).total_seconds() for begin, end in zip(begins, ends, strict=True)]
 
 
-async def test_progress_of_a_later_attempt_counts_from_what_it_goes_on_from(tmp_path: Path) -> None:
+async def test_progress_of_a_later_attempt_counts_from_its_starting_point(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})

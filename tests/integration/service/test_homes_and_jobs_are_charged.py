@@ -65,7 +65,7 @@ async def red(rig: Rig, rom: int | None, *users: str) -> None:
         await rig.platform.tenants.set_member("red", user)
 
 
-async def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) -> None:
+async def test_files_of_a_job_are_charged_until_it_is_deleted(tmp_path: Path) -> None:
     async with charged(tmp_path) as rig:
         await asyncio.to_thread(put, rig, "ann", 3 * MIB)
         await rig.submit("digits", sim=LONG)
@@ -86,7 +86,7 @@ async def test_what_a_job_leaves_is_charged_until_it_is_deleted(tmp_path: Path) 
         assert 3 * MIB <= await rom(rig) < 4 * MIB, "the home alone"
 
 
-async def test_what_is_stored_of_a_jobs_points_is_charged_until_they_are_deleted(tmp_path: Path) -> None:
+async def test_stored_points_of_a_job_are_charged_until_they_are_deleted(tmp_path: Path) -> None:
     async with charged(tmp_path) as rig:
         await rig.submit("digits", sim=LONG)
         job = await rig.until("digits", "running")
@@ -130,7 +130,7 @@ async def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: 
         assert await rom(rig) >= 3 * MIB
 
 
-async def test_what_an_older_hub_left_is_charged_after_the_upgrade(tmp_path: Path) -> None:
+async def test_files_left_by_an_older_hub_are_charged_after_the_upgrade(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         for name in ("one", "two"):
             await rig.submit(name, sim={"DURATION": 0})
@@ -170,7 +170,7 @@ async def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path
         await charges(70 * MIB)
 
 
-async def test_who_fills_the_storage_is_stopped_and_warned_and_nobody_else_is(tmp_path: Path) -> None:
+async def test_only_the_user_who_fills_the_storage_is_stopped_and_warned(tmp_path: Path) -> None:
     async with charged(tmp_path) as rig:
         await red(rig, 10 * MIB, "ann", "bob")
         for user in ("ann", "bob"):
@@ -223,7 +223,7 @@ async def test_a_home_counts_where_its_owner_works_and_keeps_no_tenant(tmp_path:
         assert await rom(rig, "red") == 0
 
 
-async def test_who_leaves_with_all_files_leaves_no_bytes_and_no_charge(tmp_path: Path) -> None:
+async def test_a_departure_with_all_files_leaves_no_bytes_and_no_charge(tmp_path: Path) -> None:
     async with charged(tmp_path) as rig:
         await asyncio.to_thread(put, rig, "ann", MIB)
         await rig.submit("digits", sim={"DURATION": 0})

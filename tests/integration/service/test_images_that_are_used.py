@@ -127,7 +127,9 @@ async def test_a_cluster_that_is_away_is_told_once_it_is_back(
         await until(lambda: told.times(2), what="the images to be told again")
 
 
-async def test_who_leads_no_more_is_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_service_that_no_longer_leads_reports_no_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = Told(monkeypatch, Superseded())
     monkeypatch.setattr(images_used, "AGAIN_S", 0.01)
 

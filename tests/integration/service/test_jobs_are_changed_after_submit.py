@@ -61,7 +61,7 @@ async def test_a_teams_admin_raises_a_priority_and_the_next_cycle_goes_by_it(tmp
 
 
 @pytest.mark.parametrize("order", ["priority", "fifo"])
-async def test_what_is_put_first_starts_first_and_may_be_put_back(tmp_path: Path, order: str) -> None:
+async def test_a_job_put_first_starts_first_and_can_be_put_back(tmp_path: Path, order: str) -> None:
     async with running_rig(tmp_path) as rig:
         await red(rig)
         await rig.platform.tenants.update("red", TenantCreate(name="red", queue_order=order))

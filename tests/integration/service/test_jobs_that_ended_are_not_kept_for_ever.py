@@ -65,7 +65,7 @@ def told(rig: Rig) -> list[tuple[str, str, dict[str, object]]]:
     return [(e.actor, e.name, {**e.detail, "why": str(e.detail["why"])}) for e in reversed(entries)]
 
 
-async def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_path: Path) -> None:
+async def test_an_ended_job_is_deleted_with_its_directory_after_the_retention_time(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, "old")
         workspace = rig.workspace("ann", "old", 1)
@@ -87,7 +87,7 @@ async def test_a_job_is_deleted_with_its_directory_so_long_after_it_ended(tmp_pa
         await ended(rig, "old")  # the name is free again
 
 
-async def test_what_runs_waits_or_is_suspended_is_kept_however_old_it_is(tmp_path: Path) -> None:
+async def test_running_waiting_and_suspended_jobs_are_kept_however_old_they_are(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S, jobs=1, job_bytes=1)) as rig:
         await rig.submit("runs", cpu=3, sim=LONG)
         await rig.until("runs", "running")
@@ -150,7 +150,7 @@ async def test_metrics_count_until_their_user_deletes_them(tmp_path: Path) -> No
         assert rest < size - 20_000
 
 
-async def test_who_deletes_a_job_does_not_lose_another_one_for_it(tmp_path: Path) -> None:
+async def test_deleting_a_job_does_not_cost_another_one(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=kept(jobs=3)) as rig:
         await ended(rig, "a", "b", "c")
         await settled(rig)
@@ -170,7 +170,7 @@ async def test_without_limits_nothing_is_deleted_or_even_measured(tmp_path: Path
         assert await names(rig) == ["a", "b"]
 
 
-async def test_what_ended_before_the_limits_were_set_is_found_after_a_start(tmp_path: Path) -> None:
+async def test_jobs_that_ended_before_the_limits_were_set_are_found_after_a_start(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await ended(rig, "a", "b", "c")
         rig.policy = kept(jobs=1)  # type: ignore[assignment]
@@ -312,7 +312,7 @@ async def test_a_failing_turn_is_taken_again(
         assert "the disk is full" in caplog.text
 
 
-async def test_a_job_that_goes_on_meanwhile_is_left_alone(tmp_path: Path) -> None:
+async def test_a_job_that_meanwhile_runs_is_left_alone(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await rig.submit("runs", cpu=1, sim=LONG)
         job = await rig.until("runs", "running")

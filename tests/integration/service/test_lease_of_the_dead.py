@@ -85,7 +85,7 @@ async def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: s
         assert two.second.epoch == two.first.epoch + 1
 
 
-async def test_one_that_was_cut_off_for_a_moment_goes_on_leading(url: str) -> None:
+async def test_a_leader_cut_off_for_a_moment_continues_to_lead(url: str) -> None:
     async with two_services(url) as two:
         await two.first.take()
         with pytest.raises(Unavailable):
@@ -165,7 +165,7 @@ async def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_on
             await asyncio.to_thread(third.close)
 
 
-async def test_nothing_of_who_leads_no_more_is_kept_whatever_it_was_about_to_write(url: str) -> None:
+async def test_a_service_that_no_longer_leads_stores_nothing(url: str) -> None:
     async with two_services(url) as two:
         await two.first.take()
         await two.dbs[0].write(write)
@@ -229,7 +229,7 @@ async def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_o
                 old.kill()
 
 
-async def test_whoever_else_hangs_with_all_writers_waiting_keeps_nobody_from_taking_over(url: str) -> None:
+async def test_another_hanging_writer_does_not_block_a_takeover(url: str) -> None:
     async with two_services(url) as two:
         with psycopg.connect(url) as hangs:  # as a command that was stopped, which has no lease
             hangs.execute("SELECT pg_advisory_xact_lock(%s)", [WRITE_LOCK])

@@ -146,7 +146,7 @@ async def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPo
         assert await reasons(rig) == []
 
 
-async def test_what_was_answered_is_stored_though_the_service_is_killed_again_and_again(
+async def test_acknowledged_points_are_stored_although_the_service_is_killed_repeatedly(
     tmp_path: Path, policy: RunPolicy
 ) -> None:
     async with running_rig(tmp_path, policy=policy) as rig:
@@ -160,7 +160,9 @@ async def test_what_was_answered_is_stored_though_the_service_is_killed_again_an
         assert len(await there(rig, 700)) == 700
 
 
-async def test_what_came_while_nobody_read_is_stored_afterwards(tmp_path: Path, policy: RunPolicy) -> None:
+async def test_points_that_arrived_without_a_reader_are_stored_afterwards(
+    tmp_path: Path, policy: RunPolicy
+) -> None:
     async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         await sent(rig, batch("0.0.a", 1, 10))
@@ -357,7 +359,7 @@ async def test_a_job_that_does_not_run_sends_nothing_and_deleted_points_do_not_c
         assert await stored(rig) == []
 
 
-async def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, policy: RunPolicy) -> None:
+async def test_points_in_transit_when_their_job_ended_are_stored(tmp_path: Path, policy: RunPolicy) -> None:
     async with running_rig(tmp_path, policy=policy) as rig:
         await running(rig)
         await rig.platform.metrics.stop_reading()
@@ -368,9 +370,7 @@ async def test_what_was_on_its_way_when_its_job_ended_is_stored(tmp_path: Path, 
         assert len(await there(rig, 10)) == 10
 
 
-async def test_a_topic_that_was_made_anew_is_read_from_its_beginning(
-    tmp_path: Path, policy: RunPolicy
-) -> None:
+async def test_a_recreated_topic_is_read_from_its_beginning(tmp_path: Path, policy: RunPolicy) -> None:
     async with running_rig(tmp_path, policy=policy) as rig:
         carrier = rig.platform.metrics.carrier
         assert carrier is not None

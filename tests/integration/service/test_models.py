@@ -186,7 +186,7 @@ async def test_a_model_may_come_from_the_home_and_from_the_paths_of_the_storage_
         ("jobs/digits/linked", Reason.INVALID),
     ],
 )
-async def test_what_cannot_be_a_source_is_refused_and_nothing_is_kept(
+async def test_an_invalid_model_source_is_refused_and_nothing_is_kept(
     src: str, reason: Reason, tmp_path: Path
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -237,7 +237,7 @@ async def test_a_quota_that_has_no_room_refuses_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "a header that is no JSON"])
-async def test_what_is_no_model_is_told_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
+async def test_a_directory_without_a_model_is_reported_and_leaves_nothing(kind: str, tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await job(rig, NO_MODELS[kind])
         await register(rig)
@@ -398,7 +398,7 @@ async def test_a_service_that_dies_while_it_copies_begins_again(
         assert await held(rig) == sum(map(len, expected.values()))
 
 
-async def test_a_service_that_dies_while_it_deletes_goes_on(
+async def test_a_service_that_dies_during_a_deletion_continues_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -446,7 +446,7 @@ async def test_a_source_that_is_nearly_right_is_told_what_would_be(
             await register(rig, src)
 
 
-async def test_what_a_program_wrote_beside_itself_is_said_to_lie_in_the_home(tmp_path: Path) -> None:
+async def test_files_written_beside_the_program_are_reported_to_be_in_the_home(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await job(rig)
         home = Path(rig.directories.home("ann"))

@@ -28,7 +28,7 @@ async def refusal(of: Any) -> tuple[Reason, str]:
     return refused.value.reason, str(refused.value.message)
 
 
-async def test_all_of_a_tenant_goes_to_a_root_of_its_own_and_back(tmp_path: Path) -> None:
+async def test_all_files_of_a_tenant_move_to_a_dedicated_root_and_back(tmp_path: Path) -> None:
     async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
@@ -74,7 +74,7 @@ async def test_kernels_of_environments_go_where_these_go(tmp_path: Path) -> None
         assert not root.exists()
 
 
-async def test_what_runs_goes_on_what_is_new_waits_with_the_reason(tmp_path: Path) -> None:
+async def test_running_jobs_continue_during_a_move_and_new_ones_wait_with_the_reason(tmp_path: Path) -> None:
     async with running_rig(tmp_path / "hub") as rig:
         await furnish(rig)
         await rig.submit("long", "ann", tenant=TENANT, sim=LONG)
@@ -159,7 +159,7 @@ class Gate:
     ("step", "number"),
     [("enter", 1), ("room", 1), ("copy", 1), ("compare", 1), ("enter", 2), ("dissolve", 1), ("enter", 3)],
 )
-async def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
+async def test_a_move_killed_at_any_step_loses_nothing_and_leaves_nothing(
     tmp_path: Path, step: str, number: int, *, after: bool
 ) -> None:
     async with running_rig(tmp_path / "hub") as rig:
@@ -182,7 +182,7 @@ async def test_whoever_is_killed_at_any_step_loses_nothing_and_leaves_nothing(
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("step", "number"), [("dissolve", 1), ("enter", 2)])
-async def test_whoever_is_killed_while_it_is_undone_leaves_all_as_it_was(
+async def test_an_undo_of_a_move_that_is_killed_leaves_everything_as_it_was(
     tmp_path: Path, step: str, number: int, *, after: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path / "hub") as rig:
@@ -212,7 +212,7 @@ def _new(tx: Any) -> Any:
     return tx.relocations.get(TENANT).new
 
 
-async def test_what_changes_while_it_is_copied_is_copied_once_more(
+async def test_files_changed_during_a_copy_are_copied_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path / "hub") as rig:
@@ -291,7 +291,7 @@ async def test_a_volume_that_is_not_mounted_is_never_written_beside(tmp_path: Pa
         await rig.until("next", "finished")
 
 
-async def test_what_a_tenants_deletion_would_leave_nobody_to_find_is_refused(tmp_path: Path) -> None:
+async def test_a_tenant_whose_deletion_would_orphan_files_cannot_be_deleted(tmp_path: Path) -> None:
     async with running_rig(tmp_path / "hub") as rig:
         await rig.platform.tenants.create(
             TenantCreate(name=TENANT, isolation="dedicated", data_root=str(tmp_path / "red"))

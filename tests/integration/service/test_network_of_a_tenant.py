@@ -77,7 +77,7 @@ async def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path
         assert len(reads) == 2
 
 
-async def test_what_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+async def test_a_setting_that_changes_during_its_read_is_read_again(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         networks = Networks(rig.db, "none")
         asked = asyncio.ensure_future(networks.of("default"))

@@ -134,7 +134,9 @@ async def test_a_node_that_is_left_to_a_tenant_takes_its_gangs_and_servers_alone
         await rig.until("blues", "running")
 
 
-async def test_what_ran_on_a_lost_node_goes_on_elsewhere_before_what_waits_behind_it(tmp_path: Path) -> None:
+async def test_a_job_from_a_lost_node_restarts_elsewhere_before_jobs_waiting_behind_it(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         rig.executor.set_node(node("n2"))
         for name in ("a", "b"):
@@ -190,7 +192,7 @@ async def _gone(rig: Rig, name: str) -> bool:
 
 
 @pytest.mark.parametrize("how", ["cordoned", "tainted", "down"])
-async def test_a_job_that_could_run_but_for_what_may_pass_is_taken_in_and_waits(
+async def test_a_job_that_only_temporary_states_prevent_is_accepted_and_waits(
     tmp_path: Path, how: str
 ) -> None:
     async with running_rig(tmp_path, policy=BY_EVENTS) as rig:

@@ -81,7 +81,7 @@ async def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(t
         assert audit[:2] == [("node.return", "n1"), ("node.drain", "n1")]
 
 
-async def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(tmp_path: Path) -> None:
+async def test_jobs_on_a_drained_node_move_elsewhere_on_request_and_show_the_reason(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
         await rig.submit("gang", workers=3, sim=LONG)
         await rig.until("gang", "running")
@@ -94,7 +94,7 @@ async def test_what_runs_there_goes_elsewhere_where_that_is_wanted_and_says_why(
         assert "node n1 is taken out of service: a new kernel" in said
 
 
-async def test_who_cannot_go_elsewhere_waits_with_its_age_and_is_the_first_when_the_node_is_back(
+async def test_a_job_that_cannot_move_waits_with_its_age_and_is_first_when_the_node_returns(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, policy=BY_EVENTS) as rig:
@@ -146,7 +146,7 @@ async def test_a_job_that_was_just_admitted_there_goes_too(tmp_path: Path) -> No
         await rig.until("a", "running")
 
 
-async def test_servers_are_told_of_and_ended_where_that_is_wanted_and_none_starts_there(
+async def test_servers_on_a_drained_node_are_listed_and_ended_on_request_and_none_starts_there(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, policy=BY_EVENTS) as rig:

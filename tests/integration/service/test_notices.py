@@ -120,7 +120,7 @@ def wants(address, *events, **more):
     return NotificationsSet(channels=[channel], **more)
 
 
-async def test_a_webhook_is_told_of_starts_and_ends(tmp_path, receiver):
+async def test_a_webhook_receives_starts_and_ends(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "started", "finished", "failed"), "ann")
         await rig.submit("digits", sim={"DURATION": 1000})
@@ -307,7 +307,7 @@ async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
         assert job.name == "digits"
 
 
-async def test_who_left_is_told_nothing(tmp_path, receiver):
+async def test_a_user_who_left_gets_no_notices(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
         assert await rig.platform.notices.remove("ann")
@@ -317,7 +317,7 @@ async def test_who_left_is_told_nothing(tmp_path, receiver):
         assert rig.db.read_now(lambda tx: tx.notices.newest("ann")) == 0
 
 
-async def test_who_decides_is_told_of_requests_and_who_asked_of_the_answers(tmp_path, receiver):
+async def test_approvers_are_notified_of_requests_and_requesters_of_the_answers(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=2.0, joining="asked"), actor="root")

@@ -46,7 +46,7 @@ async def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, 
             assert not [s for s in SECRETS if s in text], text
 
 
-async def test_who_asks_very_often_waits_for_oneself_and_others_do_not(tmp_path: Path) -> None:
+async def test_only_the_user_with_many_requests_waits_and_others_do_not(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node("n1", 4)) as rig:
         for user in ("ann", "bob"):
             await rig.platform.users.ensure(user)

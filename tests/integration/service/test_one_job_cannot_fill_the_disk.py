@@ -40,7 +40,9 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
 
 
 @pytest.mark.parametrize("where", FLOODS)
-async def test_who_floods_is_stopped_and_the_other_goes_on(disk: SmallDisk, where: str) -> None:
+async def test_a_job_that_floods_the_disk_is_stopped_and_the_other_continues(
+    disk: SmallDisk, where: str
+) -> None:
     async with running_rig(disk, DiskPolicy(floor=60 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")
         await rig.go("flood", WRITES.format(how=FLOODS[where], mib=1000, pause=0.02))

@@ -124,7 +124,7 @@ async def test_a_hundred_who_watch_cost_one_reader_and_see_the_same(tmp_path: Pa
     assert feeds._feeds == {}
 
 
-async def test_who_lags_reads_alone_and_is_back_at_the_live_end_afterwards(
+async def test_a_slow_reader_reads_alone_and_returns_to_the_live_end_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log_feed, "KEPT_BYTES", 500)
@@ -155,7 +155,7 @@ async def test_who_lags_reads_alone_and_is_back_at_the_live_end_afterwards(
         await task
 
 
-async def test_who_comes_to_a_job_that_is_watched_begins_no_farther_than_its_reader_is(
+async def test_a_new_reader_of_a_watched_job_begins_no_farther_than_the_shared_reader(
     tmp_path: Path,
 ) -> None:
     files: Any = Files(tmp_path)
@@ -229,7 +229,7 @@ async def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> No
         await task
 
 
-async def test_the_log_of_a_run_goes_on_with_its_next_attempt(tmp_path: Path) -> None:
+async def test_the_log_of_a_run_continues_with_its_next_attempt(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
 
     broker, feeds = Broker(), LogFeeds(files)

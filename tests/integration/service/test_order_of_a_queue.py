@@ -39,7 +39,7 @@ async def test_a_queue_goes_by_the_order_that_is_saved_last_for_its_tenant(
 
 
 @pytest.mark.parametrize("order", ["fair", "maxmin"])
-async def test_what_members_used_lately_outlives_the_hub(tmp_path: Path, order: str) -> None:
+async def test_recent_usage_of_members_outlives_the_hub(tmp_path: Path, order: str) -> None:
     async with running_rig(tmp_path) as rig:
         tenants = rig.platform.tenants
         await tenants.create(TenantCreate(name="red", queue_order=order))

@@ -106,7 +106,7 @@ async def test_nobody_is_stopped_for_a_notebook_that_could_not_start_all_the_sam
         assert await running(rig, "inside", "lent") == ["inside", "lent"]
 
 
-async def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path: Path) -> None:
+async def test_a_job_is_not_stopped_before_its_minimum_runtime(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
     async with running_rig(tmp_path, node(cpu=16), policy=policy) as rig:
@@ -121,7 +121,7 @@ async def test_who_has_not_run_for_the_least_time_is_not_stopped_before(tmp_path
         assert await until(lambda: started(rig), what="room for the notebook") == "n1"
 
 
-async def test_what_comes_free_is_there_for_whom_it_was_made_and_for_nobody_else(tmp_path: Path) -> None:
+async def test_freed_capacity_goes_only_to_the_server_it_was_freed_for(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         asking = asyncio.ensure_future(started(rig, cpu=4))  # all of the quota of blue
@@ -253,7 +253,7 @@ async def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_o
         assert why.reasons[0].reason in ("WaitingForQuota", "Reserved")
 
 
-async def test_who_looks_at_the_queue_hears_of_a_server_that_waits_and_of_its_end(tmp_path: Path) -> None:
+async def test_watchers_of_the_queue_see_a_waiting_server_and_its_end(tmp_path: Path) -> None:
     policy = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))
 
     async with running_rig(tmp_path, node(cpu=16), policy=policy) as rig:
@@ -300,7 +300,7 @@ async def test_a_server_and_a_job_wait_in_one_order_in_which_who_holds_more_come
             assert phase_of(rig) == "pending"
 
 
-async def test_the_own_jobs_of_a_tenant_stand_behind_its_server(tmp_path: Path) -> None:
+async def test_jobs_of_a_tenant_queue_behind_its_waiting_server(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         rig.platform.admission.hold(Verdict(Reason.DISK_FULL, msg("until both have asked")))

@@ -24,7 +24,7 @@ from waiting import until
 
 
 @pytest.mark.parametrize("how", ["crash", "restart"])
-async def test_a_hub_that_dies_while_room_is_made_goes_on_with_the_same_victims(
+async def test_a_hub_that_dies_while_it_makes_room_continues_with_the_same_victims(
     tmp_path: Path, how: str
 ) -> None:
     async with running_rig(tmp_path, node(cpu=16), policy=replace(FAST, grace_s=5.0)) as rig:
@@ -70,7 +70,7 @@ async def test_a_hub_that_dies_before_the_admission_is_told_has_it_stored(tmp_pa
         assert (rig.held("red").cpu, rig.held("blue").cpu) == (4000, 4000)
 
 
-async def test_a_server_is_not_admitted_on_what_others_held_before(tmp_path: Path) -> None:
+async def test_a_server_is_not_admitted_on_outdated_holdings(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
         await teams(rig)
         admission = rig.platform.admission
@@ -143,7 +143,7 @@ async def test_a_victim_that_changed_before_it_was_stored_that_it_ends_is_asked_
         assert await running(rig, "inside", "lent") == ["inside"]
 
 
-async def test_who_counts_on_the_victim_of_another_that_gives_up_gets_its_room(tmp_path: Path) -> None:
+async def test_a_server_that_counts_on_the_victim_of_a_cancelled_one_gets_its_room(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
         await lent_out(rig)
         admission = rig.platform.admission

@@ -67,7 +67,7 @@ async def kept(rig: Rig, user: str, name: str) -> tuple[str, str]:
     return next((str(f.value), str(f.who)) for f in reason.facts if f.key == "kept")
 
 
-async def test_what_a_tenant_reserves_is_kept_free_from_jobs_and_notebook_servers_of_others(
+async def test_reserved_capacity_is_kept_free_from_other_tenants_jobs_and_servers(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node(cpu=4)) as rig:
@@ -165,7 +165,7 @@ async def refusal(rig: Rig, start: float, end: float, **kw: object) -> str:
     return str(caught.value)
 
 
-async def test_what_cannot_be_booked_is_refused_with_its_numbers(tmp_path: Path) -> None:
+async def test_an_impossible_booking_is_refused_with_its_numbers(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=8)) as rig:
         await teams(rig, reserved={"cpu": 1})
         await rig.platform.tenants.update("red", TenantUpdate(reserved={"cpu": 2}))

@@ -29,7 +29,7 @@ async def told(rig: Rig, user: str, name: str, kind: str) -> list[str]:
     return [str(e.message) for e in await rig.platform.jobs.events(SYSTEM, user, name) if e.kind == kind]
 
 
-async def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_returns_with_its_age(
+async def test_borrowed_quota_is_reclaimed_from_the_cheapest_job_which_requeues_with_its_age(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
@@ -60,7 +60,7 @@ async def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_return
         )
         assert "It was chosen before 1 other. That loses " in str(why_stopped.summary)
         assert await told(rig, "ann", "cheap", "requeued") == [
-            "back in the queue with its age kept: what it held goes to whom it was stopped for"
+            "back in the queue with its age kept: the other job gets its resources"
         ]
         (started,) = await rig.platform.decisions.of(SYSTEM, "bob", "own")
         assert read(started.summary, "blue").endswith("; room was made by the end of a job of another team")
@@ -77,7 +77,7 @@ async def test_what_is_borrowed_is_taken_back_from_the_cheapest_job_which_return
         assert (rig.held("red"), rig.held("blue")) == (ZERO, ZERO)
 
 
-async def test_who_lends_nothing_is_not_borrowed_from(tmp_path: Path) -> None:
+async def test_nobody_borrows_from_a_tenant_that_lends_nothing(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=16)) as rig:
         await two_teams(rig, blue={"lending_limit": {"cpu": 0}})
         await rig.submit("inside", workers=4, sim=LONG)

@@ -80,7 +80,7 @@ async def test_an_exit_while_the_service_was_down_is_not_lost(tmp_path: Path) ->
     await rig.close()
 
 
-async def test_what_is_held_for_nobody_is_released_at_the_start(tmp_path: Path) -> None:
+async def test_holdings_of_missing_jobs_are_released_at_the_start(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     row = ResourceRequest("ghost.0", "jm", "default", Resources(1000), RequestPhase.CONFIRMED, 1.0)
     await rig.db.write(lambda tx: tx.ledger.put(row))

@@ -53,7 +53,7 @@ def notes(rig: Rig, tenant: str = "blue") -> list[str]:
     return [e.action for e in reversed(page) if e.action in ("quota.lower", "quota.restore")]
 
 
-async def test_what_an_idle_tenant_keeps_back_is_borrowed_and_comes_back_when_one_of_its_jobs_waits(
+async def test_quota_kept_back_by_an_idle_tenant_is_borrowed_and_returns_when_one_of_its_jobs_waits(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node(cpu=8), policy=IDLE) as rig:
@@ -109,7 +109,7 @@ async def test_a_notebook_server_of_the_idle_tenant_restores_it_even_when_it_is_
         assert notes(rig) == ["quota.lower", "quota.restore"]
 
 
-async def test_lowering_again_lowers_once_and_a_hub_that_starts_anew_finds_it_as_it_was(
+async def test_a_guarantee_is_lowered_only_once_and_stays_so_after_a_restart(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node(cpu=8), policy=HALF) as rig:
@@ -160,7 +160,7 @@ async def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_noth
         assert notes(rig) == ["quota.lower", "quota.restore"]
 
 
-async def test_a_quota_that_is_changed_meanwhile_is_lowered_from_what_it_is_now(tmp_path: Path) -> None:
+async def test_a_quota_that_changes_meanwhile_is_lowered_from_its_current_value(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=8), policy=HALF) as rig:
         await cohort(rig)
         await pass_time(rig, HOUR + 1)

@@ -177,7 +177,7 @@ async def test_an_idle_platform_runs_no_cycles(tmp_path: Path) -> None:
     await rig.close()
 
 
-async def test_decisions_that_fail_to_be_stored_make_the_core_anew(
+async def test_decisions_that_fail_to_be_stored_rebuild_the_core(
     tmp_path: Path, made: list[KeptCore]
 ) -> None:
     rig = Rig(tmp_path)
@@ -200,7 +200,7 @@ async def test_decisions_that_fail_to_be_stored_make_the_core_anew(
     await rig.close()
 
 
-async def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing_is_overcommitted(
+async def test_a_quicker_server_request_for_the_same_node_makes_the_job_wait_without_overcommitment(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -219,7 +219,7 @@ async def test_who_names_its_node_and_was_quicker_makes_the_job_wait_and_nothing
         await rig.until("j", "finished")
 
 
-async def test_a_burst_of_jobs_is_done_in_lots_and_each_is_told_all_of_its_own(tmp_path: Path) -> None:
+async def test_a_burst_of_jobs_is_handled_in_batches_and_each_job_gets_all_its_events(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         sim = {"DURATION": 0.05}
         taken = asyncio.gather(

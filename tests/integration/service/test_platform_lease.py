@@ -99,7 +99,9 @@ def ask(name: str, **sim: float) -> JobCreate:
     return JobCreate(name=name, code="x", cpu=1.0, ram=100, env={f"SIM_{k}": str(v) for k, v in sim.items()})
 
 
-async def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str, tmp_path: Path) -> None:
+async def test_the_second_platform_waits_and_continues_where_the_killed_first_stopped(
+    url: str, tmp_path: Path
+) -> None:
     async with two_services(url, tmp_path) as two:
         rng = random.Random(4)
         first, second = two.platform(0), two.platform(1)
@@ -132,7 +134,7 @@ async def test_the_second_waits_and_goes_on_where_the_killed_first_was(url: str,
         await second.stop()
 
 
-async def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_by(
+async def test_a_leader_that_was_silent_for_too_long_changes_nothing_more_and_becomes_a_standby(
     url: str, tmp_path: Path
 ) -> None:
     async with two_services(url, tmp_path) as two:
@@ -168,7 +170,7 @@ async def test_who_was_silent_for_too_long_changes_nothing_any_more_and_stands_b
         await first.stop()
 
 
-async def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users(
+async def test_a_returning_leader_knows_changes_of_tenants_and_users_by_the_other(
     url: str, tmp_path: Path
 ) -> None:
     async with two_services(url, tmp_path) as two:
@@ -201,7 +203,7 @@ async def test_who_leads_again_knows_what_the_other_changed_of_tenants_and_users
         await first.stop()
 
 
-async def test_who_leads_again_takes_jobs_of_a_tenant_that_the_other_one_made(
+async def test_a_returning_leader_accepts_jobs_of_a_tenant_created_by_the_other(
     url: str, tmp_path: Path
 ) -> None:
     async with two_services(url, tmp_path) as two:

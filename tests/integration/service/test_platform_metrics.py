@@ -58,7 +58,7 @@ async def test_points_are_stored_once_and_replayed_in_order(tmp_path: Path) -> N
         assert [p["seq"] for p in await points(rig, "j", 13)] == [14, 15]
 
 
-async def test_what_is_not_finite_is_kept_and_delivered_as_null(tmp_path: Path) -> None:
+async def test_values_that_are_not_finite_are_kept_and_delivered_as_null(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         m = rig.platform.metrics
         await rig.submit("j", sim={"DURATION": 30})
@@ -96,7 +96,9 @@ async def test_progress_comes_from_points(tmp_path: Path) -> None:
         await until(full)
 
 
-async def test_what_was_spooled_and_never_delivered_is_there_once_the_job_has_ended(tmp_path: Path) -> None:
+async def test_spooled_points_that_were_never_delivered_are_stored_once_the_job_has_ended(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         await rig.submit("j", workers=2, retries=1, sim={"DURATION": 600, "EXIT": 1})
         first = await rig.until("j", "running")
@@ -187,7 +189,7 @@ async def test_points_can_be_deleted_when_the_job_has_ended(tmp_path: Path) -> N
         assert await points(rig, "j") == []
 
 
-async def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path) -> None:
+async def test_points_per_job_are_limited_and_the_sender_continues(tmp_path: Path) -> None:
     """A million rows of one job would be everybody's disk; what is over is dropped, and said once."""
 
     async with running_rig(tmp_path, policy=replace(FAST, metric_points_max=10)) as rig:
@@ -215,7 +217,7 @@ async def test_a_job_stores_so_many_points_and_its_sender_goes_on(tmp_path: Path
         assert said == ["10 metric points are stored, which is the limit of a job; later ones are dropped"]
 
 
-async def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Path) -> None:
+async def test_bytes_and_names_of_metrics_per_job_are_limited(tmp_path: Path) -> None:
     def wide(n: int) -> MetricBatch:
         values = {f"m{100 * n + k}": 0.5 for k in range(100)}
         return MetricBatch(source="0.0.a", points=[MetricPoint(n=n, t=float(n), v=values)])
@@ -237,7 +239,7 @@ async def test_a_job_has_so_many_bytes_and_so_many_names_of_metrics(tmp_path: Pa
         assert told["metrics-full"].startswith("1 MiB of metric points are stored")
 
 
-async def test_what_is_left_of_points_beyond_what_is_read_is_told_once(
+async def test_points_beyond_the_read_limit_are_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A job's processes may leave any number of bytes; the timeline says that not all of them were taken in."""

@@ -43,7 +43,7 @@ async def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tm
         assert [e.reason for e in why] == ["WaitingForPreempted"]
 
 
-async def test_who_was_stopped_and_waits_is_told_for_whom_and_what_is_kept(tmp_path: Path) -> None:
+async def test_a_preempted_job_shows_its_beneficiary_and_the_kept_checkpoint(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
         await rig.until("low", "running")
@@ -72,7 +72,7 @@ async def test_who_was_stopped_and_waits_is_told_for_whom_and_what_is_kept(tmp_p
         assert str(own.kept).startswith("it left no checkpoint")
 
 
-async def test_who_was_stopped_for_another_tenant_learns_no_name_of_it(tmp_path: Path) -> None:
+async def test_a_job_preempted_for_another_tenant_shows_no_names_from_it(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         for name in ("red", "blue"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=2, cohort="main"))

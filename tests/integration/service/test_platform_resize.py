@@ -66,7 +66,7 @@ async def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path
         assert told[1] == "Resizing from 2 to 4 workers. There is room that nobody waits for."
 
 
-async def test_what_ranks_wrote_stays_readable_when_the_job_has_given_them_up(tmp_path: Path) -> None:
+async def test_logs_of_ranks_stay_readable_after_the_job_gave_them_up(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("wide", workers="1:4", sim={"DURATION": 30, "STOP": 0.05})
@@ -179,7 +179,7 @@ async def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(t
         assert rig.held() == ZERO
 
 
-async def test_who_has_not_run_long_enough_is_not_resized(tmp_path: Path) -> None:
+async def test_a_job_is_not_resized_before_its_minimum_runtime(tmp_path: Path) -> None:
     rig = Rig(tmp_path, policy=replace(FAST, scheduling=SchedulingPolicy(min_run_s=0.6)))
     await rig.start()
     await rig.submit("wide", workers="1:4", sim={"DURATION": 3.0})
@@ -232,7 +232,7 @@ async def _decided(rig: Rig, uid: str) -> bool:
     return bool(rig.platform.board.jobs[uid].resize_to)
 
 
-async def test_a_resize_that_its_user_stops_and_resumes_halfway_goes_on_and_gives_all_back(
+async def test_a_resize_suspended_and_resumed_halfway_continues_and_releases_everything(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -124,7 +124,7 @@ async def test_suspend_frees_the_quota_and_resume_starts_a_new_attempt(tmp_path:
         assert rig.executor.starts == [f"{job.uid}.0", f"{job.uid}.1"]
 
 
-async def test_what_waits_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Path) -> None:
+async def test_a_waiting_job_can_be_suspended_resumed_and_cancelled_at_once(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("blocker", workers=4, sim={"DURATION": 30})
@@ -167,7 +167,7 @@ async def test_starts_that_fail_are_tried_again_and_then_given_up(tmp_path: Path
         assert rig.held() == ZERO
 
 
-async def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
+async def test_a_start_waits_for_an_unreachable_cluster_however_long_it_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries: list[str] = []
@@ -187,7 +187,9 @@ async def test_a_start_waits_for_what_runs_jobs_however_long_it_is_away(
     assert len(tries) == 9
 
 
-async def test_what_can_never_start_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_can_never_start_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tries: list[str] = []
 
     async def start(spec: LaunchSpec, epoch: int) -> None:
@@ -264,7 +266,7 @@ async def test_a_resubmit_that_is_repeated_with_its_key_makes_one_run(tmp_path: 
         assert (await jobs.resubmit(SYSTEM, "ann", "j", asked, idempotency_key="new")).run == 3
 
 
-async def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
+async def test_a_job_that_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
         await p.tenants.create(TenantCreate(name="red", cpu=2))
@@ -282,7 +284,7 @@ async def test_what_can_never_run_is_refused_at_once(tmp_path: Path) -> None:
         assert (missing.reason, missing.msg) == (foreign.reason, foreign.msg)
 
 
-async def test_an_elastic_job_starts_with_what_fits(tmp_path: Path) -> None:
+async def test_an_elastic_job_starts_with_as_many_workers_as_fit(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await rig.submit("wide", workers="2:10", sim={"DURATION": 600})
         job = await rig.until("wide", "running")

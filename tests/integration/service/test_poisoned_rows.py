@@ -60,7 +60,7 @@ async def test_others_are_admitted_beside_a_job_that_cannot_be(
         assert len(rig.executor.starts) == len(set(rig.executor.starts)) == len(names)
 
 
-async def test_a_job_that_cannot_be_stopped_for_another_goes_on_and_the_next_one_gives_way(
+async def test_a_job_that_cannot_be_stopped_for_another_continues_and_the_next_one_gives_way(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR)

@@ -55,7 +55,7 @@ async def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_pa
         assert (await rig.platform.runs.get(SYSTEM, "ann", "digits")).run.metrics == {}
 
 
-async def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_out(tmp_path: Path) -> None:
+async def test_a_service_killed_in_between_counts_each_point_exactly_once(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         job = await rig.submit("digits", sim=LONG)
         await rig.until("digits", "running")
@@ -71,7 +71,7 @@ async def test_who_is_killed_in_between_counts_no_point_twice_and_leaves_none_ou
         assert run.metrics["loss"].best == 0.25
 
 
-async def test_what_a_run_was_is_kept_with_its_script_variables_environment_and_commit(
+async def test_a_run_keeps_its_script_variables_environment_and_commit(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:

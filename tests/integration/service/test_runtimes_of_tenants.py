@@ -47,7 +47,7 @@ def started(rig: Rig) -> list[LaunchSpec]:
     return seen
 
 
-async def test_what_an_admin_of_a_tenant_registers_is_used_once_it_was_approved(tmp_path: Path) -> None:
+async def test_a_runtime_registered_by_a_tenant_admin_is_usable_once_it_is_approved(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await team(rig)
         runtimes = rig.platform.runtimes
@@ -144,7 +144,7 @@ async def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: P
         assert {spec.runtime.title for spec in seen} == {"First"}
 
 
-async def test_what_an_administrator_disabled_starts_nothing_new_and_only_they_bring_back(
+async def test_a_disabled_runtime_starts_nothing_new_and_only_hub_administrators_enable_it_again(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -57,7 +57,7 @@ async def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
         assert await do("drop", "m") == 0
 
 
-async def test_what_is_more_than_the_quota_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+async def test_storage_beyond_the_quota_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await red(rig)
         storage = rig.platform.storage

@@ -125,7 +125,7 @@ async def test_one_that_comes_to_its_end_behind_others_has_finished(tmp_path: Pa
         assert [(t.state, t.value) for t in ended.trials] == [("finished", 0.9), ("finished", 0.1)]
 
 
-async def test_it_gives_way_and_its_trial_goes_on_afterwards(tmp_path: Path) -> None:
+async def test_a_sweep_gives_way_and_its_trial_continues_afterwards(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node("n1", 2)) as rig:
         await sweep(rig, grid={"lr": [1, 2]}, metric="acc", goal="max")
         await report(rig, "s.0", 1, 0.5)
@@ -155,7 +155,9 @@ async def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Pat
             await rig.platform.sweeps.extend(SYSTEM, "ann", "s", SweepExtend(trials=5))
 
 
-async def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_path: Path) -> None:
+async def test_a_metric_that_no_trial_reports_fails_the_sweep_with_the_reported_metrics(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1]}, metric="accuracy", goal="max")
         await report(rig, "s.0", 1, 0.5, metric="acc")
@@ -168,7 +170,7 @@ async def test_a_metric_that_nobody_reports_fails_it_with_what_was_reported(tmp_
 
 
 @pytest.mark.parametrize("stop", ["none", "asha"])
-async def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others_go_on(
+async def test_a_trial_without_a_number_is_never_the_best_and_the_others_continue(
     tmp_path: Path, stop: str
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -187,7 +189,7 @@ async def test_a_trial_that_reports_no_number_is_none_of_the_best_and_the_others
         assert first.value is None
 
 
-async def test_one_that_has_ended_can_be_given_more_and_goes_on(tmp_path: Path) -> None:
+async def test_an_ended_sweep_can_be_extended_and_continues(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         asked = {"search": {"x": "uniform(0, 1)"}, "metric": "acc", "goal": "min", "trials": 1}
         await sweep(rig, **asked)
@@ -252,7 +254,7 @@ async def test_a_name_that_its_user_has_a_job_of_is_in_nobodys_way(tmp_path: Pat
         assert ended.trials[0].job.startswith("s.0-")
 
 
-async def test_whoever_leaves_takes_sweeps_along(tmp_path: Path) -> None:
+async def test_sweeps_of_a_leaving_user_are_removed(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await sweep(rig, grid={"lr": [1, 2, 3]})
         await once(rig, lambda s: s.counts.running > 0, "some to run")
@@ -311,7 +313,7 @@ async def test_whatever_write_it_dies_at_no_trial_is_lost_or_there_twice(
     await rig.close()
 
 
-async def test_what_was_learned_before_a_death_counts_after_it(tmp_path: Path) -> None:
+async def test_results_from_before_a_death_count_after_it(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node("n1", 2)) as rig:
         asked = {
             "search": {"x": "uniform(0, 1)"},
@@ -339,7 +341,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"grid": {"lr": []}}, "parameter lr: no value is given"),
     (
         {"search": {"x": "uniform(0, 1)"}, "sampler": "random"},
-        "the space has no end: say how much may be tried, with --trials, --core-hours or --deadline",
+        "the space has no end: limit the trials with --trials, --core-hours or --deadline",
     ),
     (
         {"search": {"x": "uniform(0, 1)"}, "trials": 3},
@@ -370,7 +372,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_cannot_be_meant_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+async def test_an_invalid_sweep_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         for (asked, said), call in itertools.product(
             WRONG, (rig.platform.sweeps.create, rig.platform.sweeps.preview)
@@ -400,7 +402,7 @@ async def test_before_it_starts_it_says_what_it_would_take(tmp_path: Path) -> No
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
 
-async def test_a_job_run_again_by_hand_is_no_trial(tmp_path: Path) -> None:
+async def test_a_job_resubmitted_by_hand_is_not_a_trial(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await sweep(rig, array="0-0", env={"SIM_DURATION": "0"})
         await over(rig)

@@ -91,10 +91,10 @@ async def test_a_job_that_no_node_is_large_enough_for_any_more_is_told_so(tmp_pa
         await until(told)
         why = await rig.platform.jobs.why(SYSTEM, "ann", "wide")
         assert str(why.reasons[0].message) == ("Each rank needs 4 cpu, the largest node has 3. Ask for less.")
-        assert str(why.expected_because) == "it can never start with the nodes and quotas of now"
+        assert str(why.expected_because) == "it can never start with the present nodes and quotas"
 
 
-async def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks_for_too_much(
+async def test_quota_held_by_a_notebook_is_shown_to_waiting_and_to_oversized_jobs(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -119,7 +119,7 @@ async def test_what_a_notebook_holds_is_told_to_who_waits_for_it_and_to_who_asks
         assert {f.key: str(f.who) for f in why.reasons[0].facts}["held"] == "the notebook server of ann"
 
 
-async def test_whose_own_is_lent_to_work_that_may_not_be_stopped_yet_is_told_when_it_comes_back(
+async def test_a_job_whose_quota_is_lent_to_protected_work_shows_when_it_returns(
     tmp_path: Path,
 ) -> None:
     async with running_rig(tmp_path, node("n1", 4), policy=PATIENT) as rig:

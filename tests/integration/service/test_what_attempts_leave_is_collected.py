@@ -89,7 +89,7 @@ async def test_a_node_that_does_not_answer_is_asked_again_before_anything_is_for
         assert await values(rig, "j") == [{"attempt": 0}]
 
 
-async def test_what_does_not_end_when_asked_is_collected_before_it_is_killed(
+async def test_an_attempt_that_does_not_end_when_asked_is_collected_before_it_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path, policy=replace(FAST, grace_s=0.05, lease_s=3600)) as rig:

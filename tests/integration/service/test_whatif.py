@@ -131,8 +131,7 @@ async def test_an_elastic_job_of_the_past_ran_as_long_as_its_worker_seconds_take
         assert wide.length == pytest.approx(wide.ran * (4 * four + one) / (four + one) / 4, abs=0.002)
         found = await rig.platform.whatif.export("admin", 1.0)
         assert (
-            "1 elastic job had fewer workers than the most for a while: taken to run as long as the same worker-seconds "
-            "take with all of them."
+            "1 elastic job had fewer workers than its maximum for a while. Its run time counts as that of the same worker-seconds with all workers."
         ) in map(str, found["remarks"])
 
 
@@ -211,7 +210,7 @@ async def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_what_cannot_be_run_is_refused_with_what_would_be_right(
+async def test_an_impossible_simulation_is_refused_with_a_valid_form(
     tmp_path: Path, body: dict[str, Any], says: str
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -231,7 +230,7 @@ async def test_an_admin_has_one_run_at_a_time_and_the_service_answers_meanwhile(
         assert (await whatif.simulate("admin", asked(**SCENARIO))).after.jobs == 4
 
 
-async def test_who_exports_again_and_again_at_once_is_refused_and_so_is_one_too_many(
+async def test_repeated_concurrent_exports_and_one_export_too_many_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:

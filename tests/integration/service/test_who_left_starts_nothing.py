@@ -39,7 +39,7 @@ def text_of(why: Why) -> str:
 
 
 @pytest.mark.parametrize("how", ["by hand", "by a group", "altogether"])
-async def test_what_waits_is_suspended_with_who_leaves_and_starts_when_they_are_back(
+async def test_waiting_jobs_are_suspended_when_their_user_leaves_and_start_after_the_return(
     tmp_path: Path, how: str
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -101,7 +101,9 @@ async def test_why_a_job_waits_is_not_written_down_once_it_is_suspended(tmp_path
         assert told not in [str(e.message) for e in await p.jobs.events(SYSTEM, "bob", "w")]
 
 
-async def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tmp_path: Path) -> None:
+async def test_a_running_job_of_a_former_member_continues_but_does_not_return_after_preemption(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "ann", "bob")
@@ -129,7 +131,9 @@ async def test_what_runs_goes_on_but_does_not_come_back_once_it_was_preempted(tm
         assert (await p.jobs.get(SYSTEM, "bob", "mine")).phase == "suspended"
 
 
-async def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is_due(tmp_path: Path) -> None:
+async def test_a_running_job_of_a_former_member_does_not_return_after_node_loss_or_for_a_retry(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
         await red(rig, "bob")
@@ -147,7 +151,7 @@ async def test_what_runs_does_not_come_back_once_its_node_was_lost_or_a_retry_is
         assert {(await p.jobs.get(SYSTEM, "bob", n)).phase for n in ("lost", "fails")} == {"suspended"}
 
 
-async def test_who_leaves_between_the_look_at_a_submission_and_its_storing_is_refused(
+async def test_a_user_who_leaves_between_check_and_storage_of_a_submission_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -184,7 +188,7 @@ async def test_jobs_that_an_older_hub_left_waiting_are_put_aside_when_the_servic
         assert (await rig.platform.jobs.get(SYSTEM, "bob", "w")).phase == "suspended"
 
 
-async def test_a_first_tenant_takes_nothing_away_of_what_waits_in_default(tmp_path: Path) -> None:
+async def test_a_first_team_does_not_affect_jobs_waiting_in_default(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
         await rig.submit("big", cpu=4.0, sim={"DURATION": 60, "STOP": 0})

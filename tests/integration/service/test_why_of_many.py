@@ -69,7 +69,7 @@ async def test_where_the_bound_is_reached_that_is_said(
         )
 
 
-async def test_a_list_says_of_each_when_it_starts_or_why_nobody_can_tell(tmp_path: Path) -> None:
+async def test_a_list_shows_the_expected_start_of_each_job_or_why_it_is_unknown(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await rig.submit("limited", workers=2, time_limit=100, sim={"DURATION": 60})
         await rig.submit("endless", workers=2, sim={"DURATION": 60})

@@ -77,7 +77,7 @@ async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_agai
         assert sorted(audited(rig)) == ["booking.create", "booking.short", "booking.whole"]
 
 
-async def test_what_another_tenant_reserves_may_leave_a_window_too_little(tmp_path: Path) -> None:
+async def test_a_reservation_of_another_tenant_can_leave_a_window_too_little(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node(cpu=8)) as rig:
         for name in ("blue", "red"):
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
@@ -147,7 +147,7 @@ async def test_a_server_that_runs_into_a_window_keeps_what_it_holds_and_the_book
             await rig.platform.tenants.create(TenantCreate(name=name, cpu=8))
         plain = await book(rig, "demo", 6, start=60)
         assert [str(n) for n in plain.notes] == [
-            "a notebook server that runs into the window keeps what it holds until it is stopped"
+            "a notebook server that runs into the window keeps its resources until it is stopped"
         ]
         for tenant, cpu in (("red", 3), ("blue", 1)):
             held = ResourceRequestTry(

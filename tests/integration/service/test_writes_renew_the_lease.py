@@ -112,7 +112,7 @@ async def test_one_that_was_stopped_in_the_middle_of_a_write_is_sure_only_from_b
 
 
 @pytest.mark.parametrize(("work", "raised"), [(refuse, KeyError), (fail, StoreUnavailable)])
-async def test_what_is_not_stored_proves_nothing(
+async def test_a_write_that_is_not_stored_proves_nothing(
     tmp_path: Path, work: Callable[[Tx], None], raised: type[Exception]
 ) -> None:
     async with busy_service(tmp_path) as service:
@@ -134,7 +134,7 @@ async def test_the_write_beside_one_that_is_refused_proves_it(tmp_path: Path) ->
         assert await service.row() == Lease(service.lease.holder, service.wall + LENGTH_S, 1)
 
 
-async def test_what_does_not_change_the_lease_puts_off_nobody_who_waits_for_it(tmp_path: Path) -> None:
+async def test_a_write_that_leaves_the_lease_unchanged_delays_nobody_who_waits_for_it(tmp_path: Path) -> None:
     async with busy_service(tmp_path) as service:
         other = service.another()
         seen = await service.db.read(other._look)

@@ -263,7 +263,7 @@ def test_logging_in_to_the_services_pages_needs_no_click(stack):
     assert "custom:mlp:cluster:read" not in me["scopes"]
 
 
-def test_who_names_no_page_arrives_at_the_panel_as_an_administrator_and_at_the_first_steps_else(stack):
+def test_a_login_without_a_target_opens_the_panel_for_administrators_and_first_steps_for_others(stack):
     for name, admin in (("liv", True), ("leo", False)):
         stack.add(name, admin=admin)
     liv, leo = (Browser(stack).login(name, next_url="/hub/") for name in ("liv", "leo"))

@@ -60,7 +60,7 @@ def test_the_api_signs_nobody_up_whom_the_page_would_not(stack, name):
     assert by_api(stack, name, f"by api as {name}").status_code in (400, 409)
 
 
-def test_so_many_wait_at_once_whichever_way_they_came(stack):
+def test_the_number_of_pending_sign_ups_is_limited_across_page_and_api(stack):
     answers = [by_api(stack, f"w{n}", f"10.0.0.{n}") for n in range(9)]
     assert answers[0].status_code == 201
     assert answers[-1].status_code == 409

@@ -153,7 +153,7 @@ ODD += ["/services/mlp/%E0%A4%A", "/services/mlp/api/v1/%00", "/user/__proto__/"
 
 @pytest.mark.parametrize("more", [False, True], ids=["page", "WebSocket"])
 @pytest.mark.parametrize("target", ODD)
-def test_odd_requests_are_no_fault_of_the_hub(stack: HubStack, target: str, more: bool) -> None:
+def test_odd_requests_cause_no_internal_error_of_the_hub(stack: HubStack, target: str, more: bool) -> None:
     request = f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     if more:
         request = UPGRADE.format(more="").replace("/hub/login", target)

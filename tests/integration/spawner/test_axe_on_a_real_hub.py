@@ -76,7 +76,7 @@ def test_a_server_that_starts_and_a_page_full_of_tokens_have_no_violation(
     found = [f"spawn-pending: {line}" for line in violations_light_and_dark(page)]
     for _ in range(2):
         page.goto(f"{stack.url}/hub/token", wait_until="networkidle")  # its scripts come late
-        page.get_by_label("What it is for").fill("nightly")
+        page.get_by_label("Purpose").fill("nightly")
         page.get_by_role("button", name="Request new API token").click()
         expect(page.locator("#token-area")).to_be_visible()
     found += [f"token: {line}" for line in look(stack, page, "token", "#api-tokens-table")]
@@ -92,7 +92,7 @@ def look(stack: HubStack, page: Page, name: str, mark: str) -> list[str]:
     return violations_light_and_dark(page)
 
 
-def test_what_is_announced_stands_on_the_hubs_own_pages_until_it_is_put_away(
+def test_announcements_appear_on_the_hubs_pages_until_they_are_dismissed(
     stack: HubStack, browser: Browser
 ) -> None:
     user = "amy"

@@ -43,7 +43,7 @@ def told(stack) -> list[dict]:
     return [{"user": user, **json.loads(body)} for _, user, body in calls]
 
 
-def test_who_locks_a_name_from_outside_keeps_its_owner_from_nothing_but_another_login(stack):
+def test_an_outsider_who_locks_a_name_keeps_its_owner_only_from_another_login(stack):
     chief = logged_in(stack, "chief", admin=True)
     outsider = Browser(stack)
     for _ in range(6):
@@ -60,7 +60,7 @@ def test_who_locks_a_name_from_outside_keeps_its_owner_from_nothing_but_another_
     assert str(Browser(stack).login("chief", NEW).url).endswith("/hub/home")  # a new one unlocks
 
 
-def test_who_found_a_browser_open_guesses_no_longer_than_at_the_login_and_locks_nobody_out(stack):
+def test_guesses_in_a_found_browser_are_limited_like_logins_and_lock_nobody_out(stack):
     found = logged_in(stack, "lea")
     answers = [text_of(confirm(found, "guessed")) for _ in range(6)]
     assert ["The password is not right" in a for a in answers] == [True] * 5 + [False]
@@ -69,7 +69,7 @@ def test_who_found_a_browser_open_guesses_no_longer_than_at_the_login_and_locks_
     assert str(Browser(stack).login("lea").url).endswith("/hub/home")
 
 
-def test_who_is_logged_in_guesses_others_passwords_as_an_outsider(stack):
+def test_a_logged_in_user_guesses_passwords_of_others_under_the_same_limit_as_outsiders(stack):
     stack.add("max")
     eve = logged_in(stack, "eve")
     answers = [text_of(eve.login("max", "guessed")) for _ in range(6)]
@@ -150,7 +150,7 @@ def test_no_chain_of_tokens_ends_wider_or_later_than_it_began(stack):
     assert len(stack.api("GET", "/users/cleo/tokens").json()["api_tokens"]) == before + 4
 
 
-def test_a_token_made_on_the_hubs_page_is_written_down_with_what_it_may(stack):
+def test_a_token_made_on_the_hubs_page_is_audited_with_its_scopes(stack):
     person = logged_in(stack, "pia")
     made = ask_for_token(person, "pia", note="for\nthe run", scopes=["read:users:name!user"], expires_in=3600)
     assert made.status_code == 201
@@ -163,7 +163,7 @@ def test_a_token_made_on_the_hubs_page_is_written_down_with_what_it_may(stack):
         "note": "for\\nthe run",
         "scopes": "read:users:name!user",
     }
-    assert (second["scopes"], second["expires"]) == ("all of the user's", "never")
+    assert (second["scopes"], second["expires"]) == ("all scopes of the user", "never")
     before = told(stack)
     user_token(stack, "pia")  # by the service, which writes it down itself
     assert ask_for_token(person, "pia", scopes=["no-such-scope"]).status_code == 400

@@ -37,7 +37,7 @@ def test_a_server_that_nobody_uses_is_stopped_and_gives_its_room_back(stack):
     wait_for(lambda: "ann/" not in stack.ledger()["rows"], message="for its room to be given back")
 
 
-def test_what_culls_holds_what_it_needs_alone(stack):
+def test_the_culler_has_only_the_rights_it_needs(stack):
     token = stack.settings.secret("operator_token")
     found = stack.api("GET", "/services", token=token)
     if found.status_code == 200:

@@ -151,7 +151,7 @@ def eve(stack) -> Browser:
         ("days", "x"),
     ],
 )
-def test_what_is_wrong_with_a_request_is_named(stack, eve, field, value):
+def test_an_invalid_request_names_the_wrong_field(stack, eve, field, value):
     answer = eve.get(f"{PAGE}?{urlencode(asked(**{field: value}))}")
     assert answer.status_code == 400
     assert f"{field} is" in text_of(answer)
@@ -163,7 +163,7 @@ def test_no_other_page_says_yes_for_somebody(stack, eve):
     assert "Location" not in forged.headers
 
 
-def test_who_is_not_logged_in_is_asked_to_and_comes_back(stack):
+def test_an_anonymous_user_is_sent_to_the_login_and_comes_back(stack):
     stack.add("fay")
     fay = Browser(stack)
     login = fay.get(f"{PAGE}?{urlencode(asked())}")
@@ -171,7 +171,7 @@ def test_who_is_not_logged_in_is_asked_to_and_comes_back(stack):
     assert fay.http.post(PAGE, data=asked(), follow_redirects=False).status_code == 403
 
 
-def test_who_found_a_browser_open_is_asked_for_the_password(stack):
+def test_a_user_of_a_browser_without_a_recent_login_is_asked_for_the_password(stack):
     gus = logged_in(stack, "gus")
     for cookie in list(gus.http.cookies.jar):
         if "mlp-recent" in cookie.name:
@@ -183,7 +183,7 @@ def test_who_found_a_browser_open_is_asked_for_the_password(stack):
     assert refused.status_code == 403
 
 
-def test_a_code_ends_with_the_sessions_of_who_said_yes(stack):
+def test_a_code_ends_with_the_sessions_of_the_user_who_confirmed_it(stack):
     hal = logged_in(stack, "hal")
     code = code_of(say_yes(hal))
     hal.post("/hub/change-password", "/hub/logout-everywhere", {})
@@ -215,7 +215,7 @@ def test_another_site_cannot_trade_a_code_in(stack):
     assert exchange(stack, code, Origin="http://evil.example").status_code == 403
 
 
-def test_who_guesses_codes_soon_has_to_wait(stack):
+def test_guessed_codes_are_rate_limited(stack):
     # the last of this file: what it uses up is the address's, and comes back with time
     answers = [exchange(stack, secrets.token_urlsafe(32)).status_code for _ in range(40)]
     assert set(answers) == {403, 429}

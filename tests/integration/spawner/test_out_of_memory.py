@@ -61,7 +61,7 @@ def test_a_kernel_that_ran_out_of_memory_says_so_in_its_cell_and_another_that_di
     stop_server(stack, "oma", token)
 
 
-def test_a_server_that_ran_out_of_memory_is_told_of_on_the_hubs_pages_until_the_next_one_starts(stack):
+def test_a_server_that_ran_out_of_memory_is_reported_on_the_hubs_pages_until_the_next_one_starts(stack):
     stack.add("omb")
     token = start_server(stack, "omb", ram=RAM)
     kernel = Kernel(stack.notebooks("omb"), "omb", token)

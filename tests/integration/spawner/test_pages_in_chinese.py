@@ -31,14 +31,14 @@ def test_a_language_that_is_not_spoken_here_is_refused(stack):
     assert Browser(stack).post("/hub/login", "/hub/language", {"language": "xx"}).status_code == 400
 
 
-def test_wrong_passwords_and_missing_pages_are_told_of_in_it(stack):
+def test_wrong_passwords_and_missing_pages_are_reported_in_chinese(stack):
     person = Browser(stack)
     person.post("/hub/login", "/hub/language", {"language": "zh-CN"})
     assert "用户名或密码" in person.login("nobody-here", "a wrong password").text
     assert "没有这个页面" in person.get("/hub/no-such-page").text
 
 
-def test_what_somebody_chose_for_good_goes_with_them_to_every_browser(stack):
+def test_a_permanent_language_choice_follows_the_user_to_every_browser(stack):
     stack.add("ann")
     one, other = Browser(stack), Browser(stack)
     one.login("ann", PASSWORD)

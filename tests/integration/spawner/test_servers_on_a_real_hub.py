@@ -123,7 +123,7 @@ def test_kernels_and_terminals_are_under_the_filter_of_system_calls(ann):
     assert "Seccomp:\t2" in seen
 
 
-def test_what_pip_installs_for_the_user_is_importable(ann):
+def test_packages_installed_with_pip_for_the_user_are_importable(ann):
     made = ann.run(
         "import pathlib, subprocess, sys, textwrap\n"
         "d = pathlib.Path.home() / 'pkg'; d.mkdir(exist_ok=True)\n"

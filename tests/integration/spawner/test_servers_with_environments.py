@@ -183,7 +183,7 @@ def test_nobody_gets_another_teams_nor_what_is_none(made: HubStack, given: objec
     assert "team red has no environment " in refused(made, "ann", environment=given)
 
 
-def test_who_is_not_of_the_team_gets_none_of_it(made: HubStack) -> None:
+def test_a_user_outside_the_team_gets_none_of_its_environments(made: HubStack) -> None:
     assert "team blue has no environment 'tools' that is ready; it has: theirs" in refused(
         made, "bea", environment="tools"
     )

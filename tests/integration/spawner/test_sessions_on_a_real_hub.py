@@ -47,7 +47,7 @@ def test_a_copied_cookie_does_not_survive_the_logout_of_its_browser(stack):
     assert is_in(elsewhere.http)  # another browser of the same person
 
 
-def test_a_cookie_of_who_logged_in_here_before_ends_with_the_next_ones_login(stack):
+def test_a_cookie_of_the_previous_login_ends_with_the_next_users_login(stack):
     stack.add("bob")
     stack.add("cat")
     shared = logged_in(stack, "bob")
@@ -175,7 +175,7 @@ def test_an_administrator_changes_the_own_password_only_by_knowing_it(stack):
 
 
 @pytest.mark.parametrize("body", [{}, {"password": "short"}, {"password": 5}, []])
-def test_a_reset_to_what_is_no_password_changes_and_ends_nothing(stack, body):
+def test_a_reset_to_an_invalid_password_changes_and_ends_nothing(stack, body):
     if not any(a["name"] == "hal" for a in stack.api("GET", "/mlp/accounts").json()):
         stack.add("hal")
     here = logged_in(stack, "hal")

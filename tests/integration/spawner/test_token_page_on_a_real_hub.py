@@ -48,7 +48,7 @@ def test_a_token_is_made_with_few_rights_for_a_month_and_revoked(stack: HubStack
     page = opened(stack, browser, "tia")
     expect(page.locator("#mlp-no-tokens")).to_be_visible()
     expect(page.get_by_text("mlp login", exact=True)).to_be_visible()
-    page.get_by_label("What it is for").press_sequentially("nightly")
+    page.get_by_label("Purpose").press_sequentially("nightly")
     page.keyboard.press("Enter")
     expect(page.locator("#token-result")).not_to_be_empty()
     secret = page.locator("#token-result").inner_text()
@@ -82,9 +82,9 @@ def test_a_token_is_made_with_few_rights_for_a_month_and_revoked(stack: HubStack
     page.context.close()
 
 
-def test_what_was_noted_of_a_token_before_is_not_said_of_a_new_one(stack: HubStack, browser: Browser) -> None:
+def test_usage_notes_of_an_old_token_are_not_shown_for_a_new_one(stack: HubStack, browser: Browser) -> None:
     page = opened(stack, browser, "tom")
-    page.get_by_label("What it is for").fill("first")
+    page.get_by_label("Purpose").fill("first")
     page.get_by_role("button", name="Request new API token").click()
     expect(page.locator("#token-result")).not_to_be_empty()
     (one,) = tokens(stack, "tom")

@@ -42,7 +42,7 @@ def test_whether_anybody_reserves_anything_is_known_without_reading_all_tenants(
         assert tx.tenants.any_kept_free(0)
 
 
-def test_a_lowered_guarantee_stays_with_its_tenant_when_that_is_configured_anew(db: Database) -> None:
+def test_a_lowered_guarantee_stays_when_its_tenant_is_configured_again(db: Database) -> None:
     tenant = Tenant("red", Quota(cpu=8), lending_limit=Quota(cpu=1), cohort="main")
     with db.begin() as tx:
         tx.tenants.insert(tenant, 0)

@@ -20,7 +20,7 @@ def put(key: str, value: object = 1):
     return lambda tx: tx.settings.put(key, value)
 
 
-def test_what_was_written_is_there_for_the_next_process(db: Database, url: str) -> None:
+def test_written_data_is_available_to_the_next_process(db: Database, url: str) -> None:
     asyncio.run(db.write(put("a", {"b": [1, None]})))
     db.close()
     other = Database(url)
@@ -277,7 +277,7 @@ async def test_one_who_stopped_waiting_does_no_harm(db: Database) -> None:
         assert tx.settings.get("b") == 1
 
 
-def test_a_database_that_is_no_database_is_told_so(tmp_path) -> None:
+def test_a_file_that_is_not_a_database_is_reported_as_such(tmp_path) -> None:
     path = tmp_path / "mlp.sqlite"
     path.write_bytes(b"not a database" * 1000)
     db = Database(str(path))

@@ -62,7 +62,7 @@ def test_jobs_that_have_not_ended_are_neither_measured_nor_stored(db: Database) 
         assert tx.ended.unmeasured(100) == []
 
 
-def test_who_has_too_many_and_which_of_them_ended_first(db: Database) -> None:
+def test_rows_show_which_user_has_too_many_jobs_and_which_ended_first(db: Database) -> None:
     with db.begin() as tx:
         for number in range(1, 7):
             tx.jobs.insert(ended(number, "ann" if number < 5 else "bob"))
@@ -98,7 +98,7 @@ def fill(db: Database) -> None:
             )
 
 
-def test_the_audit_log_is_read_by_who_what_on_what_and_when(db: Database) -> None:
+def test_the_audit_log_can_be_filtered_by_actor_action_object_and_time(db: Database) -> None:
     fill(db)
 
     def times(span: RowSpan = NEWEST, **filters: str) -> list[int]:
@@ -145,7 +145,7 @@ def test_the_oldest_entries_of_the_audit_log_are_forgotten_a_few_at_a_time(db: D
         assert [e.time for e in tx.audit.page()[0]] == [9.0, 8.0, 7.0]
 
 
-def test_who_repeats_the_same_fills_no_log_and_every_time_counts(db: Database) -> None:
+def test_repeated_changes_fill_no_log_and_each_repetition_counts(db: Database) -> None:
     def add(at: float, role: str, actor: str = "ann", user: str = "bob", tenant: str | None = "red") -> None:
         with db.begin() as tx:
             tx.audit.add(at, actor, "member.set", user, tenant=tenant, detail={"role": role, "was": None})

@@ -51,7 +51,7 @@ def work(connection: Connection, revision: str) -> None:
         connection.execute(insert(tables["job_event"]), row(tables["job_event"], **event))
 
 
-def test_what_was_in_it_is_there_after_the_upgrade(empty_url: str) -> None:
+def test_data_from_every_older_revision_is_present_after_the_upgrade(empty_url: str) -> None:
     """One database goes through all revisions, and has work of each when it comes to the newest."""
     engine = engines.make_engine(engines.parse(empty_url), write=True)
     before: str | None = None

@@ -75,7 +75,7 @@ def test_a_job_comes_back_as_it_was_stored(db: Database) -> None:
         assert tx.jobs.find(SYSTEM, "bob", "digits") is None
 
 
-def test_what_a_job_waited_and_ran_comes_back_and_takes_no_room_while_other_times_tell_it(
+def test_waited_and_run_times_of_a_job_are_stored_only_where_other_times_do_not_give_them(
     db: Database,
 ) -> None:
     fresh = replace(job(2), phase=Phase.QUEUED, queued_at=5.0, waiting_since=5.0)
@@ -200,7 +200,7 @@ def test_active_jobs_are_those_that_are_not_final(db: Database) -> None:
         assert tx.jobs.count_active(tenant="blue") == 0
 
 
-def test_replicas_of_apps_are_no_jobs_where_people_count_them(db: Database) -> None:
+def test_replicas_of_apps_do_not_count_as_jobs_for_people(db: Database) -> None:
     with db.begin() as tx:
         tx.jobs.insert(job(1, "mine", phase=Phase.RUNNING))
         tx.jobs.insert(job(2, "app~line~0", phase=Phase.RUNNING))
@@ -231,7 +231,7 @@ def test_all_that_belongs_to_a_job_goes_with_it(db: Database) -> None:
         assert tx.tokens.job_of("ab" * 32) is None
 
 
-def test_a_page_ends_where_programs_are_long_and_the_next_goes_on(db: Database) -> None:
+def test_a_page_of_jobs_ends_early_at_long_programs_and_the_next_one_continues(db: Database) -> None:
     with db.begin() as tx:
         for number in range(1, 101):
             long = number % 2 == 0

@@ -170,7 +170,7 @@ def test_a_kill_at_any_point_leaves_the_ledger_exact(url: str) -> None:
     setup.close()
 
 
-def test_what_was_tried_before_a_restart_is_confirmed_after_it(db: Database, url: str) -> None:
+def test_a_request_tried_before_a_restart_can_be_confirmed_after_it(db: Database, url: str) -> None:
     ledger = ledger_on(db, cpu=1000)
     asyncio.run(ledger.try_(asked("a")))
     db.close()

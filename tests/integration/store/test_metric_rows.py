@@ -79,7 +79,7 @@ def test_a_batch_that_is_sent_again_adds_nothing_and_one_that_overlaps_adds_the_
     assert len(all_points(store)) == 8
 
 
-def test_what_comes_after_a_gap_is_left_and_the_sender_told_where_to_go_on(store: Database) -> None:
+def test_points_after_a_gap_are_dropped_and_the_sender_learns_where_to_continue(store: Database) -> None:
     assert append(store, A, points(2, 4)).last == 0
     assert append(store, A, [*points(1, 3), *points(5, 6)]).last == 3
     assert append(store, A, points(5, 6)).last == 3
@@ -103,7 +103,7 @@ def test_whatever_order_and_repetition_batches_have_each_point_is_there_once(sto
         assert [p.time for p in found if p.rank == rank] == [float(n) for n in range(1, done[source] + 1)]
 
 
-def test_reading_goes_on_from_any_point_in_any_page_size(store: Database) -> None:
+def test_reading_continues_from_any_point_in_any_page_size(store: Database) -> None:
     append(store, A, points(1, 2 * ROW_POINTS + 500))
     with store.reading() as tx:
         for seq in (0, 1, ROW_POINTS - 1, ROW_POINTS, 2 * ROW_POINTS + 499, 2 * ROW_POINTS + 500):
@@ -158,7 +158,7 @@ def test_names_take_their_bytes_once_for_a_job(store: Database) -> None:
     assert [p.values for p in all_points(store)] == [p.v for p in named(1, 100)]
 
 
-def test_a_job_has_so_many_bytes_of_points_and_the_rest_counts_as_stored(store: Database) -> None:
+def test_point_bytes_per_job_are_limited_and_the_rest_counts_as_stored(store: Database) -> None:
     with store.begin() as tx:
         first = tx.metrics.append(UID, A, named(1, 50), most_bytes=40_000)
         more = tx.metrics.append(UID, A, named(51, 60), most_bytes=40_000)
@@ -174,7 +174,7 @@ def test_values_under_more_names_than_a_job_may_have_are_left_out(store: Databas
     assert all_points(store)[-1].values == named(1, 1)[0].v
 
 
-def test_a_page_has_so_many_bytes_whatever_points_weigh(store: Database) -> None:
+def test_the_bytes_of_a_page_are_limited_whatever_its_points_weigh(store: Database) -> None:
     append(store, A, named(1, 900))
     append(store, B, points(1, 900))
     with store.reading() as tx:

@@ -105,7 +105,7 @@ async def test_a_connection_that_was_ended_while_nobody_used_it_fails_no_write(
     db.close()
 
 
-async def test_who_waits_for_another_process_is_told_so(
+async def test_a_writer_blocked_by_another_process_gets_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "BUSY_MS", 10)

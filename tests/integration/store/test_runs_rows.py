@@ -218,7 +218,7 @@ def test_core_seconds_of_runs_are_those_that_a_sweep_counts_of_its_trials(db: Da
     assert found(db, "core_hours>0.15", sort="-core_hours") == [3, 4]
 
 
-def test_what_ended_and_was_not_summed_up_is_found(filled: Database) -> None:
+def test_ended_runs_without_a_summary_are_found(filled: Database) -> None:
     with filled.begin() as tx:
         assert sorted(tx.runs.unsummed(10)) == [uid(5), uid(6)]
         tx.runs.put_summary(uid(5), RunSummary(final=True))
@@ -232,7 +232,7 @@ def test_what_ended_and_was_not_summed_up_is_found(filled: Database) -> None:
         assert tx.runs.summary(uid(2)).metrics == {}
 
 
-def test_what_a_tenants_jobs_took_is_added_up_exactly(db: Database) -> None:
+def test_the_usage_of_a_tenants_jobs_is_added_up_exactly(db: Database) -> None:
     with db.begin() as tx:
         for number in (10, 20, 30):  # all from second 10 on, of one core each
             tx.jobs.insert(job(number))

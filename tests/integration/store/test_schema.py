@@ -83,7 +83,7 @@ def test_a_grade_of_isolation_that_never_was_in_force_is_not_claimed_after_an_up
     db.close()
 
 
-def test_servers_that_waited_before_an_upgrade_go_on_waiting_and_nothing_is_set_aside_for_them(
+def test_servers_waiting_before_an_upgrade_keep_waiting_and_no_capacity_is_set_aside_for_them(
     url: str,
 ) -> None:
     migrate.downgrade(url, "0017")
@@ -212,7 +212,7 @@ TIMELINES = {
 }
 
 
-def test_what_jobs_waited_and_ran_before_an_upgrade_is_told_by_their_timelines(url: str) -> None:
+def test_times_of_jobs_from_before_an_upgrade_are_derived_from_their_timelines(url: str) -> None:
     spec = codec.dumps(JobSpec("j", "ann", "default", "plain", Resources(1000)))
     migrate.downgrade(url, "0010")
     engine = engines.make_engine(engines.parse(url), write=True)

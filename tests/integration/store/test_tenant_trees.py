@@ -65,7 +65,7 @@ def test_parents_in_a_circle_written_by_hand_are_told_and_do_not_hang(planted: D
         tx.tenants.tree(FOREST[3])
 
 
-def test_what_some_tenants_hold_is_summed_up_with_their_kinds_of_gpu(planted: Database) -> None:
+def test_holdings_of_selected_tenants_are_added_up_with_their_gpu_kinds(planted: Database) -> None:
     now = time.time()
     amounts = {
         "red": Resources(cpu=1),

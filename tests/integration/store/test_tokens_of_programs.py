@@ -35,7 +35,7 @@ def accounts(db: Database, clock: Clock) -> ServiceAccounts:
     return ServiceAccounts(db, clock)
 
 
-async def test_tokens_stand_until_they_are_rotated_out_and_their_account_ends(
+async def test_tokens_are_valid_until_they_are_rotated_out_or_their_account_ends(
     db: Database, accounts: ServiceAccounts, clock: Clock
 ) -> None:
     one = await accounts.add("svc-night", "red", actor="rita")
@@ -83,7 +83,7 @@ async def test_a_rotation_lets_nothing_before_it_hold_longer_and_gives_nothing_b
     assert await accounts.taken("svc-night") == {"a4": None}
 
 
-async def test_what_a_tenant_left_behind_is_not_one_of_its_names(
+async def test_an_ended_account_does_not_count_as_a_name_of_its_tenant(
     db: Database, accounts: ServiceAccounts
 ) -> None:
     for name, tenant in (("svc-night", "red"), ("svc-day", "red"), ("svc-other", "blue")):

@@ -23,7 +23,7 @@ from mlp_language.render import ENGLISH
         ("UPDATE tenant SET cpu = CAST(:value AS BIGINT)", "9223372036854775808"),
     ],
 )
-async def test_a_value_that_postgresql_cannot_hold_is_refused_and_the_writer_goes_on(
+async def test_a_value_that_postgresql_cannot_hold_is_refused_and_the_writer_continues(
     db: Database, statement: str, value: str
 ) -> None:
     def wrong(tx: Tx) -> None:

@@ -95,7 +95,7 @@ def test_a_key_is_made_shown_once_and_revoked(pages: Pages, front: FrontService)
     name.fill("reports")
     page.keyboard.press("Enter")
     shown = page.get_by_role("dialog")
-    expect(shown.get_by_label("You see it once; copy it now.")).to_have_value("mlpk_shown-this-once")
+    expect(shown.get_by_label("You see it only once; copy it now.")).to_have_value("mlpk_shown-this-once")
     assert_accessible_light_and_dark(page)
     shot(page, "panel-app-key", full=True)
     page.keyboard.press("Escape")
@@ -111,16 +111,16 @@ def test_a_key_is_made_shown_once_and_revoked(pages: Pages, front: FrontService)
 
 def test_its_owner_says_who_may_open_it(pages: Pages, front: FrontService) -> None:
     page = pages.panel("app/ann/digits-app")
-    card = page.get_by_role("region", name="Who may open it")
+    card = page.get_by_role("region", name="Access")
     with page.expect_request(lambda r: r.method == "PUT") as asked:
-        card.get_by_label("Who may open it").select_option("hub")
+        card.get_by_label("Access").select_option("hub")
     assert asked.value.url.endswith("/users/ann/apps/digits-app/access")
     assert asked.value.post_data_json == {"access": "hub"}
-    expect(card.get_by_label("Who may open it")).to_have_value("hub")
+    expect(card.get_by_label("Access")).to_have_value("hub")
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_apps_of_others_stand_below_ones_own(pages: Pages, front: FrontService, look: str) -> None:
+def test_apps_of_others_are_listed_below_the_users_own(pages: Pages, front: FrontService, look: str) -> None:
     dark, width = LOOKS[look]
     page = pages.panel("apps", dark=dark, width=width)
     others = page.get_by_role("table", name="Apps of others, newest first")
@@ -141,7 +141,7 @@ def test_apps_of_others_stand_below_ones_own(pages: Pages, front: FrontService, 
     assert not pages.unexpected()
 
 
-def test_what_is_not_for_one_is_said_once_and_asked_for_once(pages: Pages, front: FrontService) -> None:
+def test_a_forbidden_object_is_reported_once_and_requested_once(pages: Pages, front: FrontService) -> None:
     for path, what in (("app/bob/secret", "app"), ("models/bob/net", "model"), ("jobs/bob/line", "job")):
         front.seen.clear()
         page = pages.panel(path)
@@ -199,7 +199,7 @@ def test_a_version_is_deleted_after_a_question(pages: Pages, front: FrontService
     expect(page.get_by_role("heading", name="Models", level=1)).to_be_visible()
 
 
-def test_what_a_job_wrote_is_registered_from_its_page(pages: Pages, front: FrontService) -> None:
+def test_a_model_from_a_job_is_registered_on_the_jobs_page(pages: Pages, front: FrontService) -> None:
     story(front)
     front.data.job_models = [
         {"src": "jobs/digits@1/ckpt", "path": "ckpt", "format": "safetensors", "pickled": False},

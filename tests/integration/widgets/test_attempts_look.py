@@ -96,7 +96,7 @@ def test_a_job_that_waits_again_shows_what_it_did_before(
         expect(box.get_by_title("WaitingForResources")).to_have_text("Waits for room on the nodes:")
         for region in ("Curves", "Log"):
             part = page.get_by_role("group", name=region, exact=True)
-            expect(part).to_contain_text("Of its earlier attempt; it waits to go on")
+            expect(part).to_contain_text("From its earlier attempt; it waits to continue")
         expect(page.get_by_text("A dashed line")).to_have_count(0)
         expect(page.locator(".mlp-line-text")).to_have_text(["epoch 1 is done", "saved on SIGTERM"])
         expect(page.locator(".mlp-chart canvas")).to_have_count(3)

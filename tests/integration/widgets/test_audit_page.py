@@ -19,7 +19,7 @@ def asked_for(response: Response) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_who_changed_what_is_listed_and_what_users_wrote_stays_text(
+def test_changes_are_listed_with_their_actors_and_user_input_stays_text(
     pages: Pages, front: FrontService, look: str
 ) -> None:
     dark, width = LOOKS[look]
@@ -51,7 +51,7 @@ def test_filters_are_asked_for_on_enter_and_can_be_taken_back(pages: Pages, fron
     front.data.audit.clear()
     page.get_by_label("Who", exact=True).fill("a&b")
     page.get_by_label("Who", exact=True).press("Enter")
-    expect(page.locator(".mlp-empty")).to_contain_text("Nothing passes these filters")
+    expect(page.locator(".mlp-empty")).to_contain_text("No entry matches these filters")
     page.get_by_label("What", exact=True).fill("tenant.")
     page.get_by_label("To", exact=True).fill("red")
     page.get_by_label("To", exact=True).press("Enter")
@@ -135,7 +135,7 @@ def test_any_jobs_decision_tells_why_then_why_there_and_why_this_victim(
 def test_without_decisions_it_says_so(pages: Pages) -> None:
     page = pages.panel("admin/audit")
     page.get_by_label("Show", exact=True).select_option("decisions")
-    expect(page.locator(".mlp-empty")).to_contain_text("Nothing was decided in the last days")
+    expect(page.locator(".mlp-empty")).to_contain_text("No decisions in the last days")
 
 
 def test_while_it_loads_it_shows_that(pages: Pages, front: FrontService) -> None:
@@ -146,7 +146,7 @@ def test_while_it_loads_it_shows_that(pages: Pages, front: FrontService) -> None
     expect(page.get_by_label("Loading the audit log")).to_have_count(0)
 
 
-def test_who_is_no_admin_has_no_such_page(pages: Pages, front: FrontService) -> None:
+def test_a_user_without_admin_rights_does_not_see_the_audit_page(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False}
     page = pages.panel("admin/audit")
     expect(page.locator("main")).to_contain_text("not for you")

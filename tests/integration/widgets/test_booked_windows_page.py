@@ -73,7 +73,7 @@ def test_the_form_fits_a_narrow_window(pages: Pages) -> None:
     assert fits(page)
 
 
-def test_who_is_no_platform_admin_only_reads(pages: Pages, front: FrontService) -> None:
+def test_a_user_without_platform_admin_rights_can_only_read(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenants": ["teal"], "tenant_admin": ["teal"]}
     page = pages.panel("tenants/teal")
     expect(region(page)).to_contain_text("conference-demo")

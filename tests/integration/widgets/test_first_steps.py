@@ -67,7 +67,7 @@ def test_a_step_is_ticked_once_it_is_done_and_the_card_goes_with_the_last(
     shot(page, "panel-jobs-samples", full=True)
 
 
-def test_what_was_dismissed_stays_away_and_who_has_jobs_never_sees_it(
+def test_a_dismissed_card_stays_away_and_users_with_jobs_never_see_it(
     pages: Pages, front: FrontService
 ) -> None:
     page = pages.panel()

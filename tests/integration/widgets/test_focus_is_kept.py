@@ -16,7 +16,7 @@ def press(page: Page, name: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_what_is_typed_stays_when_the_job_ends_meanwhile_and_the_focus_has_a_place(
+def test_typed_input_stays_when_the_job_ends_meanwhile_and_the_focus_has_a_place(
     pages: Pages, front: FrontService
 ) -> None:
     page = pages.panel("admin/queue")
@@ -48,7 +48,7 @@ def test_after_a_job_was_cancelled_one_is_still_at_its_actions(pages: Pages, fro
     story(front)
     page = pages.panel("jobs/ann/digits")
     press(page, "Cancel job")
-    expect(page.get_by_role("button", name="Let it go on")).to_be_focused()
+    expect(page.get_by_role("button", name="Let it continue")).to_be_focused()
     press(page, "Cancel job")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(":focus")).to_have_count(1)
@@ -68,7 +68,7 @@ def test_a_form_that_is_done_leaves_the_focus_at_its_card(pages: Pages, front: F
     assert front.data.admin.announcements
 
 
-def test_who_points_elsewhere_is_not_called_back(pages: Pages, front: FrontService) -> None:
+def test_focus_that_the_user_moved_elsewhere_is_not_taken_back(pages: Pages, front: FrontService) -> None:
     story(front)
     pages.still = True
     page = pages.panel("admin/queue")

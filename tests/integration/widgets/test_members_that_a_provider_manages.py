@@ -16,7 +16,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("language", WORDS)
-def test_a_managed_place_has_words_in_the_place_of_buttons(
+def test_a_managed_membership_shows_text_instead_of_buttons(
     pages: Pages, front: FrontService, language: str
 ) -> None:
     managed, member, remove = WORDS[language]

@@ -64,16 +64,14 @@ def test_a_failed_job_names_rank_cause_and_last_lines(pages: Pages, front: Front
     front.data.history(40)
     front.data.keep(front.data.log("MemoryError", 1, "stderr"))
     page = pages.widget("big", dark=look == "dark")
-    box = page.get_by_role("group", name="What went wrong")
+    box = page.get_by_role("group", name="Cause of the failure")
     for text in ("Memory ran out", "rank 1", "SIGKILL", "512 MiB", "MemoryError"):
         expect(box).to_contain_text(text)
     expect(monitor(page)).to_have_attribute("data-connection", "ended")
     shot(page, f"widget-failed-{look}", full=True)
 
 
-def test_an_ended_job_says_what_it_used_and_what_stands_behind_its_failure(
-    pages: Pages, front: FrontService
-) -> None:
+def test_an_ended_job_shows_its_usage_and_the_cause_of_its_failure(pages: Pages, front: FrontService) -> None:
     remedy = "jobs of team red have no network; an administrator of the hub can allow it"
     failure = {
         "cause": "program-error", "rank": 0, "exit_code": 1, "signal": None, "message": "rank 0: gaierror", "tail": "",
@@ -90,7 +88,7 @@ def test_an_ended_job_says_what_it_used_and_what_stands_behind_its_failure(
     )
     for text in ("Mean CPU", "0.7 / 1", "Peak memory", "120 / 512 MiB"):
         expect(grid).to_contain_text(text)
-    expect(page.get_by_role("group", name="What went wrong")).to_contain_text(f"J{remedy[1:]}.")
+    expect(page.get_by_role("group", name="Cause of the failure")).to_contain_text(f"J{remedy[1:]}.")
 
 
 def test_the_table_of_ranks_is_not_cut_off_in_a_notebook(pages: Pages, front: FrontService) -> None:
@@ -114,7 +112,7 @@ def test_the_table_of_ranks_is_not_cut_off_in_a_notebook(pages: Pages, front: Fr
     assert box.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
-def test_what_has_not_come_yet_is_not_said_to_be_missing(pages: Pages, front: FrontService) -> None:
+def test_data_that_has_not_arrived_yet_is_not_reported_as_missing(pages: Pages, front: FrontService) -> None:
     front.data.unsynced = True
     page = pages.widget()
     expect(page.get_by_role("log")).to_have_text("Loading")
@@ -162,7 +160,7 @@ def test_changes_of_state_are_announced(pages: Pages, front: FrontService) -> No
     expect(status).to_have_text("Job digits-5: Running")
 
 
-def test_a_page_whose_login_is_over_is_to_be_loaded_again_and_nothing_is_done_in_a_frame(
+def test_a_page_with_an_expired_login_asks_for_a_reload_and_uses_no_frame(
     pages: Pages, front: FrontService
 ) -> None:
     front.data.logged_in = False
@@ -212,18 +210,18 @@ def test_a_saved_notebook_elsewhere_shows_the_last_picture(pages: Pages, front: 
     shot(page, "widget-saved")
 
 
-def test_what_cannot_be_undone_asks_first(pages: Pages, front: FrontService) -> None:
+def test_an_irreversible_action_asks_first(pages: Pages, front: FrontService) -> None:
     page = pages.widget()
     page.get_by_role("button", name="Cancel job").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("stopped for good")
-    expect(dialog.get_by_role("button", name="Let it go on")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Let it continue")).to_be_focused()
     shot(page, "widget-confirm")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert "PUT /users/ann/jobs/digits@1:cancel" not in front.seen
     page.get_by_role("button", name="Cancel job").click()
-    expect(dialog.get_by_role("button", name="Let it go on")).to_be_focused()
+    expect(dialog.get_by_role("button", name="Let it continue")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(monitor(page)).to_have_attribute("data-phase", "cancelled")
@@ -335,7 +333,7 @@ def test_from_report_to_drawn_at_a_thousand_points_a_second(pages: Pages, front:
     shot(page, "widget-fast")
 
 
-def test_a_curve_out_of_view_goes_on_too(pages: Pages, front: FrontService) -> None:
+def test_a_curve_out_of_view_keeps_updating(pages: Pages, front: FrontService) -> None:
     front.data.history(2, ranks=1)
     page = pages.widget(height=300)
     loss = page.locator("[data-metric=loss]")

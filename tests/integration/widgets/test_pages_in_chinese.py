@@ -112,7 +112,7 @@ def test_the_language_is_chosen_on_any_page_takes_effect_at_once_and_is_kept(
         lambda: front.data.session["language"] == CHINESE
     )  # and stored, for other browsers, notebooks and commands
     page.get_by_role("combobox", name="语言").select_option("en")
-    expect(page.get_by_role("heading", level=1)).to_have_text("New tenant")
+    expect(page.get_by_role("heading", level=1)).to_have_text("New team")
     page.get_by_role("combobox", name="Language").select_option("")
     expect(page.get_by_role("combobox", name="Language")).to_have_value("")
     wait_for(lambda: front.data.session["language"] == "")
@@ -136,7 +136,7 @@ def test_the_monitor_speaks_as_the_magics_beside_it_whatever_the_page_does(
     assert left(page, english) == []
 
 
-def test_the_service_is_asked_anew_in_the_language_that_was_chosen(pages: Pages, front: FrontService) -> None:
+def test_the_service_is_asked_again_in_the_chosen_language(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/queue")
     expect(page.locator(".mlp-loading")).to_have_count(0)
 

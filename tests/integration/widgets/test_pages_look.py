@@ -13,8 +13,8 @@ from front_service import FrontService
 EMPTY = {
     "": "No jobs yet",
     "quota": "You are in no team yet",
-    "admin/queue": "Nothing runs and nothing waits",
-    "admin/audit": "Nothing was changed yet",
+    "admin/queue": "Nothing is running or waiting",
+    "admin/audit": "No changes yet",
 }
 
 
@@ -55,12 +55,12 @@ def test_a_fault_is_shown_and_tried_again(pages: Pages, front: FrontService, pat
 def test_a_slow_page_shows_that_it_loads(pages: Pages, front: FrontService) -> None:
     with front.kept_back("GET /tenants"):
         page = pages.panel("admin/tenants")
-        expect(page.get_by_label("Loading tenants")).to_be_visible()
+        expect(page.get_by_label("Loading teams")).to_be_visible()
     expect(page.locator("main")).to_contain_text("blue")
-    expect(page.get_by_label("Loading tenants")).to_have_count(0)
+    expect(page.get_by_label("Loading teams")).to_have_count(0)
 
 
-def test_who_is_no_admin_sees_only_their_own(pages: Pages, front: FrontService) -> None:
+def test_a_user_without_admin_rights_sees_only_their_own_pages(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenant_admin": ["red"]}
     page = pages.panel("admin/users")
     expect(page.locator("main")).to_contain_text("not for you")

@@ -14,7 +14,7 @@ def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front
     page.get_by_role("button", name="Approve dave").click()
     expect(page.get_by_role("button", name="Approve dave")).to_have_count(0)
     page.get_by_role("button", name="Add to tenant: carol").click()
-    page.get_by_role("dialog").get_by_label("Tenant", exact=True).select_option("red")
+    page.get_by_role("dialog").get_by_label("Team", exact=True).select_option("red")
     shot(page, "panel-add-to-tenant")
     page.get_by_role("dialog").get_by_role("button", name="Add").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -35,7 +35,9 @@ def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front
     expect(page.get_by_role("row").filter(has_text="carol")).to_contain_text("Deactivated")
 
 
-def test_an_account_is_managed_with_what_each_act_ends_said_before(pages: Pages, front: FrontService) -> None:
+def test_managing_an_account_shows_beforehand_what_each_action_ends(
+    pages: Pages, front: FrontService
+) -> None:
     carol = next(u for u in front.data.users if u["username"] == "carol")
     carol["servers"] = 1
     page = pages.panel("admin/users")
@@ -43,7 +45,7 @@ def test_an_account_is_managed_with_what_each_act_ends_said_before(pages: Pages,
     expect(row).to_contain_text("1 notebook")
     dialog = page.get_by_role("dialog")
     page.get_by_role("button", name="Manage carol").click()
-    expect(dialog).to_contain_text("Stops 1 notebook server. What is saved stays, what runs in it is lost.")
+    expect(dialog).to_contain_text("Stops 1 notebook server. Saved files stay, running work in it is lost.")
     expect(dialog).to_contain_text(
         "Ends all logins and tokens of carol and stops notebook servers. Jobs go on."
     )
@@ -93,7 +95,7 @@ def test_a_sign_up_is_counted_in_the_navigation_and_can_be_refused(pages: Pages,
     assert "dave" not in [u["username"] for u in front.data.users]
 
 
-def test_what_asks_for_the_password_again_says_where_and_keeps_the_page_as_it_is(
+def test_a_prompt_to_enter_the_password_again_links_to_its_page_and_keeps_the_current_one(
     pages: Pages, front: FrontService
 ) -> None:
     front.data.forced["PUT /users/bob"] = (403, {"msg": "...", "reason": "LoginTooOld"})
@@ -111,20 +113,20 @@ def test_what_asks_for_the_password_again_says_where_and_keeps_the_page_as_it_is
     expect(dialog).to_have_count(0)
 
 
-def test_who_leaves_default_is_told_before(pages: Pages, front: FrontService) -> None:
+def test_the_add_dialog_shows_beforehand_that_a_user_leaves_default(
+    pages: Pages, front: FrontService
+) -> None:
     for user in front.data.users:
         user["tenants"] = ["default"] if user["username"] == "carol" else user["tenants"]
     page = pages.panel("admin/users")
     page.get_by_role("button", name="Add to tenant: carol").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Tenant", exact=True).select_option("red")
+    dialog.get_by_label("Team", exact=True).select_option("red")
     expect(dialog).to_contain_text("carol is in default only as long as in no other team")
     shot(page, "panel-leaves-default")
 
 
-def test_a_teams_own_admin_reads_where_the_work_of_who_was_added_goes(
-    pages: Pages, front: FrontService
-) -> None:
+def test_a_team_admin_sees_where_the_work_of_an_added_member_goes(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False}  # who may list nobody, and so learns it only from the answer
     page = pages.panel("tenants/red")
     page.get_by_label("Add a user").fill("carol")

@@ -25,7 +25,7 @@ def tab_to(page: Page, name: str, most: int = 40) -> None:
 def test_a_tenant_is_made_with_the_keyboard_alone(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/tenants")
     expect(page.get_by_role("table")).to_be_visible()
-    tab_to(page, "New tenant")
+    tab_to(page, "New team")
     page.keyboard.press("Enter")
     expect(page.get_by_label("Name")).to_be_focused()
     page.keyboard.type("Green")
@@ -70,7 +70,7 @@ def test_a_tenant_is_made_with_the_keyboard_alone(pages: Pages, front: FrontServ
 def test_a_new_quota_is_previewed_before_it_is_saved(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/tenants/red")
     page.get_by_role("button", name="Edit quota").click()
-    preview = page.get_by_role("status", name="What this quota would mean")
+    preview = page.get_by_role("status", name="Effect of this quota")
     expect(preview).to_contain_text("2 jobs would still wait")
     page.get_by_label("CPU").fill("6.2")
     expect(preview).to_contain_text("2 waiting jobs could start: digits-4, digits-5")
@@ -153,18 +153,18 @@ def test_a_limit_that_a_lower_quota_makes_wrong_is_unfolded_and_told(pages: Page
     expect(page.get_by_label("Lend CPU")).to_be_visible()
 
 
-def test_what_is_borrowed_fits_a_narrow_window_too(pages: Pages) -> None:
+def test_borrowed_quota_also_fits_a_narrow_window(pages: Pages) -> None:
     page = pages.panel("admin/tenants/blue", dark=True, width=420)
     expect(page.get_by_role("region", name="Quota in use")).to_contain_text("4.36 GiB borrowed")
     page.get_by_role("button", name="Edit quota").click()
     page.locator("summary").click()
     expect(page.get_by_label("Borrow memory")).to_have_value("8 GiB")
-    expect(page.get_by_role("status", name="What this quota would mean")).to_contain_text("is touched")
+    expect(page.get_by_role("status", name="Effect of this quota")).to_contain_text("is touched")
     shot(page, "panel-sharing-narrow", full=True)
     assert fits(page)
 
 
-def test_what_is_borrowed_and_lent_is_shown(pages: Pages) -> None:
+def test_borrowed_and_lent_quota_is_shown(pages: Pages) -> None:
     page = pages.panel("admin/tenants")
     expect(page.get_by_role("row").filter(has_text="blue")).to_contain_text("4.36 GiB borrowed")
     expect(page.get_by_role("row").filter(has_text="teal")).to_contain_text("4.36 GiB lent")
@@ -179,11 +179,11 @@ def test_a_tenant_in_use_is_not_deleted_and_the_dialog_says_why(pages: Pages, fr
     page = pages.panel("admin/tenants/red")
     page.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_role("button", name="Delete tenant").click()
+    dialog.get_by_role("button", name="Delete team").click()
     expect(dialog.get_by_role("alert")).to_contain_text("red has 1 running job")
     shot(page, "panel-delete-refused")
     front.data.tenants["red"]["running"] = 0
-    dialog.get_by_role("button", name="Delete tenant").click()
+    dialog.get_by_role("button", name="Delete team").click()
     expect(page).to_have_url(f"{front.url}/services/mlp/admin/tenants")
     assert "red" not in front.data.tenants
 
@@ -199,7 +199,7 @@ def test_the_focus_stays_in_a_dialog_and_returns_after_it(pages: Pages, front: F
     expect(page.get_by_role("button", name="Delete")).to_be_focused()
 
 
-def test_who_is_known_is_offered_as_a_member(pages: Pages, front: FrontService) -> None:
+def test_known_users_are_offered_as_members(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/tenants/red")
     offered = page.locator("datalist option")
     expect(offered.first).to_be_attached()
@@ -222,7 +222,7 @@ def test_members_change_role_and_leave_and_strangers_are_refused(pages: Pages, f
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_what_the_colours_of_bars_mean_is_said_where_they_show_more_than_use(
+def test_a_legend_explains_the_colours_of_bars_that_show_more_than_use(
     pages: Pages, front: FrontService, look: str
 ) -> None:
     dark, width = LOOKS[look]
@@ -238,13 +238,13 @@ def test_what_the_colours_of_bars_mean_is_said_where_they_show_more_than_use(
     }
     page = pages.panel("admin/tenants/red", dark=dark, width=width)
     quota = page.get_by_role("region", name="Quota in use")
-    legend = quota.get_by_role("list", name="What the colours of the bars mean")
+    legend = quota.get_by_role("list", name="Meaning of the bars' colours")
     expect(legend.get_by_role("listitem")).to_have_text(
         [
             "own use",
             "borrowed: others take it back when they need it",
-            "beyond what it may hold",
-            "lent: others use it now, it comes back when needed",
+            "beyond its limit",
+            "lent: others use it now and give it back when it is needed",
         ]
     )
     expect(quota).to_contain_text("6 of 3 · 1 beyond quota · 2 borrowed")

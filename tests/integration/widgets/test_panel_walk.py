@@ -97,9 +97,7 @@ def test_tokens_are_made_on_the_hubs_own_page(pages: Pages) -> None:
     expect(page.get_by_role("link", name="Make a token")).to_have_attribute("href", "/hub/token")
 
 
-def test_who_is_not_logged_in_any_more_is_told_where_to_and_no_frame_does_it(
-    pages: Pages, front: FrontService
-) -> None:
+def test_an_expired_login_shows_a_login_link_and_uses_no_frame(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/users")
     expect(page.get_by_role("heading", name="Users")).to_be_visible()
     front.data.logged_in = False
@@ -129,7 +127,7 @@ def test_everybody_reads_in_the_panel_what_does_not_work_now_until_it_works_agai
     said = "disk full: it has 900 MiB left <b>; no job is started"
     front.data.forced["GET /health"] = (200, {"status": "ok", "problems": [{"message": said}]})
     page = pages.panel("jobs")
-    told = page.get_by_role("status", name="What does not work now")
+    told = page.get_by_role("status", name="Current problems")
     expect(told).to_have_text(said)  # as text, whoever had a hand in it
     front.data.forced["GET /health"] = (200, {"status": "ok", "problems": []})
     page.reload()
@@ -185,7 +183,7 @@ def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, fro
     waiting = page.get_by_role("table", name="Waiting jobs in their order")
     expect(waiting.get_by_role("row").nth(1)).to_be_visible()
     heads = waiting.get_by_role("columnheader")
-    expect(heads.first).to_have_text("In its line")
+    expect(heads.first).to_have_text("In its queue")
     expect(heads.filter(has_text="Priority")).to_have_count(1)
     expect(waiting.get_by_role("row").nth(1)).to_contain_text("normal")
     main = page.locator("main")
@@ -196,7 +194,7 @@ def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, fro
     shot(page, "panel-queue-lines", full=True)
     front.data.scheduling["policy"] = "finish"
     page.reload()
-    expect(main).to_contain_text("All teams wait in one line.")
+    expect(main).to_contain_text("The jobs of all teams wait in one queue.")
     page = pages.panel("admin/tenants/red")
     expect(page.get_by_role("region", name="Queue")).to_contain_text("Goes by age alone")
     assert not pages.unexpected()

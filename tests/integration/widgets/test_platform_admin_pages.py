@@ -31,18 +31,18 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
         {"user": "bob", "name": "line", "tenant": "red", "message": "its replicas end: ModuleNotFoundError"}
     ]
     page = pages.panel("admin", dark=dark, width=width)
-    expect(page.locator("main")).to_contain_text("What waits and why")
-    wrong = page.get_by_role("region", name="What is wrong")
+    expect(page.locator("main")).to_contain_text("Waiting work and reasons")
+    wrong = page.get_by_role("region", name="Problems")
     expect(wrong.get_by_role("listitem").filter(has_text="ModuleNotFoundError")).to_contain_text(
         "app line of bob"
     )
     expect(wrong.get_by_role("link", name="app line of bob")).to_have_attribute(
         "href", "/services/mlp/app/bob/line"
     )
-    expect(page.get_by_role("region", name="What is wrong")).to_contain_text("the disk is nearly full")
-    expect(page.get_by_role("region", name="What is wrong")).to_contain_text("node-2")
-    expect(page.get_by_role("region", name="Who holds what")).to_contain_text("red")
-    expect(page.get_by_role("region", name="What waits and why")).to_contain_text("digits-4")
+    expect(page.get_by_role("region", name="Problems")).to_contain_text("the disk is nearly full")
+    expect(page.get_by_role("region", name="Problems")).to_contain_text("node-2")
+    expect(page.get_by_role("region", name="Current use by team")).to_contain_text("red")
+    expect(page.get_by_role("region", name="Waiting work and reasons")).to_contain_text("digits-4")
     overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert overflow <= 0
     shot(page, f"panel-overview-{look}", full=True)
@@ -51,13 +51,13 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
 def test_an_overview_of_nothing_says_so(pages: Pages, front: FrontService) -> None:
     front.data.queue, front.data.nodes, front.data.tenants = [], [], {}
     page = pages.panel("admin")
-    expect(page.locator("main")).to_contain_text("Nothing that the platform knows of.")
-    expect(page.locator("main")).to_contain_text("Nothing waits")
+    expect(page.locator("main")).to_contain_text("The platform knows of no problem.")
+    expect(page.locator("main")).to_contain_text("Nothing is waiting")
     expect(page.locator("main")).to_contain_text("Nobody holds anything")
     assert_accessible(page)
 
 
-def test_a_node_is_taken_out_of_service_with_what_it_stops_said_before_and_put_back(
+def test_taking_a_node_out_of_service_shows_beforehand_what_it_stops_and_can_be_reverted(
     pages: Pages, front: FrontService
 ) -> None:
     page = pages.panel("admin/nodes")
@@ -67,15 +67,15 @@ def test_a_node_is_taken_out_of_service_with_what_it_stops_said_before_and_put_b
         "job digits-3 of bob, team red · 1 of its 3 ranks · saves a checkpoint every"
     )
     expect(dialog).to_contain_text("notebook server of bob")
-    expect(dialog).to_contain_text("All of this goes on to its end; nothing new comes.")
+    expect(dialog).to_contain_text("All of this continues until it ends; no new work starts there.")
     dialog.get_by_role("button", name="Take out of service").click()
     why = dialog.get_by_label("Why")
-    expect(why).to_have_accessible_description("Say why: owners of what is stopped read it")
+    expect(why).to_have_accessible_description("Enter a reason; owners of stopped work read it")
     assert front.data.admin.drained == {}
     assert_accessible(page)
     why.fill("a new kernel")
     expect(why).to_have_attribute("aria-invalid", "false")
-    dialog.get_by_label("Move away what runs there").check()
+    dialog.get_by_label("Move its work away").check()
     expect(dialog).to_contain_text("Notebook servers are stopped")
     assert_accessible(page)
     shot(page, "panel-drain")
@@ -97,7 +97,7 @@ def test_an_announcement_is_made_shown_as_text_put_away_and_taken_back(
     card = page.get_by_role("region", name="Announcements")
     card.get_by_role("button", name="Announce").click()
     card.get_by_role("button", name="Announce").click()
-    expect(card).to_contain_text("Say something")
+    expect(card).to_contain_text("Enter a text")
     card.get_by_label("Text").fill(MARKUP)
     card.get_by_label("Level").select_option("critical")
     card.get_by_role("button", name="Announce").click()
@@ -112,7 +112,7 @@ def test_an_announcement_is_made_shown_as_text_put_away_and_taken_back(
     bar.get_by_role("button").click()
     expect(bar).to_have_count(0)
     page.reload()
-    expect(page.get_by_role("region", name="What is wrong")).to_be_visible()
+    expect(page.get_by_role("region", name="Problems")).to_be_visible()
     expect(bar).to_have_count(0)
     page.get_by_role("button", name="Take back: ").click()
     page.get_by_role("dialog").get_by_role("button", name="Take back").click()
@@ -160,7 +160,7 @@ def test_people_of_a_file_are_shown_first_then_made(
     expect(dialog).to_have_count(0)
 
 
-def test_what_is_no_text_or_too_large_never_leaves_the_browser(
+def test_files_that_are_not_text_or_too_large_never_leave_the_browser(
     pages: Pages, front: FrontService, tmp_path: Path
 ) -> None:
     (tmp_path / "latin.csv").write_bytes(b"j\xf6rg,red,no")
@@ -197,7 +197,7 @@ def test_runs_of_everybody_are_searched_by_filters_that_are_terms(pages: Pages, 
     page.get_by_label("State").select_option("error")
     page.get_by_label("Team", exact=True).select_option("red")
     page.get_by_label("Of user").fill("bob")
-    page.get_by_label("Search, as lr<0.1 tag=best").fill("lr<0.1")
+    page.get_by_label("Search, such as lr<0.1 tag=best").fill("lr<0.1")
     wanted = "lr%3C0.1%20state%3Derror%20tenant%3Dred%20user%3Dbob"
     expect(page.get_by_role("link", name="CSV")).to_have_attribute(
         "href", f"/services/mlp/api/v1/runs:csv?search={wanted}"

@@ -30,11 +30,11 @@ def test_an_account_is_made_by_keyboard_and_its_token_is_shown_once(
     expect(region(page).get_by_role("alert").first).to_contain_text("such as night-build")
     page.keyboard.press("Control+A")
     page.keyboard.type("nightly")
-    page.get_by_label("Days its token holds").fill("400")
+    page.get_by_label("Days its token is valid").fill("400")
     expect(region(page).get_by_role("alert")).to_have_text("a whole number from 1 to 365")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Days its token holds")).to_be_focused()
-    page.get_by_label("Days its token holds").fill("30")
+    expect(page.get_by_label("Days its token is valid")).to_be_focused()
+    page.get_by_label("Days its token is valid").fill("30")
     assert_accessible(page)
     shot(page, "panel-programs-new", full=True)
     page.keyboard.press("Enter")
@@ -60,8 +60,8 @@ def test_another_token_leaves_the_old_ones_a_while_and_an_end_is_asked_for_twice
     row = region(page).get_by_role("row").filter(has_text="svc-nightly")
     expect(row).to_contain_text("used 5 min ago from 10.1.2.3")
     page.get_by_role("button", name="New token for nightly").press("Enter")
-    expect(page.get_by_label("Days the new token holds")).to_be_focused()
-    page.get_by_label("Hours the old ones are taken still").fill("2")
+    expect(page.get_by_label("Days the new token is valid")).to_be_focused()
+    page.get_by_label("Hours the old tokens stay valid").fill("2")
     page.get_by_role("button", name="Make token").click()
     dialog = page.get_by_role("dialog", name="Token of svc-nightly")
     expect(dialog).to_contain_text("Those before it are taken until")
@@ -115,7 +115,9 @@ def test_a_fault_of_the_list_is_shown_beside_the_rest_of_the_page(pages: Pages, 
     expect(region(page)).to_contain_text("This team has no accounts for programs")
 
 
-def test_who_does_not_administer_a_tenant_sees_none(pages: Pages, front: FrontService) -> None:
+def test_a_user_who_does_not_administer_the_tenant_sees_no_program_accounts(
+    pages: Pages, front: FrontService
+) -> None:
     front.data.session |= {"admin": False, "tenant_admin": []}
     page = pages.panel("tenants/red")
     expect(page.get_by_role("region", name="Quota in use")).to_be_visible()
@@ -123,7 +125,9 @@ def test_who_does_not_administer_a_tenant_sees_none(pages: Pages, front: FrontSe
     assert "GET /tenants/red/services" not in front.seen
 
 
-def test_an_account_is_no_member_that_is_changed_like_a_person(pages: Pages, front: FrontService) -> None:
+def test_a_program_account_cannot_be_changed_like_a_personal_member(
+    pages: Pages, front: FrontService
+) -> None:
     place = {"tenant": "red", "user": "svc-nightly", "role": "member", "source": "manual"}
     front.data.members["red"]["svc-nightly"] = place
     page = pages.panel("admin/tenants/red")
@@ -150,7 +154,7 @@ def test_accounts_look_well(pages: Pages, front: FrontService, look: str) -> Non
         "release": account_of("release", token_of(3, last_from="2001:db8:85a3:8d3:1319:8a2e:370:7348")),
     }
     page = pages.panel("admin/tenants/red", dark=dark, width=width)
-    expect(region(page)).to_contain_text("no token is taken")
+    expect(region(page)).to_contain_text("no valid token")
     region(page).scroll_into_view_if_needed()
     shot(page, f"panel-programs-{look}", full=True)
     assert fits(page)

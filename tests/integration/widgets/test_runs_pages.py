@@ -74,7 +74,7 @@ def test_ten_thousand_are_searched_sorted_and_only_those_in_view_are_drawn(
     page.get_by_role("button", name="lr ↓").click()
     expect(page.locator(".mlp-run-row").first).to_contain_text("run 10000")
     page.get_by_label("Search runs").fill("nowhere")
-    expect(page.locator(".mlp-empty")).to_contain_text("No run fits this search")
+    expect(page.locator(".mlp-empty")).to_contain_text("No run matches this search")
 
 
 def test_columns_are_chosen_and_kept(pages: Pages, front: FrontService) -> None:
@@ -239,7 +239,7 @@ def test_a_run_runs_again_with_another_parameter(pages: Pages, front: FrontServi
     story(front)
     front.data.runs.rows[0] |= {"run": 1, "params": {"lr": 0.1, "opt": "adam"}}
     page = pages.panel("jobs/ann/digits")
-    part = page.get_by_role("region", name="What this run was")
+    part = page.get_by_role("region", name="Details of this run")
     expect(part).to_contain_text("lr=0.1, opt=adam")
     part.get_by_role("button", name="Run again with").click()
     page.get_by_label("lr", exact=True).fill("0.2")

@@ -19,7 +19,7 @@ def test_a_runtime_is_registered_by_keyboard_changed_and_removed_after_a_questio
     pages: Pages, front: FrontService
 ) -> None:
     page = pages.panel("admin/tenants/red")
-    expect(region(page)).to_contain_text("This team has no runtimes of its own")
+    expect(region(page)).to_contain_text("This team has not registered any runtimes")
     page.get_by_role("button", name="Register a runtime").press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
@@ -52,7 +52,7 @@ def test_a_runtime_is_registered_by_keyboard_changed_and_removed_after_a_questio
     page.get_by_role("button", name="Remove runtime ps-workers").click()
     expect(page.get_by_role("dialog")).to_contain_text("Jobs that were submitted with it keep it.")
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
-    expect(region(page)).to_contain_text("This team has no runtimes of its own")
+    expect(region(page)).to_contain_text("This team has not registered any runtimes")
 
 
 def test_a_platform_admin_reads_what_waits_for_review_and_decides(pages: Pages, front: FrontService) -> None:

@@ -35,7 +35,7 @@ def set_by_keyboard(page: Page) -> None:
     assert OPENS not in page.content()
 
 
-def test_a_persons_secret_is_set_offered_for_a_copy_set_anew_and_removed(
+def test_a_personal_secret_is_set_offered_for_a_copy_replaced_and_removed(
     pages: Pages, front: FrontService
 ) -> None:
     front.data.secrets[front.data.session["tenants"][0]] = {

@@ -13,7 +13,7 @@ from front_shapes import attempt
 
 WAY = (("queued", 0.0), ("admitted", 125.0), ("created", 0.4), ("bound", 0.1))
 WHOLE = (*WAY, ("pulled", 3.2), ("started", 0.8), ("first-line", 1.1))
-GROUP = "Where the time went until its first line"
+GROUP = "Where the time went, up to its first line"
 
 
 def two_attempts(front: FrontService) -> None:

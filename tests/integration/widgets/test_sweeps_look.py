@@ -47,7 +47,9 @@ def test_the_page_of_a_trial_leads_back_to_its_sweep(pages: Pages, front: FrontS
     expect(page.get_by_role("heading", name="search", level=1)).to_be_visible()
 
 
-def test_it_is_stopped_after_a_question_and_extended_by_so_much(pages: Pages, front: FrontService) -> None:
+def test_a_sweep_stops_after_a_confirmation_and_extends_by_the_entered_number(
+    pages: Pages, front: FrontService
+) -> None:
     page = pages.widget("search@1", kind="sweep")
     monitor = page.locator(".mlp-monitor")
     page.get_by_role("button", name="Extend").click()
@@ -55,7 +57,7 @@ def test_it_is_stopped_after_a_question_and_extended_by_so_much(pages: Pages, fr
     page.get_by_role("dialog").get_by_role("button", name="Extend").click()
     expect(monitor).to_contain_text("of 10 trials have ended")
     page.get_by_role("button", name="Stop sweep").click()
-    page.get_by_role("dialog").get_by_role("button", name="Let it go on").click()
+    page.get_by_role("dialog").get_by_role("button", name="Let it continue").click()
     expect(monitor).to_have_attribute("data-state", "running")
     page.get_by_role("button", name="Stop sweep").click()
     page.get_by_role("dialog").get_by_role("button", name="Stop sweep").click()

@@ -9,7 +9,7 @@ from front_pages import PAGES, Pages
 from front_service import FrontService
 
 
-def test_what_is_compared_has_a_line_for_each_run(pages: Pages, front: FrontService) -> None:
+def test_each_compared_metric_has_a_line_for_each_run(pages: Pages, front: FrontService) -> None:
     page = pages.panel(PAGES["compare"][0], width=420)
     card = page.get_by_role("region", name="Metrics").locator("tbody tr").first
     expect(card.locator("td").first).to_be_visible()

@@ -36,14 +36,14 @@ def test_a_waiting_job_is_put_first_and_changed_where_the_queue_is_shown(
     assert changed == [{"place": "first"}, {"priority": "high", "time_limit": 7200}]
 
 
-def test_what_a_team_used_in_a_week_is_drawn_below_its_quota(pages: Pages, front: FrontService) -> None:
+def test_weekly_usage_of_a_team_is_drawn_below_its_quota(pages: Pages, front: FrontService) -> None:
     page = pages.panel(TEAM)
     card = page.get_by_role("region", name="Use in the last 7 days")
     expect(card.get_by_role("img")).to_have_accessible_name(
         re.compile(r"^\d+(\.\d+)? core-hours of jobs, at most 8 cores")
     )
     assert card.locator("rect").count() == 7 * 24 - 9, "hours in which nothing was seen are left out"
-    card.get_by_label("What is shown").select_option("ram")
+    card.get_by_label("Shown resource").select_option("ram")
     expect(card).to_contain_text("at most 6 GiB")
     for look, (dark, width) in LOOKS.items():
         restyle(page, dark=dark, width=width)
@@ -76,7 +76,7 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps = page.get_by_role("region", name="Caps of members")
     expect(caps).to_contain_text("Each other member")
     caps.get_by_role("button", name="Set a cap").click()
-    caps.get_by_label("Whose").select_option("bob")
+    caps.get_by_label("Cap of").select_option("bob")
     caps.get_by_label("Cores").fill("2")
     caps.get_by_label("Jobs at once").fill("1.5")
     caps.get_by_role("button", name="Set", exact=True).click()
@@ -84,9 +84,9 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps.get_by_label("Jobs at once").fill("3")
     caps.get_by_role("button", name="Set", exact=True).click()
     expect(caps.get_by_role("row").filter(has_text="bob")).to_contain_text("3")
-    joins = page.get_by_role("region", name="Who asks to join")
+    joins = page.get_by_role("region", name="Requests to join")
     joins.get_by_role("button", name="Take in carol").click()
-    expect(joins).to_contain_text("Nobody asks now.")
+    expect(joins).to_contain_text("No open requests now.")
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text(
         "carol"
     )  # without a reload
@@ -95,8 +95,8 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     quota.get_by_role("button", name="Ask for more").click()
     quota.get_by_label("Memory").fill("64 GiB")
     quota.get_by_role("button", name="Ask", exact=True).click()
-    expect(quota).to_contain_text("say what for")
-    quota.get_by_label("What for").fill("a paper")
+    expect(quota).to_contain_text("enter the purpose")
+    quota.get_by_label("Purpose").fill("a paper")
     two_frames(page)
     shot(page, "team-asks", full=True)
     quota.get_by_role("button", name="Ask", exact=True).click()
@@ -113,9 +113,9 @@ def test_a_platform_admin_sees_what_a_request_would_do_and_answers(pages: Pages,
     expect(card.locator(".mlp-note")).to_be_visible()
     assert front.data.previews[-1]["cpu"] == 16
     card.get_by_role("button", name="Accept the request of red").click()
-    page.get_by_role("dialog").get_by_label("A word to those who asked").fill("till May")
+    page.get_by_role("dialog").get_by_label("A message to the people who asked").fill("till May")
     page.get_by_role("dialog").get_by_role("button", name="Accept").click()
-    expect(page.get_by_text("Nobody asks for anything")).to_be_visible()
+    expect(page.get_by_text("No open requests")).to_be_visible()
     assert front.data.teams.requests[0]["word"] == "till May"
 
 
@@ -140,14 +140,14 @@ def test_where_a_provider_decides_nobody_is_asked_here(pages: Pages, front: Fron
     expect(teams.get_by_role("button")).to_have_count(0)
 
 
-def test_what_waits_for_a_platform_admin_s_answer_is_counted(pages: Pages, front: FrontService) -> None:
+def test_requests_that_wait_for_a_platform_admin_are_counted(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin")
     entry = page.get_by_role("banner").get_by_role("link", name="Requests")
     expect(entry).to_have_accessible_name("Requests 1 to answer")
     tops = "links => links.map((link) => Math.round(link.getBoundingClientRect().top))"
     lines = set(page.get_by_role("navigation", name="Pages").get_by_role("link").evaluate_all(tops))
     assert len(lines) == 1, "with what they count the entries have room in one line"
-    figure = page.get_by_role("list", name="What runs and what waits").get_by_role("link", name="request")
+    figure = page.get_by_role("list", name="Running and waiting work").get_by_role("link", name="request")
     expect(figure).to_have_accessible_name("1 request to answer")
     assert_accessible(page)
     figure.click()
@@ -156,7 +156,7 @@ def test_what_waits_for_a_platform_admin_s_answer_is_counted(pages: Pages, front
     expect(entry).to_have_accessible_name("Requests")
 
 
-def test_who_asks_to_join_is_counted_beside_the_team(pages: Pages, front: FrontService) -> None:
+def test_requests_to_join_are_counted_beside_the_team(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": ["red"]}
     front.data.tenants["red"]["joining"] = "asked"
     page = pages.panel()
@@ -169,7 +169,7 @@ def test_who_asks_to_join_is_counted_beside_the_team(pages: Pages, front: FrontS
     assert "GET /quota_requests" not in front.seen, "what is only a platform admin's is not asked for"
 
 
-def test_who_was_taken_in_meanwhile_sees_the_team_without_a_reload(pages: Pages, front: FrontService) -> None:
+def test_a_user_accepted_meanwhile_sees_the_team_without_a_reload(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": []}
     page = pages.panel("me")
     teams = page.get_by_role("region", name="Teams")

@@ -76,7 +76,7 @@ def test_the_bar_is_all_there_at_every_width(
 
 
 @pytest.mark.parametrize("language", ["en-US", "zh-CN"])
-def test_what_waits_leaves_an_administrators_pages_in_one_row(
+def test_counts_of_waiting_requests_leave_an_administrators_navigation_in_one_row(
     pages: Pages, front: FrontService, language: str
 ) -> None:
     new = next(user for user in front.data.users if user["new"])

@@ -25,14 +25,14 @@ def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService
     region = page.get_by_role("region", name="In all")
     expect(region).to_contain_text("2 h 30 min")
     expect(region).to_contain_text("better")
-    expect(page.get_by_role("region", name="Starts that move")).to_contain_text("2 h earlier")
-    moves = page.get_by_role("region", name="Starts that move")
+    expect(page.get_by_role("region", name="Changed start times")).to_contain_text("2 h earlier")
+    moves = page.get_by_role("region", name="Changed start times")
     expect(moves).to_contain_text("With the changes: blue may use 1 cpu in all")
     expect(moves).to_contain_text("As it is: red may use 4 cpu; 4 in use by job long of ann (4)")
     expect(region).to_contain_text(
         "4 ran already, and their waits are over: the waits are of the 8 others that start"
     )
-    expect(page.get_by_role("region", name="Per tenant")).to_contain_text("4 ran already")
+    expect(page.get_by_role("region", name="Per team")).to_contain_text("4 ran already")
     expect(page.get_by_role("region", name="Over time").get_by_role("img")).to_have_js_property(
         "naturalWidth", 96
     )
@@ -44,7 +44,9 @@ def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService
     assert not pages.unexpected()
 
 
-def test_what_is_wrong_is_said_at_its_field_and_nothing_is_sent(pages: Pages, front: FrontService) -> None:
+def test_an_invalid_value_is_reported_at_its_field_and_nothing_is_sent(
+    pages: Pages, front: FrontService
+) -> None:
     page = pages.panel("admin/what-if")
     page.get_by_label("Memory of red").fill("much")
     page.get_by_role("button", name="Run").click()
@@ -131,7 +133,7 @@ def test_a_run_shows_that_it_runs_and_nothing_to_run_says_so(pages: Pages, front
     for side in ("before", "after"):
         front.data.simulation[side] |= work(0.0, 0, jobs=0)
     page.get_by_role("button", name="Run").click()
-    expect(page.locator(".mlp-empty")).to_contain_text("No work to try it on")
+    expect(page.locator(".mlp-empty")).to_contain_text("No jobs to compare")
 
 
 def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:

@@ -10,7 +10,7 @@ from mlp_language.message import msg
 from waiting import PATIENCE_S
 
 
-async def test_who_has_answered_an_error_of_many_leaves_the_others_alone() -> None:
+async def test_a_request_that_handled_a_shared_error_leaves_the_others_alone() -> None:
     loop = asyncio.get_running_loop()
     of_request, of_loop = loop.create_future(), loop.create_future()
     answered, waited = asyncio.Event(), asyncio.Event()

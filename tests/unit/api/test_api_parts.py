@@ -43,7 +43,7 @@ def table(*paths: str) -> RouteTable:
 # ---------------------------------------------------------------- routes
 
 
-def test_a_verb_is_a_route_of_its_own() -> None:
+def test_a_verb_is_a_separate_route() -> None:
     routes = table("/users/{user}/jobs/{job}", "/users/{user}/jobs/{job}:cancel")
     found = routes.find("GET", "/users/ann/jobs/x:cancel")
     assert found is not None
@@ -119,7 +119,7 @@ async def test_a_session_that_ends_while_it_is_read_is_not_known_afterwards(db: 
         session = await sessions.create("ann", "t")
 
 
-def test_who_reads_the_database_learns_neither_cookie_nor_token_and_sessions_that_are_over_go(
+def test_the_database_reveals_neither_cookie_nor_token_and_expired_sessions_are_removed(
     db: Database,
 ) -> None:
     session = asyncio.run(Sessions(db, lambda: 0.0).create("ann", "a-secret-token"))
@@ -177,7 +177,7 @@ async def test_an_identity_is_believed_for_three_seconds_and_asked_for_once(db: 
     assert hub.asked == 2
 
 
-async def test_from_where_a_token_came_is_told_of_the_one_that_gets_the_id_of_an_ended_one_too() -> None:
+async def test_token_addresses_are_also_recorded_for_a_token_that_reuses_the_id_of_an_ended_one() -> None:
     told: list[tuple[str, str]] = []
 
     class Writing:
@@ -313,7 +313,7 @@ def test_a_field_that_takes_a_few_words_names_them(raw: str, said: str) -> None:
     assert str(refused.value.message) == said
 
 
-def test_whatever_takes_some_words_names_them_to_who_makes_a_team() -> None:
+def test_an_invalid_choice_is_refused_with_the_allowed_values() -> None:
     with pytest.raises(Refused, match=r"joining is 'requests'; it must be one of asked, closed"):
         decode.body(b'{"name": "red", "joining": "requests"}', TenantCreate)
 

@@ -38,7 +38,7 @@ def test_without_a_path_nothing_is_taken() -> None:
     assert request.path == "/services/mlp/"
 
 
-def test_what_browsers_are_told_has_the_path() -> None:
+def test_addresses_sent_to_browsers_contain_the_base_path() -> None:
     config = Config("1", base="/mlp")
     assert (config.pages, config.hub_prefix) == ("/mlp/services/mlp", "/mlp/hub")
     assert config.cookie_path == "/mlp/services/mlp/"

@@ -103,7 +103,7 @@ def test_all_others_are_refused_as_if_there_were_none(who: str, thing: str, sock
     assert caught.value.reason is Reason.NOT_FOUND
 
 
-def test_what_only_the_owner_may_is_hidden_from_the_tenants_admin_too() -> None:
+def test_owner_only_actions_are_also_hidden_from_the_tenants_admin() -> None:
     assert ask("ann", "/users/ann/things/lamp", "DELETE").params["thing"] == "lamp"
     with pytest.raises(Refused, match=r"there is no thing lamp$"):
         ask("rita", "/users/ann/things/lamp", "DELETE")

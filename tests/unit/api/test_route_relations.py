@@ -190,7 +190,7 @@ def test_a_route_asks_for_the_relation_that_its_path_means(route: Route) -> None
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=attrgetter("title"))
-def test_a_route_asks_for_the_scope_of_what_it_reads_or_writes(route: Route) -> None:
+def test_a_route_requires_the_scope_of_the_objects_it_reads_or_writes(route: Route) -> None:
     assert route.scope == expected_scope(route)
 
 

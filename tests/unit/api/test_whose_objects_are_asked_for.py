@@ -151,7 +151,7 @@ def test_handlers_have_no_way_to_the_database_but_services() -> None:
         assert not [m for m in imported if m.startswith("mlp_hub.store")], path.name
 
 
-def test_what_finds_them_finds_one() -> None:
+def test_the_leak_finder_finds_a_leak() -> None:
     leaks = ast.parse(
         "async def leaks(call):\n"
         "    jobs, _ = await call.platform.jobs.list()\n"
@@ -163,6 +163,6 @@ def test_what_finds_them_finds_one() -> None:
     assert unsaid(leaks) == ["jobs.list in line 2"]
 
 
-def test_a_call_is_made_of_what_the_gatekeeper_admitted_alone() -> None:
+def test_a_call_contains_only_the_principal_admitted_by_the_gatekeeper() -> None:
     assert {"principal", "params"} <= set(inspect.signature(Call).parameters)
     assert isinstance(inspect.getattr_static(Call, "user"), property)

@@ -118,7 +118,7 @@ def test_nothing_is_written_outside_of_the_folder(tmp_path: Path, names: list[st
     assert not (tmp_path / "out").exists()
 
 
-def test_what_nobody_could_write_again_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_entries_that_nobody_could_restore_are_left_out_and_counted(tmp_path: Path) -> None:
     root = tmp_path / "homes"
     root.mkdir()
     (root / "kept").write_text("kept")
@@ -160,7 +160,7 @@ def test_a_file_of_two_names_is_kept_once_and_has_both_again(tmp_path: Path) -> 
     assert (tmp_path / "new/homes/one").samefile(tmp_path / "new/homes/two")
 
 
-def test_a_link_in_the_place_of_the_file_that_is_written_is_not_followed(tree: Path, tmp_path: Path) -> None:
+def test_a_link_at_the_path_of_the_written_file_is_not_followed(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine")
     (tmp_path / "b").symlink_to(tmp_path / "victim")
     written(tree, tmp_path / "b")
@@ -203,7 +203,7 @@ def test_a_lease_on_a_file_keeps_that_file_out_and_no_backup_from_being_made(
 
 @pytest.mark.parametrize("moments", list(itertools.product([False, True], repeat=4)))
 @pytest.mark.parametrize("other", ["folder", "file"])
-def test_what_becomes_a_link_while_it_is_looked_at_is_one_thing_in_the_archive(
+def test_an_entry_that_becomes_a_link_during_the_read_is_one_entry_in_the_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moments: tuple[bool, ...], other: str
 ) -> None:
     outside = tmp_path / "outside"
@@ -288,7 +288,7 @@ def test_a_name_that_is_in_an_archive_twice_is_refused(tmp_path: Path, kinds: tu
     assert outside.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_file_with_the_number_of_one_that_was_removed_is_no_second_name_of_it(
+def test_a_file_that_reuses_an_inode_number_is_not_a_hard_link_of_the_removed_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "homes"
@@ -458,7 +458,7 @@ def test_attack_a_time_that_no_file_can_have_is_the_nearest_one(tmp_path: Path) 
     assert (tmp_path / "new" / "late").stat().st_mtime == archive.LATEST
 
 
-def test_attack_the_state_directory_itself_is_no_member(tmp_path: Path) -> None:
+def test_attack_the_state_directory_itself_is_not_a_valid_archive_member(tmp_path: Path) -> None:
     """Its mode and owner are the command's to say."""
     top = tarfile.TarInfo(".")
     top.type, top.mode = tarfile.DIRTYPE, 0o777
@@ -470,7 +470,7 @@ def test_attack_the_state_directory_itself_is_no_member(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="owners are given by root alone")
-def test_attack_no_program_that_makes_root_of_who_starts_it_comes_out(tmp_path: Path) -> None:
+def test_attack_setuid_programs_of_root_are_not_restored(tmp_path: Path) -> None:
     members = []
     for name, uid in (("roots", 0), ("theirs", 54_321)):
         info = tarfile.TarInfo(name)

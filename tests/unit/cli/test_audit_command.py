@@ -79,7 +79,7 @@ def test_the_newest_come_last_and_pages_are_put_together(
     assert [q["limit"] for q in service.asked] == [["4"], ["2"]]
 
 
-def test_what_was_not_set_is_told_as_what_it_meant(
+def test_an_unset_value_is_printed_as_its_meaning(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["audit"]) == 0
@@ -120,7 +120,7 @@ def test_filters_go_to_the_service(service: Service) -> None:
         (["--lines", "100001"], "--lines is 100001"),
     ],
 )
-def test_what_means_nothing_is_refused_before_anything_is_asked(
+def test_a_meaningless_argument_is_refused_before_any_request(
     service: Service, args: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["audit", *args]) == 2
@@ -128,6 +128,6 @@ def test_what_means_nothing_is_refused_before_anything_is_asked(
     assert service.asked == []
 
 
-def test_a_time_may_be_so_long_ago(service: Service) -> None:
+def test_a_time_can_be_given_as_a_duration_ago(service: Service) -> None:
     assert run(["audit", "--since", "12h"]) == 0
     assert "since" in service.asked[0]

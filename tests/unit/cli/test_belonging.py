@@ -84,7 +84,7 @@ def test_a_directory_finds_its_databases_again(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("name", ["MLP_DATABASE_URL", "MLP_HUB_DATABASE_URL"])
-def test_an_empty_database_does_not_stand_in_for_the_one_that_was_there(
+def test_an_empty_database_does_not_replace_the_previous_one(
     settings: Settings, tmp_path: Path, name: str
 ) -> None:
     told = refused(load(settings.home, **{name: f"sqlite:///{tmp_path / 'empty.sqlite'}"}))
@@ -94,11 +94,11 @@ def test_an_empty_database_does_not_stand_in_for_the_one_that_was_there(
 
 
 @pytest.mark.parametrize("file", ["mlp.sqlite", "jupyterhub.sqlite"])
-def test_a_lost_database_is_not_made_anew(settings: Settings, file: str) -> None:
+def test_a_lost_database_is_not_created_again(settings: Settings, file: str) -> None:
     (settings.db_dir / file).unlink()
     told = refused(settings)
     assert file in told
-    assert "Put the database back from your last backup." in told
+    assert "Restore the database from your last backup." in told
     belonging.check(settings, [belonging.NEW_DATABASE])
 
 
@@ -159,7 +159,7 @@ def test_an_older_copy_that_was_put_back_is_the_same_database(settings: Settings
     belonging.check(settings)
 
 
-def test_a_copy_of_the_directory_has_databases_of_its_own(settings: Settings, tmp_path: Path) -> None:
+def test_a_copy_of_the_directory_has_separate_databases(settings: Settings, tmp_path: Path) -> None:
     shutil.copytree(settings.home, tmp_path / "copy", symlinks=True)
     copy = load(tmp_path / "copy")
     copies.settle(copy)
@@ -173,7 +173,7 @@ def test_a_copy_of_the_directory_has_databases_of_its_own(settings: Settings, tm
     )
 
 
-def test_what_a_backup_was_restored_to_knows_its_databases(settings: Settings, tmp_path: Path) -> None:
+def test_a_restored_directory_knows_its_databases(settings: Settings, tmp_path: Path) -> None:
     shutil.copytree(settings.db_dir, tmp_path / "restored" / "db")
     restored = load(tmp_path / "restored")
     belonging.adopt(restored)
@@ -184,9 +184,7 @@ def test_what_a_backup_was_restored_to_knows_its_databases(settings: Settings, t
 
 
 @pytest.mark.parametrize("text", ["", "{half", "[1]", "null", '{"databases": []}', "\0\0\0"])
-def test_bindings_that_cannot_be_read_are_written_anew_from_the_databases(
-    settings: Settings, text: str
-) -> None:
+def test_unreadable_bindings_are_rewritten_from_the_databases(settings: Settings, text: str) -> None:
     before = (settings.home / bindings.FILE).read_text()
     (settings.home / bindings.FILE).write_text(text)
     belonging.check(settings)
@@ -273,7 +271,7 @@ def test_a_new_database_finds_no_directories_of_jobs_of_before(settings: Setting
     assert list(settings.jobs_dir.iterdir()) == []
 
 
-def test_an_identity_that_was_torn_is_given_anew_and_the_databases_follow(settings: Settings) -> None:
+def test_a_torn_identity_is_replaced_and_the_databases_follow(settings: Settings) -> None:
     (settings.home / identity.FILE).write_bytes(bytes(89))
     copies.settle(settings)
     belonging.check(settings)

@@ -99,7 +99,7 @@ def test_a_program_that_is_there_is_not_installed() -> None:
     assert boot.apt({"sh": "dash"}) is None
 
 
-def test_who_is_not_root_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_root_rights_learns_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boot.os, "getuid", lambda: 1000)
     assert boot.apt({"no-such-program": "a-package"}) == "missing; as root: apt-get install a-package"
 

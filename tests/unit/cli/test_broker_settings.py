@@ -44,7 +44,7 @@ def test_a_broker_is_told_with_its_secrets(tmp_path):
         ({**KAFKA, "MLP_KAFKA_SECRETS": "/nowhere/kafka.toml"}, "cannot be read"),
     ],
 )
-def test_what_cannot_be_is_refused(given, told):
+def test_impossible_settings_are_refused(given, told):
     with pytest.raises(SettingsError, match=told):
         Settings.load({"MLP_HOME": "/nowhere", **given})
 

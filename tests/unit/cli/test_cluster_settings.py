@@ -60,7 +60,7 @@ def test_an_installation_is_what_the_settings_say(tmp_path: Path) -> None:
         ("MLP_KUBERNETES_PULL_POLICY", "Sometimes", "one of"),
     ],
 )
-def test_what_cannot_be_meant_fails_at_once(tmp_path: Path, variable: str, value: str, says: str) -> None:
+def test_invalid_settings_fail_at_once(tmp_path: Path, variable: str, value: str, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         load(tmp_path, **{variable: value})
 
@@ -93,7 +93,7 @@ def test_a_kubeconfig_that_names_no_cluster_is_refused(
         ("[[[", "cannot be read"),
     ],
 )
-def test_no_hub_connects_by_a_file_that_is_no_kubeconfig(
+def test_a_hub_refuses_to_connect_with_an_invalid_kubeconfig(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, says: str
 ) -> None:
     if text is not None:
@@ -109,6 +109,6 @@ def test_without_any_it_says_what_to_name(tmp_path: Path, monkeypatch: pytest.Mo
         in_cluster.address_of(load(tmp_path))
 
 
-def test_the_doctor_does_not_look_here_for_what_pods_have_from_their_image(tmp_path: Path) -> None:
+def test_the_doctor_skips_local_checks_for_software_that_pods_have_in_their_image(tmp_path: Path) -> None:
     here = {name for name, _ in checks_of(Settings.load({"MLP_HOME": str(tmp_path)}))}
     assert here - {name for name, _ in checks_of(load(tmp_path))} == {"mpi", "tensorflow", "torch", "gpu"}

@@ -77,7 +77,7 @@ def test_anything_else_is_not_ours_and_is_never_signalled(
     assert component.signals == []  # type: ignore[attr-defined]
 
 
-def test_a_process_of_an_older_plan_is_stopped_and_started_anew(
+def test_a_process_of_an_older_plan_is_restarted(
     make: Callable[..., Component], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lives = iter([False] * 9)

@@ -39,7 +39,7 @@ def told(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> list[tuple[str, s
     return [(check.status, check.found, check.remedy) for check in found]
 
 
-def test_an_image_that_all_nodes_have_is_fine_and_one_that_is_on_its_way_is_told_of(
+def test_an_image_on_all_nodes_is_fine_and_one_still_being_pulled_is_a_warning(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ready, fetched = told(monkeypatch, Cluster(notebook=(3, 3), train=(1, 3)))

@@ -37,7 +37,7 @@ def made_beside(link: Path, number: str, content: str) -> Path:
     return new
 
 
-def test_what_is_installed_beside_changes_nothing_until_it_takes_its_place(link: Path) -> None:
+def test_a_new_environment_changes_nothing_until_it_is_swapped_in(link: Path) -> None:
     new = made_beside(link, "0000000a", "new")
     assert (link / "bin" / "mlp-hub").read_text().endswith("old")
     environments.name_by_link(link, new)
@@ -71,7 +71,7 @@ def test_one_that_a_process_was_started_from_stays_until_that_has_ended(link: Pa
     assert [path.name for path in link.parent.glob(".venv-*")] == [second.name]
 
 
-def test_one_that_is_known_by_the_link_stays_for_who_has_its_libraries(link: Path) -> None:
+def test_an_environment_in_use_is_kept_while_processes_load_its_libraries(link: Path) -> None:
     """As the hub's own processes are started: an `up` that fails, or comes later, leaves them what they run from."""
     first = made_beside(link, "0000000a", "first")
     environments.swap(link, first)
@@ -117,7 +117,7 @@ def test_the_first_one_which_all_know_by_the_link_stays_for_those_that_began_bef
             new.kill()
 
 
-def test_what_is_called_alike_is_left_alone(link: Path) -> None:
+def test_folders_with_similar_names_are_left_alone(link: Path) -> None:
     dev = link.with_name(".venv-dev")
     dev.mkdir()
     environments.swap(link, made_beside(link, "0000000a", "first"))
@@ -125,7 +125,7 @@ def test_what_is_called_alike_is_left_alone(link: Path) -> None:
     assert dev.is_dir()
 
 
-def test_what_a_try_that_failed_left_is_removed(link: Path) -> None:
+def test_leftovers_of_a_failed_try_are_removed(link: Path) -> None:
     made_beside(link, "0000000a", "half")
     again = environments.beside(link, "0000000a")
     assert again.name == ".venv-0000000a"

@@ -56,9 +56,7 @@ def test_a_directory_gets_its_identity_once(original: Settings) -> None:
     assert identity.own(original) == first
 
 
-def test_a_copy_knows_that_it_is_one_and_gets_an_identity_of_its_own(
-    original: Settings, tmp_path: Path
-) -> None:
+def test_a_copy_recognises_itself_and_gets_a_separate_identity(original: Settings, tmp_path: Path) -> None:
     copied = copy(original, tmp_path / "copy")
     assert identity.own(copied) is None
     assert identity.origin(copied) == str(original.home)
@@ -100,7 +98,7 @@ def test_only_a_process_of_this_directory_is_believed_in_a_pid_file(original: Se
         child.wait()
 
 
-def test_in_a_copy_nothing_runs_before_and_after_it_is_one_of_its_own(
+def test_processes_of_the_original_do_not_count_in_a_copy_before_or_after_it_is_settled(
     original: Settings, tmp_path: Path
 ) -> None:
     child = running(original, "service", identity.own(original))
@@ -135,7 +133,7 @@ def run_directory(path: Path, child: int, *, ended: bool) -> Path:
     return path
 
 
-def test_what_is_noted_as_running_in_a_copy_is_lost_there_and_untouched_in_the_original(
+def test_processes_recorded_as_running_are_lost_in_a_copy_and_untouched_in_the_original(
     original: Settings, tmp_path: Path
 ) -> None:
     child = subprocess.Popen(["/bin/sleep", "60"])

@@ -97,7 +97,7 @@ def test_one_that_is_busy_and_silent_gets_more_time(component: Component) -> Non
     assert "though busy" in why
 
 
-def test_one_answer_among_misses_begins_anew(component: Component) -> None:
+def test_one_answer_among_misses_resets_the_count(component: Component) -> None:
     watched = watch(component)
     now = 0.0
     for _ in range(5):
@@ -112,7 +112,7 @@ def test_one_answer_among_misses_begins_anew(component: Component) -> None:
         now += liveness.ASK_EVERY + 1
 
 
-def test_the_time_in_which_the_supervisor_itself_did_not_run_is_no_silence(component: Component) -> None:
+def test_time_in_which_the_supervisor_did_not_run_does_not_count_as_silence(component: Component) -> None:
     """A machine that was suspended, or a container that was frozen, with all in it."""
     watched = watch(component)
     now = 0.0

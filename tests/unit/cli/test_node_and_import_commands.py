@@ -87,7 +87,7 @@ def test_nodes_are_listed_and_obey_no_terminal(service: Service, capsys: Any) ->
     assert {a[:2] for a in service.asked} == {("GET", "/nodes")}
 
 
-def test_what_runs_there_is_said_before_and_nothing_is_done_on_a_dry_run(
+def test_a_dry_run_of_drain_lists_the_work_on_the_node_and_changes_nothing(
     service: Service, capsys: Any
 ) -> None:
     assert run(["node", "drain", "n1", "--dry-run"]) == 0
@@ -163,7 +163,7 @@ def test_a_dry_run_makes_nobody(service: Service, tmp_path: Path, capsys: Any) -
     ("data", "why"),
     [(b"j\xf6rg,red,no", "no text in UTF-8"), (b"a,red,no\n" * 60_000, "too large"), (None, "read")],
 )
-def test_what_is_no_list_of_people_is_refused_before_anything_is_asked(
+def test_an_invalid_list_of_people_is_refused_before_any_request(
     service: Service, tmp_path: Path, capsys: Any, data: bytes | None, why: str
 ) -> None:
     file = tmp_path / "people.csv"

@@ -37,7 +37,7 @@ def test_lines_that_find_no_room_are_counted_and_told_when_there_is_some(
     assert texts == ["one", "2 lines of this log were lost: there was no room", "four"]
 
 
-def test_what_follows_half_a_line_is_a_line_of_its_own(
+def test_text_after_half_a_line_starts_a_new_line(
     out: Path, log: notes._Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
@@ -53,7 +53,7 @@ def test_what_follows_half_a_line_is_a_line_of_its_own(
     ]
 
 
-def test_nobody_who_reads_is_no_error(log: notes._Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_reader_is_not_an_error(log: notes._Log, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     monkeypatch.setattr(notes, "_OUT", writer)

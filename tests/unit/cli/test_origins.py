@@ -35,13 +35,13 @@ def test_without_tls_behind_a_domain_browsers_keep_no_host_cookies() -> None:
     assert found.cookie("x") == "x"
 
 
-def test_one_name_for_all_is_there_for_who_says_so() -> None:
+def test_a_single_name_for_all_servers_is_available_on_request() -> None:
     found = origins(users_domain="none")
     assert (found.apart, found.users, found.cookie("x")) == (False, "", "x")
     assert not origins(public_url="https://hub.example.org", users_domain="none").apart
 
 
-def test_with_a_certificate_of_its_own_it_is_reached_over_tls() -> None:
+def test_a_hub_with_a_certificate_is_reached_over_tls() -> None:
     assert origins(tls_cert="/c.pem").platform == "https://localhost:8000"
     assert origins(tls_cert="/c.pem", users_domain="none").platform == "https://127.0.0.1:8000"
 
@@ -122,7 +122,7 @@ def test_look_alikes_of_a_plain_name_get_another_label(other: str) -> None:
     assert label(other).startswith("u-")
 
 
-def test_a_label_says_whose_it_is_where_the_name_cannot_stand_in_it() -> None:
+def test_a_label_shows_its_user_even_if_it_cannot_contain_the_whole_name() -> None:
     assert label("ann.smith").startswith("u-annsmith--")
     assert label("a" * 41).startswith("u-aaaa")
 

@@ -40,7 +40,7 @@ def test_components_are_listed_in_the_order_in_which_they_stop() -> None:
     assert [c["name"] for c in made["components"]] == ["hub", "service", "data", "proxy"]
 
 
-def test_the_operators_environment_stays_outside_but_for_what_programs_need() -> None:
+def test_only_necessary_variables_of_the_operators_environment_are_passed_on() -> None:
     env = plan()["service"]["env"]
     assert env == {
         "PATH": "/bin",
@@ -75,7 +75,7 @@ def test_a_changed_config_file_restarts_the_hub_alone(tmp_path: Path) -> None:
     assert "MLP_CONFIG" not in after["service"]["env"]  # type: ignore[operator]
 
 
-def test_no_secret_stands_in_a_command_line_or_in_the_plan() -> None:
+def test_no_secret_appears_in_a_command_line_or_in_the_plan() -> None:
     assert plan()["proxy"]["secret_env"] == {
         "CONFIGPROXY_AUTH_TOKEN": "/h/secrets/proxy_token",
         "MLP_GATEWAY_TOKEN": "/h/secrets/gateway_token",
@@ -116,7 +116,7 @@ def test_the_proxy_without_its_bundle_says_how_to_get_it(monkeypatch: pytest.Mon
         plan()
 
 
-def test_the_proxy_is_told_of_those_in_front_of_it() -> None:
+def test_the_proxy_receives_the_addresses_of_the_proxies_in_front_of_it() -> None:
     given = plan(
         MLP_PUBLIC_URL="https://hub.example.org",
         MLP_USERS_DOMAIN="none",

@@ -49,12 +49,12 @@ def test_all_servers_of_this_hub_are_told_to_end_with_their_grace() -> None:
     ]
 
 
-def test_one_that_does_not_end_is_told_of() -> None:
+def test_a_server_that_does_not_end_is_reported() -> None:
     cluster = Cluster("notebook-ann", "notebook-bob", lost=("notebook-bob",))
     assert asyncio.run(down_pods.end_all(cluster, AT, 0.0, margin_s=0.0)) == (1, 1)  # type: ignore[arg-type]
 
 
-def test_a_cluster_that_does_not_answer_is_no_cluster_without_servers(
+def test_a_cluster_that_does_not_answer_does_not_count_as_empty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def away(_settings: object) -> tuple[int, int]:

@@ -45,7 +45,7 @@ def test_json_is_one_object_a_line_and_the_summary_last(
     assert lines[-1]["summary"]["cycle_p99_ms"] > 0
 
 
-def test_the_same_file_gives_the_same_output_but_for_what_was_measured(
+def test_the_same_file_gives_the_same_output_apart_from_measured_times(
     scenario: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = []

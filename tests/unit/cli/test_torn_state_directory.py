@@ -164,7 +164,7 @@ def refusals(roots: TenantRoots, tenant: str) -> list[str]:
 
 
 @pytest.mark.parametrize("how", TEARS)
-def test_what_is_said_of_one_tenant_stops_that_tenant_alone(whole: Path, tmp_path: Path, how: str) -> None:
+def test_a_torn_file_about_one_tenant_stops_only_that_tenant(whole: Path, tmp_path: Path, how: str) -> None:
     for name in OF_ONE_TENANT:
         home = tmp_path / name.replace("/", "+")
         shutil.copytree(whole, home, symlinks=True)
@@ -179,7 +179,7 @@ def test_what_is_said_of_one_tenant_stops_that_tenant_alone(whole: Path, tmp_pat
             assert any(name.rpartition("/")[2] in each for each in told), (name, told)
 
 
-def test_secrets_that_are_none_are_made_anew_and_named(tmp_path: Path) -> None:
+def test_invalid_secrets_are_replaced_and_named(tmp_path: Path) -> None:
     settings = Settings.load({"MLP_HOME": str(tmp_path / "h")})
     assert state_dir.prepare(settings) == []
     before = settings.secret("proxy_token")

@@ -69,7 +69,7 @@ def test_a_copy_is_told_whose_uids_it_has_and_so_is_the_original(machine: Path) 
     assert checks_machine.uids(one).status == "ok"
 
 
-def test_a_state_directory_that_was_moved_is_no_copy(machine: Path) -> None:
+def test_a_moved_state_directory_is_not_a_copy(machine: Path) -> None:
     uids.claim(hub(machine / "one"))
     (machine / "one").rename(machine / "moved")
     assert uids.claim(hub(machine / "moved")) == []
@@ -94,7 +94,7 @@ def test_uids_that_a_person_has_for_containers_are_left_to_them(machine: Path) -
     assert one.uid_base == 500_000
 
 
-def test_a_torn_list_is_made_anew_and_one_that_cannot_be_written_is_told(machine: Path) -> None:
+def test_a_torn_list_is_rebuilt_and_an_unwritable_one_is_reported(machine: Path) -> None:
     one = hub(machine / "one")
     uids.claim(one)
     uids.REGISTRY.write_text('{"/x')
@@ -107,9 +107,7 @@ def test_a_torn_list_is_made_anew_and_one_that_cannot_be_written_is_told(machine
 
 
 @pytest.mark.parametrize("text", ["", "40", "\0\0\0\0\0\0\0", "4000", "[1]"])
-def test_a_note_that_was_torn_is_written_anew_as_the_files_and_the_list_have_it(
-    machine: Path, text: str
-) -> None:
+def test_a_torn_note_is_rewritten_from_the_files_and_the_list(machine: Path, text: str) -> None:
     uids.claim(hub(machine / "first"))
     one = hub(machine / "one")
     uids.claim(one)

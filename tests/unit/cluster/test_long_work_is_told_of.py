@@ -10,7 +10,9 @@ import pytest
 from mlp_cluster import running
 
 
-def test_a_long_build_says_that_it_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_long_build_reports_repeatedly_that_it_is_still_running(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(running, "TELL_EACH_S", 0.01)
     said: list[str] = []
 

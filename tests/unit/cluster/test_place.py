@@ -42,7 +42,7 @@ def test_a_cluster_that_was_brought_is_left_as_it_is(
     assert "left as it is" in capsys.readouterr().out
 
 
-def test_the_clones_own_cluster_is_no_brought_one_where_kubeconfig_names_it(
+def test_a_cluster_of_the_clone_does_not_count_as_external_if_kubeconfig_names_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mine = place.claim(place.clone_name())
@@ -68,14 +68,14 @@ def test_addresses_that_the_machine_routes_elsewhere_are_left_alone(monkeypatch:
     assert place.claim("mlp-a").number == 3
 
 
-def test_who_finds_no_addresses_is_told_which_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_free_addresses_reports_the_wanted_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     routes(monkeypatch, "10.0.0.0/8")
     with pytest.raises(ClusterError, match=r"10\.99\.0\.0/16"):
         place.claim("mlp-a")
     assert place.find("mlp-a") is None
 
 
-def test_of_what_was_built_the_last_two_stay_while_nothing_runs(tmp_path: Path) -> None:
+def test_the_last_two_builds_are_kept_while_nothing_runs(tmp_path: Path) -> None:
     kinds = [tmp_path / "layers" / f"base-{number}" for number in range(3)]
     for age, folder in enumerate(kinds):
         folder.mkdir(parents=True)

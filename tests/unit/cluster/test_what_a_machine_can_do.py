@@ -58,7 +58,7 @@ def test_a_machine_that_has_all_runs_pods(whole: Path) -> None:
         ("iptables", "api", "rules for packets are not to be had here: "),
     ],
 )
-def test_what_is_refused_is_named(
+def test_a_missing_capability_is_named(
     whole: Path, monkeypatch: pytest.MonkeyPatch, part: str, tier: str | None, said: str
 ) -> None:
     monkeypatch.setattr(asked, "output", refuses(part))
@@ -67,7 +67,9 @@ def test_what_is_refused_is_named(
     assert found.lacks == f"{said}{part} ended with 1:; Operation not permitted"
 
 
-def test_who_is_not_root_is_told_that_it_takes_root(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_root_rights_learns_that_a_cluster_needs_root(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     assert str(able(whole)).startswith("none a cluster needs root: ")
@@ -94,7 +96,7 @@ def test_a_full_disk_is_told_before_it_is_found_in_the_middle_of_a_build(
     assert (f"{gib:.1f} GiB of disk at {whole} are free, and it takes " in found.lacks) == (tier != "pods")
 
 
-def test_what_is_built_takes_little_more(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_build_needs_little_more_space(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked.programs.folder().mkdir(parents=True)
     (whole / "images" / "some").mkdir(parents=True)
     disk(monkeypatch, 1.5)

@@ -67,7 +67,7 @@ def test_a_layer_of_packages_depends_on_its_packages_and_on_nothing_else_of_the_
     assert [name for name in before if before[name] != after[name]] == ["mpi.txt"]
 
 
-def test_what_layers_make_together_is_named_as_containerd_does() -> None:
+def test_chains_of_layers_are_named_as_in_containerd() -> None:
     one, two = (f"sha256:{letter * 64}" for letter in "ab")
     both = archive.chains([one, two])
     assert both[0] == one
@@ -75,19 +75,19 @@ def test_what_layers_make_together_is_named_as_containerd_does() -> None:
     assert archive.chains([]) == []
 
 
-def test_who_may_watch_no_more_files_is_told_which_number_to_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_out_of_file_watches_names_the_limit_to_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda *_, **__: SimpleNamespace(inotify_init=lambda: -1))
     with pytest.raises(ClusterError, match=r"sysctl fs\.inotify\.max_user_instances"):
         machine.check_watches(pods=True)
 
 
-def test_who_is_not_root_is_told_what_else_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_root_rights_learns_the_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 1000)
     with pytest.raises(ClusterError, match=r"sudo make cluster.*KUBECONFIG"):
         machine.check(pods=True)
 
 
-def test_what_is_missing_is_named_with_its_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 0)
     monkeypatch.setattr(
         shutil, "which", lambda name: None if name in {"runc", "ctr", "apt-get"} else f"/bin/{name}"
@@ -102,7 +102,7 @@ def fetching(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fetch: Callable[[l
     monkeypatch.setattr(machine, "output", fetch)
 
 
-def test_where_there_is_no_go_it_is_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_go_is_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fetched = []
 
     def fetch(command: list[object]) -> str:
@@ -159,7 +159,7 @@ def test_with_a_cluster_of_ones_own_nothing_is_started_or_ended(
     assert not (tmp_path / "none").exists()
 
 
-def test_who_asks_for_a_kubeconfig_without_a_cluster_is_told_how_to_get_one(
+def test_a_kubeconfig_request_without_a_cluster_explains_how_to_start_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)

@@ -22,7 +22,7 @@ ON_THE_WIRE_TOO = {
         "Notice",
         "PreviewStop",
     ),
-    *("ServiceAccount", "Sweep", "SweepTrial", "Taint", "Tenant", "User", "Verdict", "Why"),
+    *("ServiceAccount", "Sweep", "SweepTrial", "Taint", "Team", "User", "Verdict", "Why"),
 }
 IN_NOTEBOOKS_TOO = {"Job", "MLPError", "Refused", "Sweep", "Unauthorized"}
 OF_TWO_FRAMEWORKS = {"ReportCallback"}
@@ -39,7 +39,7 @@ def places() -> dict[str, list[str]]:
     return found
 
 
-def test_a_class_name_stands_once_within_the_hub_the_spawner_and_the_language() -> None:
+def test_a_class_name_occurs_once_within_the_hub_the_spawner_and_the_language() -> None:
     found = {
         name: [p for p in paths if not p.startswith((WIRE, NOTEBOOKS))] for name, paths in places().items()
     }

@@ -34,11 +34,11 @@ def test_a_reference_page_is_what_the_code_says(name: str) -> None:
     assert page(name) == PAGES[name](), f"docs/reference/{name}.md is out of date: run `make docs`"
 
 
-def test_there_is_no_reference_page_that_nothing_makes() -> None:
+def test_every_reference_page_is_generated() -> None:
     assert {p.stem for p in REFERENCE.glob("*.md")} == set(PAGES)
 
 
-def test_every_reason_has_a_meaning_of_its_own() -> None:
+def test_every_reason_has_a_distinct_meaning() -> None:
     assert (
         len({reason.meaning for reason in Reason}) == len({reason.words for reason in Reason}) == len(Reason)
     )
@@ -101,7 +101,7 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) < 200
 
 
-def test_what_the_readme_and_the_how_tos_call_by_make_is_a_target() -> None:
+def test_make_commands_in_the_readme_and_how_tos_are_existing_targets() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for path in TEXTS:
         called = set(re.findall(r"(?:^ {4}|`|^)make ([a-z]+(?:-[a-z]+)*)", path.read_text(), re.MULTILINE))

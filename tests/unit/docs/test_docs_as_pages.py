@@ -66,7 +66,7 @@ def test_every_link_of_a_page_leads_to_a_page_and_a_heading_that_are_there(name:
 @pytest.mark.parametrize(
     "name", ["../pages", "nothing", "index.md", "/etc/passwd", "how-to", "images/job-in-cell", "\0"]
 )
-def test_what_is_no_page_is_not_there(name: str) -> None:
+def test_a_name_without_a_page_is_not_rendered(name: str) -> None:
     assert docs.rendered(name, "en") is None
 
 

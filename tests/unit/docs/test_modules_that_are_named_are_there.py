@@ -57,9 +57,9 @@ def plain() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("where", "name"), sorted(set(dotted())))
-def test_a_dotted_name_is_a_module_or_stands_in_one(where: str, name: str) -> None:
+def test_a_dotted_name_is_a_module_or_is_defined_in_one(where: str, name: str) -> None:
     assert is_there(name)
 
 
-def test_what_the_first_words_of_a_module_name_stands_in_it_or_is_a_module() -> None:
+def test_names_in_a_modules_first_words_are_defined_in_it_or_are_modules() -> None:
     assert sorted(plain()) == []

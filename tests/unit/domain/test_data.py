@@ -38,7 +38,7 @@ def test_it_is_written_as_it_was_asked_for(asked: str) -> None:
         "digits:/home/ann/x", "digits:/proc/self", "digits:a\0b", "digits:a:b", "digits:" + "a/" * 100 + "a",
     ],
 )  # fmt: skip
-def test_what_names_no_dataset_or_no_allowed_place_is_refused(asked: str) -> None:
+def test_a_text_without_a_dataset_or_an_allowed_place_is_refused(asked: str) -> None:
     with pytest.raises(Refused) as refused:
         parse(asked, "ann")
     assert refused.value.reason is Reason.INVALID
@@ -62,5 +62,5 @@ def test_two_in_one_place_are_refused(asked: tuple[str, str]) -> None:
         seen(*asked)
 
 
-def test_a_dataset_is_no_other_by_its_uid() -> None:
+def test_datasets_with_different_uids_are_different() -> None:
     assert DataUse("ann", "digits", uid="1") != DataUse("ann", "digits", uid="2")

@@ -66,7 +66,7 @@ def test_a_reference_is_a_name_or_a_certain_run_of_it() -> None:
     )
 
 
-def test_what_names_become_can_still_be_read() -> None:
+def test_converted_names_stay_readable() -> None:
     assert (directory_name("digits", 1), directory_name("digits", 2)) == ("digits", "digits@2")
     assert (directory_name("lr-0.001", 1), directory_name("Big_run", 3)) == ("lr-0.001", "_big__run@3")
     assert label_name("digits", 1) == "digits"
@@ -75,7 +75,7 @@ def test_what_names_become_can_still_be_read() -> None:
 
 
 @given(names, runs)
-def test_what_a_name_becomes_is_allowed_where_it_goes(name: str, run: int) -> None:
+def test_converted_names_are_valid_at_their_destination(name: str, run: int) -> None:
     label, directory = label_name(name, run), directory_name(name, run)
     assert LABEL.fullmatch(label)
     assert directory == directory.lower()

@@ -29,7 +29,7 @@ def test_a_multiple_is_that_many_added_up(a, n) -> None:
 
 
 @given(amounts, amounts)
-def test_what_fits_is_no_more_of_anything_than_there_is(a, room) -> None:
+def test_an_amount_fits_only_if_no_part_exceeds_the_available_room(a, room) -> None:
     have = dict(room.kinds)
     plain = all(value <= most for (_, value), (_, most) in zip(a.items(), room.items(), strict=True))
     assert a.fits(room) == (plain and all(value <= have.get(kind, 0) for kind, value in a.kinds))

@@ -42,7 +42,7 @@ def test_a_line_is_read_into_terms_that_must_all_hold() -> None:
         ("x" * (LONGEST_QUERY + 1), "at most 1000"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_what_is_right(line: str, says: str) -> None:
+def test_an_unreadable_query_is_refused_with_a_valid_form(line: str, says: str) -> None:
     with pytest.raises(Refused) as caught:
         parse(line)
     assert says in str(caught.value)

@@ -52,10 +52,10 @@ def test_a_space_is_read(written: str, meant: Range | Choice) -> None:
         ("uniform(0, 5e-324)", "is too wide or too narrow"),
         ("choice()", "choice is empty"),
         ("choice(a,,b)", "choice is empty"),
-        ("choice(a, a)", "a value is there twice"),
+        ("choice(a, a)", "a value appears twice"),
     ],
 )
-def test_a_space_that_cannot_be_meant_is_refused_with_what_is_right(written: str, said: str) -> None:
+def test_an_invalid_search_space_is_refused_with_a_valid_form(written: str, said: str) -> None:
     with pytest.raises(Refused, match="parameter x: ") as refused:
         parse_space({"x": written})
     assert said in str(refused.value)

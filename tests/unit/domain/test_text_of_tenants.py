@@ -27,7 +27,7 @@ def test_nothing_that_steers_a_terminal_is_left(text: str) -> None:
     assert readable(readable(text)) == readable(text)
 
 
-def test_what_can_be_read_stays() -> None:
+def test_readable_text_stays() -> None:
     assert readable("é 日本 مرحبا\n\tx") == "é 日本 مرحبا\n\tx"
     assert readable(EVIL) == "aredgnp.exe\n[I 2026 hub] User logged in: admin2J"
     assert one_line(EVIL) == "aredgnp.exe | [I 2026 hub] User logged in: admin2J"

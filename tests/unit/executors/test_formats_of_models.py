@@ -69,14 +69,14 @@ def test_of_several_formats_the_one_that_is_told_is_the_one_that_is_served() -> 
 
 
 @pytest.mark.parametrize("name", NO_MODELS)
-def test_what_is_no_model_is_told_as_none(name: str, tmp_path: Path) -> None:
+def test_a_directory_without_a_model_is_not_recognised(name: str, tmp_path: Path) -> None:
     found = recognise(put(tmp_path, NO_MODELS[name]))
     assert found.name == ""
     assert set(found.seen) <= set(NO_MODELS[name])
     assert found.seen
 
 
-def test_what_a_header_says_is_shown(tmp_path: Path) -> None:
+def test_facts_from_a_header_are_shown(tmp_path: Path) -> None:
     assert recognise(put(tmp_path / "a", FORMATS["safetensors"])).facts == {"tensors": "2", "values": "9"}
     parts = {f"model-{n}.safetensors": WEIGHTS for n in (1, 2, 3)}
     assert recognise(put(tmp_path / "b", parts)).facts["parts"] == "3"
@@ -165,7 +165,7 @@ def archive(names: Iterable[str], *, large: bool = False, length: int | None = N
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_members_of_archives_are_told_of_the_large_kind_too(tmp_path: Path, large: bool) -> None:
+def test_zip64_archive_members_are_recognised_too(tmp_path: Path, large: bool) -> None:
     data = archive(["config.json", "metadata.json", "model.weights.h5"], large=large)
     assert recognise(put(tmp_path, {"m.keras": data})).name == "keras"
 
@@ -237,7 +237,7 @@ def test_attack_a_file_of_torch_is_told_and_not_unpickled(tmp_path: Path, ending
         pickle.loads(main)  # noqa: S301 - so it would have been found out
 
 
-def test_an_archive_without_a_pickle_is_no_model_of_torch(tmp_path: Path) -> None:
+def test_an_archive_without_a_pickle_is_not_a_torch_model(tmp_path: Path) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as out:
         out.writestr("archive/data/0", b"x")

@@ -223,7 +223,7 @@ def test_the_tenants_own_nodes_and_the_installations_are_tolerated(tmp_path: Pat
     assert terms == [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
 
 
-def test_nodes_are_chosen_by_their_names_each_in_a_term_of_its_own(tmp_path: Path) -> None:
+def test_nodes_are_selected_by_name_each_in_a_separate_term(tmp_path: Path) -> None:
     # the label kubernetes.io/hostname need not be a node's name, and a term over metadata.name takes one value
     [pod] = pods_in(described(launch("plain", placement=("n2", "n1", "n2")), ALL, tmp_path).main[1])
     terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -290,7 +290,7 @@ def test_mounts_are_claims_by_name(tmp_path: Path) -> None:
     (launch("plain", workdir="../bob"), ALL, "is not in the home directory; submit the job again with another --workdir"),
     (launch("plain", 1, 1), ALL, "parameter servers (ps 1) need runtime tf, not plain"),
 ])  # fmt: skip
-def test_what_can_never_run_is_refused_with_the_way_out(
+def test_an_attempt_that_can_never_run_is_refused_with_the_way_out(
     spec: LaunchSpec, served: frozenset[Kind], said: str, tmp_path: Path
 ) -> None:
     (tmp_path / "homes" / "ann").mkdir(parents=True)
@@ -299,7 +299,7 @@ def test_what_can_never_run_is_refused_with_the_way_out(
     assert said in str(refused.value)
 
 
-def test_a_long_program_is_no_matter_since_pods_read_it_in_the_jobs_directory(tmp_path: Path) -> None:
+def test_a_long_program_is_harmless_since_pods_read_it_from_the_jobs_directory(tmp_path: Path) -> None:
     gang = described(launch("plain", program=Code("x" * 1_100_000)), ALL, tmp_path)
     assert not any("xxx" in text for text in gang.files.values())
     assert json.loads(gang.files["plan.json"])["program"][-2] == "/workspace/code/main.py"
@@ -334,7 +334,7 @@ def test_gpus_are_asked_for_as_the_nodes_that_were_chosen_give_them_out(tmp_path
         asked({"amd.com/gpu", "nvidia.com/gpu"})
 
 
-def test_cpu_is_limited_to_what_was_granted_and_asked_for_less_where_it_is_given_out_twice(
+def test_cpu_limits_equal_the_grant_and_requests_are_lower_with_overcommitment(
     tmp_path: Path,
 ) -> None:
     [pod] = pods_in(described(launch("plain"), ALL, tmp_path, cpu_overcommit=3.0).main[1])

@@ -34,7 +34,7 @@ def test_they_take_a_fifth_of_the_smallest_nodes_disk_at_most() -> None:
     assert chosen(AT, ["a", "b"], [node("15Gi"), node()]) == ["notebook:1"]
 
 
-def test_what_has_an_image_fetched_does_nothing_and_may_do_nothing() -> None:
+def test_the_pod_that_pulls_an_image_does_nothing_and_has_no_rights() -> None:
     made = daemon_set(AT, "team/train:1")
     spec: dict[str, Any] = made["spec"]["template"]["spec"]
     (container,) = spec["containers"]

@@ -23,7 +23,7 @@ def test_a_clock_that_is_set_makes_no_run_longer_or_shorter(
     assert supervisor.ended() == (1000.0 * 3600 + jump, 1000.0 * 3600 + jump + 40)
 
 
-def test_what_never_started_has_no_start() -> None:
+def test_a_rank_that_never_started_has_no_start_time() -> None:
     supervisor = object.__new__(RankSupervisor)
     supervisor.started_at = None
     assert supervisor.ended()[0] is None

@@ -82,7 +82,7 @@ def test_a_small_share_may_burst_to_one_core() -> None:
     }
 
 
-def test_the_shim_has_memory_of_its_own_for_itself_and_for_logs_that_are_memory() -> None:
+def test_the_shim_has_separate_memory_for_itself_and_for_logs_in_memory() -> None:
     limits = {"cpu": 1000, "ram_mib": 64, "pids": 10}
     own = [s for s in cgroups.settings("v2", limits, ranks=3) if s[0] == cgroups.SHIM]
     assert own == [(cgroups.SHIM, "memory", "memory.max", str((32 + 3 * 20) << 20))]
@@ -112,7 +112,9 @@ def test_a_group_has_a_part_for_the_job_and_one_for_its_shim(tmp_path: Path) -> 
     assert (wrote("cgroup.procs"), wrote("ranks/cgroup.procs"), wrote("shim/cgroup.procs")) == ("", "0", "0")
 
 
-def test_a_short_write_is_no_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_write_does_not_count_as_a_whole_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = os.write
     monkeypatch.setattr(files.os, "write", lambda fd, data: write(fd, bytes(data)[:7]))
     files.write_json(str(tmp_path), "exit.json", {"cause": "ok"})
@@ -210,7 +212,7 @@ def test_a_program_starts_at_home_or_in_the_directory_below_that_was_asked_for(t
 
 
 @pytest.mark.parametrize("more", [{"image": "registry/python:3"}, {"mounts": (Mount("data", "/data"),)}])
-def test_what_only_a_cluster_has_is_refused(more: dict[str, Any], tmp_path: Path) -> None:
+def test_options_that_only_a_cluster_supports_are_refused(more: dict[str, Any], tmp_path: Path) -> None:
     around = prepare.Surroundings("/py", Directories(tmp_path, tmp_path))
     with pytest.raises(CannotStart, match="no image, no volumes"):
         prepare.sandbox_spec(launch(**more), around, [], [])
@@ -240,7 +242,7 @@ def test_a_datasets_own_directory_is_open_and_no_link_is_taken_for_one(tmp_path:
         ensure_stored(root, "datasets", "bob", "link")
 
 
-def test_links_to_what_is_stored_take_the_place_of_nothing_in_a_home(tmp_path: Path) -> None:
+def test_links_to_stored_data_replace_nothing_in_a_home(tmp_path: Path) -> None:
     (tmp_path / "datasets").write_text("mine")
     for _ in range(2):
         place_links(tmp_path, "ann", None)

@@ -73,7 +73,7 @@ def test_a_progress_bar_is_one_line_also_between_lines_of_the_other_stream(place
     assert [(x.text, x.partial) for x in whole.lines] == [("\r\x1b[J100%", False), ("epoch 1", False)]
 
 
-def test_a_line_behind_a_bar_that_has_ended_stands_behind_it(place: tuple[Path, int]) -> None:
+def test_a_line_printed_after_a_finished_progress_bar_appears_after_it(place: tuple[Path, int]) -> None:
     workspace, fd = place
     log = logs.RankLog(fd, 0)
     out, bar = logs.pair(log)
@@ -126,7 +126,7 @@ def test_a_line_in_the_midst_of_a_display_of_several_rows_makes_no_copy_of_it(
     assert [text for text in shown if "beside" not in text] == ["one 8", "two 8"]
 
 
-def test_what_moves_its_cursor_is_read_before_all_else(place: tuple[Path, int]) -> None:
+def test_the_stream_that_moves_its_cursor_is_read_first(place: tuple[Path, int]) -> None:
     out, bar = logs.pair(logs.RankLog(place[1], 0))
     assert logs.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(1, 1), (2, 1), (9, 1)]
     bar.feed(b"\r 50%")
@@ -265,7 +265,7 @@ def test_lines_are_counted_on_by_the_next_writer_and_parts_of_lines_are_none(
     assert abs(500 - (len(lines) - 1) - int(told.split()[1])) <= 1
 
 
-def test_a_reader_in_the_middle_of_what_is_gone_is_told_the_bytes_alone(
+def test_a_reader_inside_a_dropped_range_gets_only_the_number_of_bytes(
     place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, fd = place
@@ -278,7 +278,7 @@ def test_a_reader_in_the_middle_of_what_is_gone_is_told_the_bytes_alone(
     assert re.match(r"\[mlp\] [0-9.]+ KiB are missing here", chunk.lines[0].text)
 
 
-def test_a_tail_is_whole_lines_and_its_offset_goes_on_behind_them(place: tuple[Path, int]) -> None:
+def test_a_tail_has_whole_lines_and_reading_continues_at_its_offset(place: tuple[Path, int]) -> None:
     workspace, fd = place
     log = logs.RankLog(fd, 0)
     stream = logs.Stream(log, "stdout")
@@ -292,7 +292,7 @@ def test_a_tail_is_whole_lines_and_its_offset_goes_on_behind_them(place: tuple[P
     log.close()
 
 
-def test_another_attempt_goes_on_where_the_last_one_ended(place: tuple[Path, int]) -> None:
+def test_another_attempt_continues_where_the_last_one_ended(place: tuple[Path, int]) -> None:
     workspace, fd = place
     for attempt in range(2):
         log = logs.RankLog(fd, 0)
@@ -371,7 +371,7 @@ def test_a_line_whose_rest_was_lost_is_not_glued_to_the_next(
     ]
 
 
-def test_what_a_killed_writer_left_of_a_record_is_cut_off(place: tuple[Path, int]) -> None:
+def test_a_partial_record_of_a_killed_writer_is_cut_off(place: tuple[Path, int]) -> None:
     workspace, fd = place
     log = logs.RankLog(fd, 0)
     logs.Stream(log, "stdout").feed(b"whole\n" + b"y" * (logs.LONGEST + 1))
@@ -411,7 +411,7 @@ def test_a_flood_is_slowed_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     assert bucket.wait() == 0
 
 
-def test_what_is_new_is_read_on_from_each_cursor_and_never_behind_a_bound(place: tuple[Path, int]) -> None:
+def test_new_lines_are_read_from_each_cursor_and_never_past_a_bound(place: tuple[Path, int]) -> None:
     workspace, fd = place
     streams = [logs.Stream(logs.RankLog(fd, rank), "stdout") for rank in range(2)]
     for stream in streams:

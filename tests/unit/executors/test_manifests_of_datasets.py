@@ -44,7 +44,7 @@ def test_the_same_files_are_the_same_whenever_they_came_and_others_are_not(tmp_p
     assert digest(one) != digest(other)
 
 
-def test_a_file_without_a_checksum_of_its_own_counts_by_when_it_was_written(tmp_path: Path) -> None:
+def test_a_file_without_a_checksum_counts_by_its_modification_time(tmp_path: Path) -> None:
     put(tmp_path / "a", b"1234", checked=False)
     before = manifest_of(tmp_path)
     assert before is not None
@@ -59,7 +59,7 @@ def test_a_file_without_a_checksum_of_its_own_counts_by_when_it_was_written(tmp_
     assert (after.files, after.checked) == (2, 0)
 
 
-def test_links_and_pipes_are_no_content_and_what_was_never_filled_is_empty(tmp_path: Path) -> None:
+def test_links_and_pipes_do_not_count_as_content_and_a_dataset_never_filled_is_empty(tmp_path: Path) -> None:
     empty = manifest_of(tmp_path / "none")
     assert empty == Contents(0, 0, 0, hashlib.sha256().hexdigest())
     os.mkfifo(tmp_path / "pipe")
@@ -68,7 +68,7 @@ def test_links_and_pipes_are_no_content_and_what_was_never_filled_is_empty(tmp_p
     assert manifest_of(tmp_path) == empty
 
 
-def test_nothing_is_told_of_more_files_than_can_be_looked_at(
+def test_a_dataset_with_too_many_files_has_no_manifest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manifest, "MOST_FILES", 3)

@@ -163,12 +163,12 @@ def failed(
 
 
 @pytest.mark.parametrize("text", WORDS_OF_NO_NETWORK)
-def test_who_looked_for_another_machine_in_vain_is_told_of_the_network(text: str) -> None:
+def test_a_failed_connection_to_another_machine_gets_a_hint_about_the_network(text: str) -> None:
     failure = FirstFailure("program-error", 0, 1)
     assert hint(failure, failed(text)) == ("no-network", 0)  # type: ignore[arg-type]
 
 
-def test_there_is_no_hint_where_there_is_a_network_or_it_was_something_else() -> None:
+def test_the_hint_is_absent_if_a_network_exists_or_the_cause_is_another() -> None:
     text = WORDS_OF_NO_NETWORK[0]
     failure = FirstFailure("program-error", 0, 1)
     assert hint(failure, failed(text, network="outbound")) is None  # type: ignore[arg-type]
@@ -216,7 +216,9 @@ def test_too_many_open_files_say_how_many_there_may_be() -> None:
         ("raise EOFError('of my own')", None),
     ],
 )
-def test_what_a_job_is_unlike_a_terminal_in_is_named(tmp_path: Path, program: str, found: str | None) -> None:
+def test_a_failure_caused_by_a_difference_from_a_terminal_gets_a_hint(
+    tmp_path: Path, program: str, found: str | None
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

@@ -56,13 +56,13 @@ def test_a_program_finds_all_as_by_python_alone(program: Path) -> None:
     assert seen(by_python.__file__, program, "--lr", "0.1") == told
 
 
-def test_what_is_beside_a_program_is_not_found_where_that_was_asked_for(tmp_path: Path) -> None:
+def test_modules_beside_a_program_are_not_found_in_isolated_mode(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("import sys; print(sys.path)")
     assert seen("-I", by_python.__file__, program) == seen("-I", program)
 
 
-def test_programs_that_failed_end_with_their_status_although_a_thread_goes_on(tmp_path: Path) -> None:
+def test_failed_programs_end_with_their_status_although_a_thread_is_still_running(tmp_path: Path) -> None:
     begun = []
     for number, ends in enumerate(
         ["sys.exit(7)", "sys.exit(2**40 + 7)", "sys.exit('no')", "raise ValueError"]

@@ -85,7 +85,7 @@ def pod(root: Path, code: str, workers: int = 1, **plan: Any) -> Pod:
     return Pod(root, files, told)
 
 
-def test_what_travels_is_read_by_the_oldest_python_that_may_run_it(tmp_path: Path) -> None:
+def test_files_shipped_to_pods_parse_with_the_oldest_supported_python(tmp_path: Path) -> None:
     for key, text in pod(tmp_path, "").files.items():
         if key.endswith(".py"):
             tree = ast.parse(text, key, feature_version=OLDEST)
@@ -127,7 +127,7 @@ def test_a_directory_that_cannot_be_entered_is_the_reason_and_the_program_does_n
     assert here.lines() == [("stderr", f"[mlp] {said}")]
 
 
-def test_a_later_attempt_goes_on_in_the_same_log(tmp_path: Path) -> None:
+def test_a_later_attempt_continues_in_the_same_log(tmp_path: Path) -> None:
     here = pod(tmp_path, "print('hello')")
     here.run()
     here.plan["attempt"] = "a-2"
@@ -218,7 +218,7 @@ def test_all_processes_of_a_rank_are_asked_and_have_the_grace(tmp_path: Path, sc
     assert (report["state"], report["killed"], report["asked_at"] is None) == ("stopped", False, False)
 
 
-def test_what_is_left_once_the_grace_is_over_is_killed_and_that_is_told(tmp_path: Path) -> None:
+def test_processes_left_after_the_grace_are_killed_and_that_is_reported(tmp_path: Path) -> None:
     here = pod(
         tmp_path, "", program=["/bin/sh", "-c", "trap '' TERM; echo ready; sleep 600; echo"], grace_s=0.2
     )
@@ -245,7 +245,7 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert here.lines() == [("stderr", "[mlp] /no/such/program: No such file or directory")]
 
 
-def test_what_a_program_leaves_behind_does_not_keep_its_rank(tmp_path: Path) -> None:
+def test_background_processes_of_a_program_do_not_keep_its_rank_alive(tmp_path: Path) -> None:
     here = pod(tmp_path, "import subprocess; subprocess.Popen(['sleep', '1000']); print('done')")
     assert here.run()[:2] == (0, "done\n")
 

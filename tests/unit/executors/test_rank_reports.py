@@ -87,7 +87,7 @@ def test_a_tenant_who_keeps_the_pipes_cannot_have_the_shim_wait(tmp_path: Path) 
             os.close(fd)
 
 
-def test_what_is_no_pipe_is_no_output(tmp_path: Path) -> None:
+def test_descriptors_that_are_not_pipes_are_not_accepted_as_output(tmp_path: Path) -> None:
     heard: list[str] = []
     reports = Reports(str(tmp_path), lambda kind, *_: heard.append(kind), 2)
     pipe = os.pipe()

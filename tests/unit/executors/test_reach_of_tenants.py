@@ -136,12 +136,12 @@ MUST_NOT = [
 
 
 @pytest.mark.parametrize(("source", "target", "port"), MUST)
-def test_what_must_be_reached_is(source: str, target: str, port: int) -> None:
+def test_required_connections_are_allowed(source: str, target: str, port: int) -> None:
     assert reaches(POLICIES, ENDS[source], ENDS[target], port)
 
 
 @pytest.mark.parametrize(("source", "target", "port"), MUST_NOT)
-def test_what_must_not_be_reached_is_not(source: str, target: str, port: int) -> None:
+def test_forbidden_connections_are_blocked(source: str, target: str, port: int) -> None:
     assert not reaches(POLICIES, ENDS[source], ENDS[target], port)
 
 

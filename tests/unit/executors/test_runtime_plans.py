@@ -116,7 +116,7 @@ def test_a_package_that_jobs_would_lack_is_found_out_without_importing_it(tmp_pa
     assert not lacks("torch", python, home, "/home/ann")
 
 
-def test_what_a_user_installed_at_home_is_not_missing(tmp_path: Path) -> None:
+def test_packages_that_a_user_installed_at_home_are_not_missing(tmp_path: Path) -> None:
     python, home = str(tmp_path / "bin" / "python"), tmp_path / "ann"
     (tmp_path / "lib" / "python3.11").mkdir(parents=True)
     put(home / ".local" / "lib" / "python3.9" / "site-packages" / "torch")

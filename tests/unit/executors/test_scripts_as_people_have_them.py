@@ -38,7 +38,7 @@ def command(home: Path, name: str) -> list[str]:
     return [*found.by, found.entry.replace(SEEN_AT, str(home), 1)]
 
 
-def test_a_script_is_run_by_what_its_first_line_says(tmp_path: Path) -> None:
+def test_a_script_runs_with_the_interpreter_of_its_first_line(tmp_path: Path) -> None:
     put(tmp_path, "job.sh", STRICT)
     done = subprocess.run(command(tmp_path, "job.sh"), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -78,7 +78,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "content", "mode", "said"), REFUSED)
-def test_what_cannot_run_says_why_and_what_to_do(
+def test_a_script_that_cannot_run_shows_the_reason_and_the_remedy(
     tmp_path: Path, name: str, content: bytes, mode: int, said: str
 ) -> None:
     put(tmp_path, name, content, mode)
@@ -110,7 +110,7 @@ def test_the_remedies_help(tmp_path: Path, remedy: str) -> None:
         ("TRAIN.PY", b"#!/usr/bin/env python3\n", 0o755),
     ],
 )
-def test_what_runs_is_taken(tmp_path: Path, name: str, content: bytes, mode: int) -> None:
+def test_a_runnable_script_is_accepted(tmp_path: Path, name: str, content: bytes, mode: int) -> None:
     put(tmp_path, name, content, mode)
     assert scripts.find(tmp_path, name, SEEN_AT).unfit is None
     assert command(tmp_path, name)[-1] == str(tmp_path / name)

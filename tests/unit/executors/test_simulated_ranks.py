@@ -46,7 +46,7 @@ async def test_ranks_that_another_took_along_are_stopped(tmp_path: Path) -> None
         ]
 
 
-async def test_what_was_stopped_before_its_ranks_ran_never_started(tmp_path: Path) -> None:
+async def test_an_attempt_stopped_before_its_ranks_ran_never_started(tmp_path: Path) -> None:
     async with running(tmp_path) as executor:
         spec = simulated_attempt("a.0", {"SIM_START": "0.05", "SIM_DURATION": "600"})
         await executor.start(spec)

@@ -113,7 +113,7 @@ def test_how_an_attempt_ended_is_known_whatever_became_of_its_claim(tmp_path: Pa
     assert sandbox.inspect(str(run_dir)).phase is SandboxPhase.EXITED
 
 
-def test_what_lives_in_a_sandbox_without_a_readable_claim_ends_with_its_directory(tmp_path: Path) -> None:
+def test_processes_in_a_sandbox_without_a_readable_claim_end_with_its_directory(tmp_path: Path) -> None:
     child = subprocess.Popen(["/bin/sleep", "60"])
     run_dir = begun(tmp_path / "r", files.boot_id())
     content = json.loads((run_dir / "state.json").read_text())

@@ -88,13 +88,13 @@ def test_all_of_it_is_there_as_it_was(tree: Path, tmp_path: Path) -> None:
     assert (new / "deep").stat().st_mtime_ns == 4_000_000_004
 
 
-def test_what_is_counted_is_what_is_copied(tree: Path, tmp_path: Path) -> None:
+def test_the_counted_size_covers_the_copied_files(tree: Path, tmp_path: Path) -> None:
     with Folder.at(tree) as top:
         total = moving.added_up(top, nothing)
     assert copied(tree, tmp_path / "new") <= total
 
 
-def test_whoever_is_killed_at_any_step_is_gone_on_with(tree: Path, tmp_path: Path) -> None:
+def test_a_copy_killed_at_any_step_can_be_continued(tree: Path, tmp_path: Path) -> None:
     step, whole = 0, False
     while not whole:
         new = tmp_path / f"new-{step}"
@@ -195,7 +195,7 @@ def test_each_difference_is_found(tree: Path, tmp_path: Path, change: Callable[[
         same(tree, new)
 
 
-def test_what_is_too_deep_is_refused_by_its_path(tmp_path: Path) -> None:
+def test_a_tree_that_is_too_deep_is_refused_with_its_path(tmp_path: Path) -> None:
     old = tmp_path / "old"
     old.joinpath(*["d"] * 102).mkdir(parents=True)
     with pytest.raises(MovedWrongError, match="more than 100 directories deep"):

@@ -51,7 +51,7 @@ def written(told: OwnPlan) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_cached_files_are_no_use_and_the_peak_is_without_them(version: Any, tmp_path: Path) -> None:
+def test_cached_files_do_not_count_as_usage_or_in_the_peak(version: Any, tmp_path: Path) -> None:
     group = version(tmp_path, 2.5, 40 * MIB, most=100 * MIB)
     assert group.now() == (2.5, 41 * MIB)
     assert group.most() == 91 * MIB
@@ -60,7 +60,7 @@ def test_cached_files_are_no_use_and_the_peak_is_without_them(version: Any, tmp_
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_a_rank_uses_is_written_as_it_changes_and_told_in_the_end(
+def test_the_usage_of_a_rank_is_written_as_it_changes_and_reported_at_the_end(
     version: Any, tmp_path: Path, told: OwnPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = 1000.0
@@ -111,7 +111,7 @@ def test_without_a_control_group_its_processes_are_looked_at(tmp_path: Path, tol
     assert found["cpu_mean"] > 0
 
 
-def test_who_never_began_used_nothing(told: OwnPlan) -> None:
+def test_a_rank_that_never_began_used_nothing(told: OwnPlan) -> None:
     assert OwnUse(told, PodGroup("/nowhere")).ended() == {"first_line_at": None}
 
 

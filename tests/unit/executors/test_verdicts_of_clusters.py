@@ -65,7 +65,7 @@ def test_it_runs_from_the_first_rank_that_does() -> None:
     assert [(rank.state, rank.node) for rank in seen.ranks] == [("pending", "n1"), ("running", "n2")]
 
 
-def test_a_claim_of_which_nothing_was_made_is_to_be_started_again() -> None:
+def test_a_claim_without_created_objects_is_started_again() -> None:
     assert judge(scene(main=None, made=False, pods=(), records={})).seen.phase is A.ABSENT
 
 
@@ -97,7 +97,7 @@ def test_that_a_rank_ended_while_another_runs_is_told_once_that_has_lasted() -> 
     assert judge(scene(records={0: RUNS, 1: FINISHED})).seen.remark is None
 
 
-def test_what_came_of_the_request_to_end_is_told() -> None:
+def test_the_outcome_of_a_request_to_end_is_reported() -> None:
     asked = RankRecord("stopped", True, NOW - 39, NOW - 4, None, 15, asked_at=NOW - 10)
     end = End(A.STOPPED, NOW - 11)
     gone = scene(
@@ -143,7 +143,7 @@ def test_a_deleted_pod_whose_node_is_silent_is_waited_for_and_then_given_up() ->
         assert judge(scene(claim=stopped, pods=silent, main=None)).seen.phase is phase
 
 
-def test_pods_that_are_told_of_before_their_job_are_no_loss() -> None:
+def test_pods_seen_before_their_job_do_not_count_as_a_loss() -> None:
     claim = replace(CLAIM_OF_TWO, about=replace(ABOUT_TWO, at=NOW - 1))
     early = {"claim": claim, "main": None, "told": False}
     assert judge(scene(**early)).end is None
@@ -176,7 +176,7 @@ def test_pods_that_are_told_of_before_their_job_are_no_loss() -> None:
         ),
     ],
 )
-def test_what_is_taken_away_is_a_loss_of_the_whole_gang(more: dict[str, Any], text: str) -> None:
+def test_deletion_of_a_part_loses_the_whole_gang(more: dict[str, Any], text: str) -> None:
     verdict = judge(scene(**more))
     assert verdict.end is not None
     assert verdict.end.phase is A.LOST
@@ -221,7 +221,7 @@ def test_an_image_that_lacks_what_runs_ranks_is_told_at_once_with_the_way_out(mo
     assert end.failure.message == "the image has no python3, which runs the ranks: install it there"
 
 
-def test_pods_that_nobody_binds_any_more_are_a_loss_and_those_that_are_bound_go_on() -> None:
+def test_pods_that_are_no_longer_schedulable_are_a_loss_and_bound_pods_continue() -> None:
     waits = pod(1, node="", phase="Pending", started_at=None, waits="Unschedulable")
     seen = scene(pods=(pod(0), waits), records={0: RUNS}, grouped=False)
     end = judge(seen).end
@@ -246,7 +246,7 @@ def test_the_leaders_end_is_the_gangs_at_once_with_parameter_servers_and_later_w
     assert judge(scene(claim=with_ps, records={0: FINISHED, 1: RUNS})).end is not None
 
 
-def test_what_a_start_waits_for_is_told_and_what_is_in_vain_fails() -> None:
+def test_a_waiting_start_shows_the_reason_and_a_hopeless_one_fails() -> None:
     full = pod(0, phase="Pending", started_at=None, waits="Unschedulable", message="0/1 nodes")
     seen = judge(scene(pods=(full,), records={})).seen
     assert "no room for its pod a-1-0 now: 0/1 nodes" in str(seen.waits)
@@ -258,7 +258,7 @@ def test_what_a_start_waits_for_is_told_and_what_is_in_vain_fails() -> None:
     assert end.failure.cause is Cause.START_FAILED
 
 
-def test_a_pod_that_no_scheduler_looks_at_is_told_of_after_a_moment() -> None:
+def test_a_pod_ignored_by_every_scheduler_is_reported_after_a_moment() -> None:
     left = pod(0, phase="Pending", started_at=None, node="", made_at=NOW - 6)
     assert judge(scene(pods=(replace(left, made_at=NOW - 4),), records={})).seen.waits is None
     told = str(judge(scene(pods=(left,), records={})).seen.waits)
@@ -268,7 +268,7 @@ def test_a_pod_that_no_scheduler_looks_at_is_told_of_after_a_moment() -> None:
     )
 
 
-def test_a_job_that_no_operator_takes_up_is_told_of_whatever_a_scheduler_says_of_its_group() -> None:
+def test_a_job_ignored_by_every_operator_is_reported_whatever_a_scheduler_reports_about_its_group() -> None:
     found = {
         "metadata": {"name": "a-1", "namespace": "mlp-t", "uid": "main", "labels": {names.ATTEMPT: "a.0"}}
     }
@@ -284,7 +284,7 @@ def test_a_job_that_no_operator_takes_up_is_told_of_whatever_a_scheduler_says_of
     assert "makes no pods of it yet: 0/0 tasks" in str(seen.waits)
 
 
-def test_what_a_node_says_against_a_pod_that_it_has_is_told() -> None:
+def test_the_complaint_of_a_node_about_its_pod_is_shown() -> None:
     bound = pod(0, phase="Pending", started_at=None)
     event = {
         "involvedObject": {"name": "a-1-0"},
@@ -353,7 +353,7 @@ def told_by(tmp_path: Any, **record: Any) -> RankRecord:
 
 
 @pytest.mark.parametrize("what", SAID)
-def test_a_reason_that_a_program_forged_is_no_sentence(tmp_path: Any, what: str) -> None:
+def test_a_forged_reason_of_a_program_is_not_shown_as_a_message(tmp_path: Any, what: str) -> None:
     """Rendering each would raise, or never end, for everybody who lists jobs."""
     record = told_by(tmp_path, said=SAID[what], message="it failed")
     assert record.said is None
@@ -416,7 +416,7 @@ def test_stages_are_those_of_all_ranks_and_of_those_that_were_there_when_the_fir
     assert judge(scene(pods=near, records={0: runs})).seen.stages.pulled == NOW - 44
 
 
-def test_whole_seconds_are_made_finer_by_what_was_seen_and_stay() -> None:
+def test_times_in_whole_seconds_are_refined_by_observation_and_stay() -> None:
     first = refined(pod(0, made_at=990.0, bound_at=990.0, started_at=None), None, 990.4)
     assert (first.made_at, first.bound_at, first.started_at) == (990.4, 990.4, None)
     later = refined(pod(0, made_at=990.0, bound_at=990.0, started_at=992.0), first, 999.0)
@@ -433,7 +433,7 @@ def test_ranks_show_what_they_use_while_they_run_and_what_it_was_afterwards() ->
     assert then == (None, None, 0.4, 0.9, 18, 30)
 
 
-def test_what_a_rank_uses_is_read_while_it_runs_and_once_it_has_ended(tmp_path: Any) -> None:
+def test_the_usage_of_a_rank_is_read_while_it_runs_and_after_its_end(tmp_path: Any) -> None:
     log = tmp_path / "log"
     log.mkdir()
     use = {"cpu": 0.5, "ram": 20, "cpu_mean": 0.4, "cpu_peak": 0.9, "ram_mean": 18, "ram_peak": 30}
@@ -460,7 +460,7 @@ def test_a_claim_is_read_as_it_was_written() -> None:
     assert claim_of({"metadata": {**meta, "deletionTimestamp": "2026-01-01T00:00:00Z"}}) is None
 
 
-def test_objects_are_seen_by_what_counts() -> None:
+def test_views_of_objects_contain_only_relevant_fields() -> None:
     meta = {
         "name": "p",
         "namespace": "n",
@@ -500,5 +500,7 @@ def test_objects_are_seen_by_what_counts() -> None:
         (403, 'pods is forbidden: User "u" cannot list resource "pods" in API group ""', ForbiddenError),
     ],
 )
-def test_whose_fault_an_answer_is(status: int, said: str, kind: type[Exception]) -> None:
+def test_an_api_answer_maps_to_an_error_that_shows_whose_fault_it_is(
+    status: int, said: str, kind: type[Exception]
+) -> None:
     assert type(error_of("create jobs", status, {"message": said}, "https://c")) is kind

@@ -51,7 +51,7 @@ def test_a_prefix_is_a_directory_or_one_object(prefix: str, key: str, path: str 
         "full/",
     ],
 )
-def test_a_key_that_is_no_path_is_refused(key: str) -> None:
+def test_a_key_that_is_not_a_path_is_refused(key: str) -> None:
     with pytest.raises(Refused, match="can be no files"):
         listed("", [("fine", 1, "t"), (key, 1, "t")])
 
@@ -100,7 +100,7 @@ def test_addresses_of_the_internet_are() -> None:
     assert all(map(is_public, ("8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8")))
 
 
-def test_what_the_operator_names_is_spoken_to_at_that_port_alone() -> None:
+def test_an_address_named_by_the_operator_is_reachable_at_that_port_only() -> None:
     assert reachable("127.0.0.1", 9000, ("127.0.0.1:9000",))
     assert reachable("::1", 9000, ("[::1]:9000",))
     with pytest.raises(ForbiddenAddressError):

@@ -68,7 +68,7 @@ def shown(lines: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_log_ends_with_what_a_terminal_shows(name: str, seed: int, place: tuple[Path, int]) -> None:
+def test_a_log_ends_with_the_same_rows_as_a_terminal(name: str, seed: int, place: tuple[Path, int]) -> None:
     raw = RECORDED[name]["raw"].encode()
     seen = History()
     for lines in written(place, raw, seed):
@@ -96,7 +96,7 @@ def test_the_front_end_is_held_to_the_same(
     assert json.loads(PIECES.read_text())[name]["pieces"] == pieces
 
 
-def test_what_is_shown_in_between_is_what_a_terminal_shows_at_that_moment(place: tuple[Path, int]) -> None:
+def test_a_log_in_progress_shows_the_same_rows_as_a_terminal_at_that_moment(place: tuple[Path, int]) -> None:
     workspace, fd = place
     stream = logs.Stream(logs.RankLog(fd, 0), "stderr")
 
@@ -114,7 +114,7 @@ def test_what_is_shown_in_between_is_what_a_terminal_shows_at_that_moment(place:
     assert now(b"[A\router 2/3") == ["begins", "outer 2/3", "inner 0/9"]
 
 
-def test_what_was_shown_before_the_first_return_is_taken_over(place: tuple[Path, int]) -> None:
+def test_text_shown_before_the_first_carriage_return_is_kept(place: tuple[Path, int]) -> None:
     workspace, fd = place
     stream = logs.Stream(logs.RankLog(fd, 0), "stderr")
     stream.feed(b" 10% of it")
@@ -186,7 +186,7 @@ def test_of_a_long_line_beside_a_bar_nothing_is_lost() -> None:
     assert [*left, *terminal_of.shown()] == ["100%", long[: screen.LONGEST], "ééé"]
 
 
-def test_windows_line_ends_and_colours_are_no_steering() -> None:
+def test_windows_line_ends_and_colours_do_not_count_as_cursor_movement() -> None:
     assert not screen.steers(b"", b"one\r\ntwo\r\n\x1b[1;32mgreen\x1b[0m\n")
     assert screen.steers(b"\x1b", b"[A")
     assert screen.steers(b"", b"a\rb")
@@ -208,7 +208,7 @@ def test_no_pause_tears_a_character(text: str, place: tuple[Path, int]) -> None:
             assert terminal.plain(line.text) == text
 
 
-def test_what_never_becomes_a_character_is_written_in_the_end(place: tuple[Path, int]) -> None:
+def test_an_incomplete_character_is_written_at_the_end(place: tuple[Path, int]) -> None:
     stream = logs.Stream(logs.RankLog(place[1], 0), "stdout")
     stream.feed("汉".encode()[:2])
     flush(stream)

@@ -35,7 +35,7 @@ def test_the_objects_of_all_tenants(golden: Callable[[Path, str], None]) -> None
     golden(GOLDEN / "all-tenants.yaml", written([each for _, each in for_all(AT, "admin")]))
 
 
-def test_what_one_policy_leaves_to_another_is_looked_at_there() -> None:
+def test_resources_excluded_from_one_admission_policy_are_covered_by_another() -> None:
     """Else a cluster whose operator has the kind in another version would take any job of it, by anybody's rules."""
     specs = [each["spec"] for kind, each in for_all(installation(), "hub") if kind == ADMISSION_POLICIES]
 
@@ -92,7 +92,7 @@ def test_names_of_tenants_that_a_namespace_cannot_have_do_not_meet() -> None:
     assert "mlp-team-a" in names
 
 
-def test_a_status_is_no_change_and_a_label_is() -> None:
+def test_a_new_status_does_not_count_as_a_change_and_a_label_does() -> None:
     found = {
         "metadata": {"name": "x", "resourceVersion": "1"},
         "spec": {"a": 1},
@@ -108,7 +108,7 @@ def test_a_status_is_no_change_and_a_label_is() -> None:
     assert digest(found) != digest(later)
 
 
-def test_who_adds_to_what_an_object_says_is_a_stranger_and_who_notes_its_status_is_none() -> None:
+def test_a_manager_that_edits_an_object_is_foreign_and_one_that_writes_its_status_is_not() -> None:
     def manages(manager: str, field: str, **more: str) -> dict:
         return {"manager": manager, "fieldsV1": {field: {}}, **more}
 
@@ -121,13 +121,13 @@ def test_who_adds_to_what_an_object_says_is_a_stranger_and_who_notes_its_status_
     assert strangers({"metadata": {"managedFields": fields}}) == ["kubectl-edit"]
 
 
-def test_what_was_added_is_taken_away_however_deep() -> None:
+def test_foreign_additions_are_removed_at_any_depth() -> None:
     wanted = {"kind": "K", "metadata": {}, "spec": {"a": {"b": 1}, "list": [1]}}
     found = {"kind": "K", "metadata": {}, "spec": {"a": {"b": 2, "c": 3}, "list": [1, 2], "more": {}}}
     assert without_more(wanted, found) == {"spec": {"a": {"b": 1, "c": None}, "list": [1], "more": None}}
 
 
-def test_what_is_fought_over_is_put_back_less_and_less_often() -> None:
+def test_a_contested_object_is_put_back_less_and_less_often() -> None:
     fights = Fights()
     waits = [fights.next_wait("x") for _ in range(20)]
     assert waits == sorted(waits)

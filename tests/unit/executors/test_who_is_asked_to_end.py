@@ -32,7 +32,7 @@ def shell() -> Iterator[subprocess.Popen[bytes]]:
     process.stdout.close()
 
 
-def test_who_reads_the_output_of_one_that_saves_is_asked_after_it(shell: subprocess.Popen[bytes]) -> None:
+def test_readers_of_the_output_of_a_saving_process_are_asked_after_it(shell: subprocess.Popen[bytes]) -> None:
     _, saves, *readers = files.descendants(shell.pid)
     asked = AskedProcesses()
     asked.ask([shell.pid], below=False)
@@ -48,7 +48,7 @@ def test_who_reads_the_output_of_one_that_saves_is_asked_after_it(shell: subproc
     wait_for(lambda: not any(files.start_time(pid) for pid in readers))
 
 
-def test_who_is_spared_is_not_asked_and_nobody_is_asked_twice(shell: subprocess.Popen[bytes]) -> None:
+def test_a_spared_process_is_not_asked_and_no_process_is_asked_twice(shell: subprocess.Popen[bytes]) -> None:
     _, saves, *_ = files.descendants(shell.pid)
     asked = AskedProcesses()
     asked.ask([shell.pid], {shell.pid}, below=False)
@@ -58,6 +58,6 @@ def test_who_is_spared_is_not_asked_and_nobody_is_asked_twice(shell: subprocess.
     assert asked.pids == {}
 
 
-def test_what_stands_between_a_rank_and_its_sandbox_is_listed(shell: subprocess.Popen[bytes]) -> None:
+def test_processes_between_a_rank_and_its_sandbox_are_listed(shell: subprocess.Popen[bytes]) -> None:
     _, saves, *_ = files.descendants(shell.pid)
     assert chain(saves, files.parent(shell.pid) or 0) == [shell.pid]

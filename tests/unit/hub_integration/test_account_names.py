@@ -36,7 +36,7 @@ def test_plain_names_are_valid(name):
         "mlp",
     ],
 )
-def test_what_is_no_plain_name_is_refused(name):
+def test_an_invalid_account_name_is_refused(name):
     assert not is_valid(name)
 
 
@@ -48,7 +48,7 @@ def test_nobody_has_a_name_under_which_the_platform_acts(name):
     assert str(why_not(name)) == "it belongs to the platform; choose another"
 
 
-def test_whose_name_is_none_is_told_what_one_is():
+def test_a_user_with_an_invalid_name_learns_the_rule():
     assert why_not("Ann B") is NAME_RULE
 
 

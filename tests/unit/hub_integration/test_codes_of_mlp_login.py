@@ -73,7 +73,7 @@ def test_a_code_holds_for_its_time(codes: Codes, clock: Clock, asked: Asked, las
         codes.take(late, VERIFIER, asked.redirect_uri)
 
 
-def test_who_asks_for_many_codes_pushes_out_their_own_alone(codes: Codes) -> None:
+def test_requesting_many_codes_displaces_only_the_users_own_codes(codes: Codes) -> None:
     others = codes.make("bob", "c2", BROUGHT)
     mine = [codes.make("ann", "c1", BROUGHT) for _ in range(KEPT_OF_ONE + 1)]
     with pytest.raises(Wrong):
@@ -118,7 +118,7 @@ def fields(**given: str) -> Callable[[str], str]:
     return lambda name: {**right, **given}.get(name, "")
 
 
-def test_what_is_asked_for_is_read() -> None:
+def test_a_valid_request_is_parsed() -> None:
     assert Asked.of(fields()) == BROUGHT
     assert Asked.of(fields(redirect_uri="", state="")) == TYPED
     assert Asked.of(fields(days="365")).days == 365

@@ -91,7 +91,7 @@ def test_a_login_that_is_old_is_taken_no_more(db: Any) -> None:
     ("answer", "said"),
     [
         (
-            TokenRefused(msg("The ID token is for somebody else than {audience}.", audience="cli")),
+            TokenRefused(msg("The ID token is for another audience than {audience}.", audience="cli")),
             "somebody else",
         ),
         (LoginEnded("session"), "does not know this login"),
@@ -102,7 +102,7 @@ def test_a_login_that_is_old_is_taken_no_more(db: Any) -> None:
         ),
     ],
 )
-def test_what_the_provider_does_not_stand_for_gives_none(db: Any, answer: Any, said: str) -> None:
+def test_a_login_that_the_provider_does_not_confirm_gives_no_token(db: Any, answer: Any, said: str) -> None:
     with pytest.raises(Wrong, match=said):
         whose(db, flow_of(answer), id_token())
 
@@ -126,7 +126,7 @@ def test_a_terminal_is_told_where_to_begin() -> None:
     }
 
 
-def test_where_there_is_no_such_flow_or_no_provider_the_browser_is_left() -> None:
+def test_only_the_browser_login_remains_without_a_device_flow_or_a_provider() -> None:
     assert asyncio.run(flow_of(document(device_authorization_endpoint="")).told()) is None
     assert asyncio.run(flow_of(ProviderAway(msg("gone"))).told()) is None
 

@@ -36,7 +36,7 @@ def config(configured):
     return configured()
 
 
-def test_each_users_servers_are_on_a_name_of_their_own_and_all_else_is_on_the_platforms(config):
+def test_each_users_servers_have_a_separate_host_name_and_everything_else_is_on_the_platforms(config):
     hub = config.JupyterHub
     assert hub.subdomain_host == "http://localhost:22099"
     assert hub.subdomain_hook("ann", "x", kind="user") == "ann.localhost"
@@ -134,7 +134,7 @@ def test_a_hub_that_ends_leaves_servers_and_proxy_alone(config):
     ],
     ids=["new", "had a server", "has one", "admin", "admin with a server"],
 )
-def test_who_never_had_a_server_arrives_at_the_first_steps_and_an_administrator_at_the_panel(
+def test_users_without_a_previous_server_start_at_the_first_steps_and_administrators_at_the_panel(
     config, admin, active, seen, goes_to
 ):
     servers = {"": SimpleNamespace(last_activity=seen)}  # the hub makes its record before there is any server
@@ -154,7 +154,7 @@ def test_only_the_spawner_and_the_operator_hold_the_ledgers_scope(config):
     assert "custom:mlp:ledger:write" not in config.LocalSpawner.server_token_scopes
 
 
-def test_what_holds_files_and_the_gateway_have_tokens_for_their_own_routes_alone(config):
+def test_the_tokens_of_the_file_service_and_the_gateway_are_limited_to_their_routes(config):
     roles = {r["name"]: r["scopes"] for r in config.JupyterHub.load_roles}
     assert roles["mlp-data"] == ["access:services!service=mlp", "custom:mlp:stored:write"]
     assert roles["mlp-gateway"] == ["access:services!service=mlp", "custom:mlp:gateway"]

@@ -32,7 +32,7 @@ def log_in(accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch, meanwhile:
     return found
 
 
-def test_who_is_refused_while_the_password_is_compared_is_nobody(
+def test_an_account_refused_during_the_password_check_cannot_log_in(
     accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse() -> None:
@@ -42,7 +42,7 @@ def test_who_is_refused_while_the_password_is_compared_is_nobody(
     assert log_in(accounts, monkeypatch, refuse) is None
 
 
-def test_who_is_let_in_while_the_password_is_compared_is_in(
+def test_an_account_approved_during_the_password_check_is_logged_in(
     accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def approve() -> None:
@@ -52,12 +52,14 @@ def test_who_is_let_in_while_the_password_is_compared_is_in(
     assert log_in(accounts, monkeypatch, approve) == "dave"
 
 
-def test_who_waits_for_approval_is_told_so(accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_account_that_waits_for_approval_gets_that_reason(
+    accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(AccountRefused, match="waits for the approval"):
         log_in(accounts, monkeypatch, lambda: None)
 
 
-def test_a_login_with_the_old_password_that_was_under_way_is_nobodys(
+def test_a_login_in_progress_with_the_old_password_fails_after_a_change(
     accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def change() -> None:
@@ -69,7 +71,7 @@ def test_a_login_with_the_old_password_that_was_under_way_is_nobodys(
     assert log_in(accounts, monkeypatch, change) is None
 
 
-def test_a_change_that_was_under_way_does_not_undo_an_administrators_reset(
+def test_a_password_change_in_progress_does_not_undo_an_administrators_reset(
     accounts: NativeAccounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     UserInfo.find(accounts.db, "dave").is_authorized = True

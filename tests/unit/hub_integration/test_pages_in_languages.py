@@ -23,7 +23,7 @@ def _templates() -> Path:
 
 
 @pytest.mark.parametrize("name", sorted({*TEXTS, *RAW}))
-def test_what_is_translated_stands_in_jupyterhubs_templates(name: str) -> None:
+def test_translated_texts_exist_in_the_templates_of_jupyterhub(name: str) -> None:
     source = (_templates() / name).read_text()
     missing = [old for old in RAW.get(name, {}) if old not in source]
     missing += [text for text in TEXTS.get(name, {}) if not re.search(language.pattern_of(text), source)]
@@ -59,7 +59,7 @@ def test_texts_are_asked_for_when_the_page_is_made() -> None:
     assert made == '<h1>{{ _("Log in") }}</h1> <a id="login">{{ _("Username:") }}</a>'
 
 
-def test_what_fills_a_text_is_escaped_and_markup_is_not() -> None:
+def test_values_inserted_into_a_text_are_escaped_and_markup_is_not() -> None:
     text = language.texts("en")
     assert text("Password of {name}", name="<b>") == "Password of &lt;b&gt;"
     assert text("of {name}", name=Markup("<b>x</b>")) == "of <b>x</b>"

@@ -102,7 +102,7 @@ def test_every_page_reads_as_it_did(tag: str, golden: Callable[[Path, str], None
     golden(GOLDEN / f"pages.{tag}.txt", "".join(f"{name}: {_read(name, tag)}\n" for name in PAGES))
 
 
-def test_who_gives_a_terminal_a_token_reads_all_that_it_may() -> None:
+def test_a_user_who_gives_a_terminal_a_token_sees_all_its_scopes() -> None:
     words = {
         "jobs": "your jobs",
         "data": "your datasets",

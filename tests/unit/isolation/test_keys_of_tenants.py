@@ -13,7 +13,7 @@ def store(tmp_path: Path) -> KeyStore:
     return KeyStore(tmp_path / "keys", tmp_path / "secrets" / "isolation_key")
 
 
-def test_a_key_is_made_once_and_stands_nowhere_as_it_is(tmp_path: Path) -> None:
+def test_a_key_is_created_once_and_is_never_stored_in_clear(tmp_path: Path) -> None:
     keys = store(tmp_path)
     keys.ensure("red")
     (key,) = keys.keys("red")

@@ -30,7 +30,7 @@ def test_sentences_of_python_are_found_with_their_plurals(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ['msg(f"a {b}")', 'msg("a" + b)', "msg(b)", 'msgs("a", b, n=1)'])
-def test_a_sentence_that_is_no_literal_is_named(tmp_path: Path, text: str) -> None:
+def test_a_message_that_is_not_a_literal_is_named(tmp_path: Path, text: str) -> None:
     assert _found(tmp_path, text)[1] == [
         "hub/module.py:2: a sentence is a literal, its values come as arguments"
     ]
@@ -56,7 +56,7 @@ def test_a_sentence_with_a_plural_in_one_place_only_is_named(tmp_path: Path) -> 
     ]
 
 
-def test_what_another_module_calls_msg_is_none_of_ours(tmp_path: Path) -> None:
+def test_a_foreign_function_named_msg_is_not_collected(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     (tmp_path / "hub" / "other.py").write_text("def msg(x): ...\nmsg(1)\n")
     assert list(messages._calls(tmp_path / "hub" / "other.py")) == []
@@ -79,7 +79,7 @@ def test_a_translation_has_the_holes_of_its_sentence(said, translated, problem: 
     assert all(problem in one for one in found)
 
 
-def test_the_front_end_is_read_whatever_stands_in_tsx(tmp_path: Path) -> None:
+def test_messages_of_the_front_end_are_found_in_any_tsx(tmp_path: Path) -> None:
     source = tmp_path / "src"
     source.mkdir()
     (source / "Page.tsx").write_text(

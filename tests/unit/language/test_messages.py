@@ -46,7 +46,7 @@ def test_a_message_comes_back_from_json_as_it_was() -> None:
     assert from_data(json.loads(json.dumps(to_data(whole)))) == whole
 
 
-def test_what_a_person_wrote_is_never_a_template() -> None:
+def test_text_written_by_a_person_is_never_a_template() -> None:
     assert plain(msg("job {name} waits", name="{name.__class__}")) == "job {name.__class__} waits"
 
 
@@ -66,7 +66,7 @@ def test_jobs_that_a_reader_may_not_see_are_counted_and_not_named(eyes: Eyes, te
     assert plain(eyes.hidden(ends(ANN, BOB, CY))) == text
 
 
-def test_what_is_hidden_is_not_in_the_data_either() -> None:
+def test_hidden_values_are_not_in_the_data_either() -> None:
     data = json.dumps(to_data(Eyes(frozenset({"red"})).hidden(ends(BOB))))
     assert not any(secret in data for secret in ("words", "bob", "blue", '"2"'))
 
@@ -75,7 +75,7 @@ def test_a_message_tells_whom_it_is_about() -> None:
     assert refs(msg("{x}: {y}", x=ends(ANN, BOB), y=TenantRef("red"))) == (ANN, BOB, TenantRef("red"))
 
 
-def test_a_brace_that_is_no_hole_is_written_twice_with_and_without_arguments() -> None:
+def test_a_literal_brace_is_written_twice_with_and_without_arguments() -> None:
     assert plain(msg("neither {{program}} nor {{entry}}")) == "neither {program} nor {entry}"
     assert plain(msg("there is no {{{name}}}", name="x")) == "there is no {x}"
 

@@ -50,7 +50,7 @@ def _runtime(**fields: Any) -> Callable[[], object]:
 ERRORS: dict[str, BaseException] = {
     "no token": Unauthorized(),
     "too often": TooMany(7),
-    "away": Unavailable(msg("the hub does not answer; jobs go on, try again in a few seconds")),
+    "away": Unavailable(msg("the hub does not answer; jobs continue, try again in a few seconds")),
     "fault": RuntimeError("secret"),
     "no job": not_found("job", "lr-0.001@4"),
     "no tenant": no_such_tenant("blue"),

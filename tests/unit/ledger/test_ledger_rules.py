@@ -42,7 +42,7 @@ def test_a_confirmed_request_holds_for_ever(bench) -> None:
 def test_an_expired_try_cannot_be_confirmed_but_tried_again(bench) -> None:
     bench.try_("a", cpu=2)
     bench.now += 61
-    with refused(Reason.WRONG_STATE, "expired before its confirm", "try it again", "60 s"):
+    with refused(Reason.WRONG_STATE, "expired before it was confirmed", "try it again", "60 s"):
         bench.confirm("a")
     bench.held("a", cpu=2)
     assert bench.in_use().cpu == 2000
@@ -105,7 +105,7 @@ def test_a_release_that_is_cancelled_or_expires_leaves_the_request_held(bench) -
     bench.try_("a", release=True)
     bench.now += 61
     assert bench.in_use().cpu == 1000
-    with refused(Reason.WRONG_STATE, "expired before its confirm"):
+    with refused(Reason.WRONG_STATE, "expired before it was confirmed"):
         bench.confirm("a")
     with bench.db.begin() as tx:
         bench.ledger.expire(tx, bench.now)
@@ -142,13 +142,13 @@ def test_an_anonymous_release_that_is_repeated_gives_back_once(bench) -> None:
         bench.try_("r", release=True, cpu=0.5)
         bench.confirm("r")
     assert bench.in_use().cpu == 1500
-    with refused(Reason.WRONG_STATE, "ask for the amount anew"):
+    with refused(Reason.WRONG_STATE, "ask for the amount again"):
         bench.cancel("r")
     with refused(Reason.CONFLICT, "belongs to a release"):
         bench.try_("r", cpu=0.5)
 
 
-def test_an_anonymous_release_is_bounded_by_what_its_applier_holds_in_the_tenant(bench) -> None:
+def test_an_anonymous_release_is_bounded_by_the_holdings_of_its_applier_in_the_tenant(bench) -> None:
     bench.tenant("blue", cpu=4000)
     bench.held("a", cpu=1)
     bench.held("b", cpu=1, applier="dm")

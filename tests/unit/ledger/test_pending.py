@@ -116,7 +116,7 @@ def test_a_request_that_can_never_be_admitted_keeps_no_place(lent) -> None:
         ({"gpu": 1, "gpu_kind": "none"}, Reason.EXCEEDS_MAX_QUOTA),
     ],
 )
-def test_what_could_never_hold_is_refused_and_waits_for_nothing(lent, which, reason) -> None:
+def test_a_request_that_can_never_be_granted_is_refused_and_does_not_wait(lent, which, reason) -> None:
     refused(lent)
     assert refused(lent, **which).reason is reason
     assert lent.core.asked == ["sp/bob/"]
@@ -132,7 +132,7 @@ def test_what_could_never_hold_is_refused_and_waits_for_nothing(lent, which, rea
         pytest.param({"cpu": 0}, id="no room on any node"),
     ],
 )
-def test_what_is_no_workload_is_tried_at_once(lent, which) -> None:
+def test_a_request_that_is_not_a_workload_is_tried_at_once(lent, which) -> None:
     with lent.db.begin() as tx:
         tx.tenants.update(Tenant("blue", Quota(cpu=2000, rom=2**41), cohort="main"))
     if which.get("cpu") == 0:
@@ -143,7 +143,7 @@ def test_what_is_no_workload_is_tried_at_once(lent, which) -> None:
     assert pending(lent) == []
 
 
-def test_a_pending_request_over_another_amount_starts_anew(lent) -> None:
+def test_a_pending_request_for_another_amount_starts_again(lent) -> None:
     refused(lent, cpu=1)
     lent.now += 5
     refused(lent, cpu=2)
@@ -181,7 +181,7 @@ def test_others_learn_of_a_pending_server_that_there_is_one_and_not_whose() -> N
     }
 
 
-def test_what_is_particular_about_a_kind_is_a_row_of_the_table(monkeypatch) -> None:
+def test_properties_of_a_workload_kind_are_a_row_of_the_table(monkeypatch) -> None:
     server = workload_of(request())
     assert (server.kind, server.name, server.uid) == (SERVER.name, SERVER.title, "sp/bob/")
     assert (server.preemptible, server.gives_way, server.goes_first, server.queued_at) == (

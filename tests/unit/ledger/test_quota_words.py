@@ -4,7 +4,7 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.service.quota import accounting
 
 
-def test_what_does_not_fit_now_is_told_with_its_holders_and_the_way_out(bench) -> None:
+def test_a_request_that_does_not_fit_now_is_refused_with_the_holders_and_the_way_out(bench) -> None:
     bench.held("ann", applier="sp", cpu=0.2, ram=1024, user="ann")
     bench.now += 1
     bench.held("d.0", cpu=1, ram=512, holder="job digits of bob")
@@ -20,7 +20,7 @@ def test_what_does_not_fit_now_is_told_with_its_holders_and_the_way_out(bench) -
     )
 
 
-def test_what_can_never_fit_is_told_with_the_limit(bench) -> None:
+def test_a_request_that_can_never_fit_is_refused_with_the_limit(bench) -> None:
     assert bench.refusal("x", cpu=3, ram=8000) == (
         "ExceedsMaxQuota: red may use 2 cpu and 4096 MiB ram; this asks for 3 cpu and 8000 MiB ram, "
         "which can never start. Ask for 2 cpu and 4096 MiB ram at most, or have the quota of red raised"

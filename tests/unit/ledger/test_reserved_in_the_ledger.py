@@ -24,7 +24,7 @@ def team(bench, make_node):
     return make
 
 
-def test_what_another_tenant_reserves_is_not_taken_and_the_refusal_says_for_whom_it_is_kept(
+def test_capacity_reserved_by_another_tenant_is_not_taken_and_the_refusal_names_that_tenant(
     bench, team
 ) -> None:
     team("red", 8000)
@@ -43,7 +43,7 @@ def test_what_another_tenant_reserves_is_not_taken_and_the_refusal_says_for_whom
     assert bench.try_("e", tenant="blue", cpu=3, applier="sp") is not None
 
 
-def test_what_is_reserved_and_used_is_counted_once(bench, team) -> None:
+def test_capacity_that_is_reserved_and_used_counts_once(bench, team) -> None:
     team("red", 8000)
     team("blue", 4000, 3000)
     bench.held("a", tenant="blue", cpu=3)

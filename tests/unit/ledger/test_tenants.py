@@ -127,7 +127,7 @@ def test_names_that_are_taken_missing_or_changed_are_refused(hub: Hub) -> None:
         ("borrowing_limit", {"cpu:x": 1}),
     ],
 )
-def test_limits_that_are_no_amounts_are_refused(hub: Hub, field: str, value: object) -> None:
+def test_limits_that_are_not_amounts_are_refused(hub: Hub, field: str, value: object) -> None:
     with refused(Reason.INVALID, "weight" if field == "weight" else field):
         hub.create("red", **{field: value})
 
@@ -195,7 +195,7 @@ def test_usage_names_the_holders_and_has_a_history_by_the_hour(hub: Hub) -> None
     assert len(asyncio.run(hub.tenants.usage("red")).history) == 1
 
 
-def test_who_is_in_no_tenant_is_in_the_default_one(hub: Hub) -> None:
+def test_a_user_without_a_team_is_in_the_default_one(hub: Hub) -> None:
     for name in ("ann", "bob"):
         asyncio.run(hub.users.ensure(name))
     hub.create("red")
@@ -356,12 +356,12 @@ def test_nobody_reserves_what_those_above_have_not_got(hub: Hub) -> None:
     assert hub.update("org", cpu=1).cpu == 1.0
 
 
-def test_storage_is_no_matter_of_nodes_and_cannot_be_reserved_on_them(hub: Hub) -> None:
+def test_storage_is_independent_of_nodes_and_cannot_be_reserved_on_them(hub: Hub) -> None:
     with refused(Reason.INVALID, "reserved.rom is 1 GiB.*leave it out"):
         hub.create("red", reserved={"rom": 2**30})
 
 
-def test_what_is_borrowed_lent_lendable_and_free_is_shown_alike_in_the_list_and_alone(hub: Hub) -> None:
+def test_borrowed_lent_lendable_and_free_amounts_are_the_same_in_the_list_and_alone(hub: Hub) -> None:
     hub.create("red", cpu=2, cohort="main")
     hub.create("blue", cpu=4, cohort="main", lending_limit={"cpu": 1})
     hub.create("green", cpu=4, cohort="main")
@@ -384,7 +384,7 @@ def test_what_is_borrowed_lent_lendable_and_free_is_shown_alike_in_the_list_and_
     assert asyncio.run(hub.tenants.usage("red")).tenant == shown["red"]
 
 
-def test_a_change_of_who_shares_is_in_the_audit(hub: Hub) -> None:
+def test_a_change_of_sharing_is_audited(hub: Hub) -> None:
     hub.create("red", cpu=2)
     hub.update("red", cpu=2, cohort="main", borrowing_limit={"cpu": 1})
     with hub.db.reading() as tx:

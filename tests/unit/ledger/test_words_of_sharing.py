@@ -24,7 +24,7 @@ def make(bench, make_node):
     return tenant
 
 
-def test_what_is_borrowed_and_what_was_taken_back_is_told_without_the_others_people(bench, make) -> None:
+def test_borrowed_and_reclaimed_quota_is_shown_without_names_of_others_users(bench, make) -> None:
     make("red", 4000, cohort="main", borrowing_limit=6000)
     make("blue", 8000, cohort="main")
     bench.held("a", tenant="red", cpu=8, holder="job digits of ann")
@@ -39,7 +39,7 @@ def test_what_is_borrowed_and_what_was_taken_back_is_told_without_the_others_peo
     assert "eve" not in message
 
 
-def test_who_is_lent_out_is_told_who_has_it(bench, make) -> None:
+def test_a_tenant_whose_quota_is_lent_out_sees_the_borrowers(bench, make) -> None:
     for name in ("red", "blue", "green"):
         make(name, 4000, cohort="main")
     bench.held("a", tenant="blue", cpu=11, holder="job big of eve")
@@ -50,7 +50,7 @@ def test_who_is_lent_out_is_told_who_has_it(bench, make) -> None:
     )
 
 
-def test_what_could_never_fit_counts_what_may_be_borrowed(bench, make) -> None:
+def test_the_upper_limit_includes_quota_that_can_be_borrowed(bench, make) -> None:
     make("red", 4000, cohort="main", borrowing_limit=2000)
     make("blue", 8000, cohort="main")
     assert bench.refusal("x", tenant="red", cpu=9) == (
@@ -60,7 +60,7 @@ def test_what_could_never_fit_counts_what_may_be_borrowed(bench, make) -> None:
     assert bench.try_("y", tenant="red", cpu=6) is not None
 
 
-def test_a_child_without_a_quota_of_its_own_is_told_of_its_parents(bench, make) -> None:
+def test_a_child_without_a_quota_shows_the_quota_of_its_parent(bench, make) -> None:
     make("org", 6000)
     make("lab", None, parent="org")
     make("team", 2000, parent="org", lending_limit=0)
@@ -93,7 +93,7 @@ def test_a_member_of_a_cohort_without_a_limit_has_what_the_nodes_have(bench, mak
     assert "red may use 100 cpu; 99 in use" in bench.refusal("x", tenant="red", cpu=2)
 
 
-def test_nothing_is_said_of_others_where_a_tenant_only_uses_up_its_own(bench, make) -> None:
+def test_a_refusal_mentions_no_others_when_a_tenant_only_uses_up_its_quota(bench, make) -> None:
     make("red", 4000, cohort="main", borrowing_limit=0)
     make("blue", 4000, cohort="main")
     bench.held("a", tenant="red", cpu=4, holder="job x of ann")

@@ -73,7 +73,7 @@ def begun() -> tuple[Clock, Stream, Stream]:
     return clock, *streams
 
 
-def test_what_a_loop_prints_in_a_moment_waits_for_nothing() -> None:
+def test_output_that_a_loop_prints_in_a_moment_does_not_wait() -> None:
     clock, out, _ = begun()
     for _ in range(floods.BURST // 1024):
         assert out.write("x" * 1024) == 1024
@@ -88,13 +88,13 @@ def test_a_flood_over_both_outputs_goes_at_one_rate() -> None:
     assert out.written + err.written <= floods.BURST + floods.RATE * clock.now + 2001
 
 
-def test_one_huge_write_waits_no_longer_than_what_may_come_at_once_takes() -> None:
+def test_one_huge_write_waits_no_longer_than_the_time_for_a_full_burst() -> None:
     clock, out, _ = begun()
     out.write("x" * (floods.BURST * 5))
     assert clock.now == floods.BURST / floods.RATE
 
 
-def test_who_prints_slowly_never_waits() -> None:
+def test_a_slow_printer_never_waits() -> None:
     clock, out, _ = begun()
     for second in range(100):
         clock.now = float(second)
@@ -102,7 +102,7 @@ def test_who_prints_slowly_never_waits() -> None:
     assert clock.now == 99.0
 
 
-def test_what_is_read_of_a_file_descriptor_waits_for_nothing_and_is_left_out_instead() -> None:
+def test_output_read_from_a_file_descriptor_never_waits_and_is_dropped_instead() -> None:
     clock, stream = Clock(), Stream()
     stream.watch_fd_thread = threading.current_thread()
     floods.slow(stream, floods.Brake(clock), clock.sleep)

@@ -48,7 +48,7 @@ def test_it_waits_for_the_copy() -> None:
     assert hub.now == pytest.approx(2 * actions.COPY_LOOK_S)
 
 
-def test_a_copy_that_takes_long_goes_on_behind() -> None:
+def test_a_long_copy_continues_in_the_background() -> None:
     hub = CopyingHub(("creating", ""))
     assert ran(hub).startswith("net@2 is being copied")
     assert actions.COPY_S <= hub.now < actions.COPY_S + 1

@@ -70,7 +70,7 @@ def test_a_team_is_told_listed_and_taken_back_at_its_own_address() -> None:
     ]
 
 
-def test_what_is_announced_is_listed_with_whom_it_is_for() -> None:
+def test_announcements_are_listed_with_their_audience() -> None:
     client, table = act("announce")
     assert client.asked == [("GET", "/announcements", None)]
     assert "everybody" in str(table)
@@ -87,6 +87,6 @@ def test_what_is_announced_is_listed_with_whom_it_is_for() -> None:
         "announce x --level shout",
     ],
 )
-def test_what_is_no_act_is_refused(line: str) -> None:
+def test_an_unknown_action_is_refused(line: str) -> None:
     with pytest.raises(UsageError):
         act(line)

@@ -161,7 +161,9 @@ def test_a_notebook_speaks_the_language_that_was_chosen_in_jupyterlab(
     assert headers()["Accept-Language"] == asked
 
 
-def test_what_the_service_answers_in_is_spoken_from_then_on_for_it_knows_the_users_setting(lab: Path) -> None:
+def test_the_client_switches_to_the_language_of_the_service_since_it_knows_the_users_setting(
+    lab: Path,
+) -> None:
     assert say("Examples") == "Examples"
     with StandIn() as world:
         world.language = "zh-CN"
@@ -189,7 +191,7 @@ def test_columns_of_a_terminal_are_straight_in_chinese_too() -> None:
     assert tables._clip("等" * 40) == "等" * 28 + "..."
 
 
-def test_what_fills_a_sentence_stays_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_inserted_into_a_message_stay_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLP_LANGUAGE", "zh-CN")
     error = UsageError("{what} <b>%s")
     assert error._render_traceback_() == ["用法：{what} <b>%s"]

@@ -158,7 +158,9 @@ def test_a_download_that_is_not_what_its_checksum_says_is_not_kept(
     assert server.story.ranges == ["", ""], "it is asked for once more, from its beginning"
 
 
-def test_a_cut_download_goes_on_where_it_was_cut(server: Server, patient: Client, tmp_path: Path) -> None:
+def test_an_interrupted_download_continues_at_the_same_byte(
+    server: Server, patient: Client, tmp_path: Path
+) -> None:
     server.story.answers = [OneAnswer(cut=1000), OneAnswer(cut=5000), OneAnswer()]
     found = mlp.data.pull("pets", tmp_path, client=patient)
     assert (tmp_path / "f").read_bytes() == BODY
@@ -166,7 +168,7 @@ def test_a_cut_download_goes_on_where_it_was_cut(server: Server, patient: Client
     assert (found.data["came"], found.data["unverified"]) == (["f"], [])
 
 
-def test_what_another_process_left_of_a_download_is_gone_on_with(
+def test_a_partial_download_of_another_process_is_continued(
     server: Server, client: Client, tmp_path: Path
 ) -> None:
     server.story.answers = [OneAnswer(cut=300_000)]
@@ -181,7 +183,7 @@ def test_what_another_process_left_of_a_download_is_gone_on_with(
     assert (all_below(tmp_path), (tmp_path / "f").read_bytes()) == (["f"], BODY)
 
 
-def test_what_was_left_of_another_state_of_a_file_is_not_mixed_in(
+def test_a_partial_download_of_an_older_version_is_not_mixed_in(
     server: Server, client: Client, tmp_path: Path
 ) -> None:
     server.story.answers = [OneAnswer(cut=300_000)]
@@ -219,7 +221,7 @@ def test_a_file_without_a_checksum_comes_and_is_named(server: Server, client: Cl
     assert "no checksum of 1 file: f" in repr(found)
 
 
-def test_who_stops_a_download_finds_what_came_and_nothing_in_its_place(
+def test_a_stopped_download_keeps_the_received_bytes_and_creates_no_file(
     server: Server, client: Client, tmp_path: Path
 ) -> None:
     stop = threading.Event()
@@ -245,7 +247,7 @@ def test_who_stops_a_download_finds_what_came_and_nothing_in_its_place(
         b"[" * 9999,
     ],
 )
-def test_an_answer_that_is_no_listing_is_told(
+def test_an_answer_that_is_not_a_listing_is_reported(
     server: Server, client: Client, tmp_path: Path, listing: bytes
 ) -> None:
     server.story.listing = listing

@@ -59,7 +59,7 @@ def test_scalars_of_all_kinds_are_read(path):
     ]
 
 
-def test_what_is_no_scalar_is_left_out(path):
+def test_values_that_are_not_scalars_are_left_out(path):
     values = [
         tensor("histogram", np.zeros((10, 3)), np.float64, "histograms"),
         tensor("single of a histogram", 0.0, np.float64, "histograms"),
@@ -88,7 +88,7 @@ def test_a_file_is_read_as_it_grows_byte_by_byte_and_each_record_once(path):
     assert seen == [0, 1, 2]
 
 
-def test_a_look_is_bounded_and_the_next_goes_on(path):
+def test_one_read_is_bounded_and_the_next_one_continues(path):
     path.write_bytes(b"".join(scalar("loss", 0.0, n) for n in range(5)))
     file = EventFile(path)
     assert [x.step for x in file.read(3)] == [0, 1, 2]

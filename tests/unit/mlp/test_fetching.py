@@ -84,7 +84,7 @@ def client(server: Shaky, **more: Any) -> Client:
     )
 
 
-def test_it_goes_on_where_the_line_was_cut(shaky: Shaky, tmp_path: Path) -> None:
+def test_a_download_continues_where_the_connection_was_cut(shaky: Shaky, tmp_path: Path) -> None:
     shaky.turns = [(OLD, 5000), (OLD, 3000), (OLD, 10**6)]
     assert download(client(shaky), "/x", tmp_path / "file") == len(OLD)
     assert (tmp_path / "file").read_bytes() == OLD
@@ -98,7 +98,9 @@ def test_of_a_file_that_is_another_one_by_now_all_comes(shaky: Shaky, tmp_path: 
     assert (tmp_path / "file").read_bytes() == NEW
 
 
-def test_what_never_comes_whole_is_told_and_leaves_what_was_there(shaky: Shaky, tmp_path: Path) -> None:
+def test_a_download_that_never_completes_is_reported_and_the_existing_file_stays(
+    shaky: Shaky, tmp_path: Path
+) -> None:
     shaky.turns = [(OLD, 5000), (OLD, 0)]
     (tmp_path / "file").write_text("mine")
     with pytest.raises(Unreachable):

@@ -38,7 +38,7 @@ def test_a_job_that_failed_raises_with_its_cause_and_tail(world):
         mlp.job("digits").result()
 
 
-def test_a_wait_that_takes_too_long_ends_and_the_job_goes_on(world):
+def test_a_wait_beyond_its_timeout_ends_and_the_job_continues(world):
     world.jobs["digits"] = job_record(**RUNNING)
     with pytest.raises(JobTimeout, match="still running"):
         mlp.job("digits").wait(timeout=0.05)
@@ -50,7 +50,7 @@ def test_an_unknown_option_of_submit_is_named():
         mlp.submit(code="1", worker=2)
 
 
-def test_a_name_is_run_again_and_a_run_that_goes_on_is_shown_with_a_word(world, capsys):
+def test_a_used_name_starts_the_next_run_and_an_active_run_is_shown_with_a_note(world, capsys):
     world.jobs["digits"] = job_record(**FINISHED)
     again = mlp.submit(code="1", name="digits")
     assert (again.name, again.run, again.reference, again.note) == ("digits", 2, "digits@2", "")
@@ -109,7 +109,7 @@ def test_the_command_says_a_time_limit_back_and_warns_of_one_without_a_unit(worl
     assert capsys.readouterr().out.endswith(word)
 
 
-def test_a_run_that_goes_on_is_shown_by_the_command_too(world, tmp_path, capsys):
+def test_the_command_also_shows_an_active_run(world, tmp_path, capsys):
     (tmp_path / "a.py").write_text("print(1)")
     world.jobs["digits"] = job_record(run=2, **RUNNING)
     assert main(["submit", str(tmp_path / "a.py"), "-n", "digits"]) == 0
@@ -204,7 +204,7 @@ def test_a_dry_run_is_refused_as_submit_is(world, tmp_path, capsys):
     assert world.jobs == {}
 
 
-def test_a_dry_run_of_a_name_that_goes_on_says_so_and_of_a_made_up_name_takes_the_next(world):
+def test_a_dry_run_reports_an_active_run_of_the_name_and_an_automatic_name_takes_the_next_number(world):
     world.jobs["digits"] = job_record("digits", **RUNNING)
     assert "digits run 1 still runs" in repr(mlp.submit(code="1", name="digits", dry_run=True))
     shown = repr(dry_run(client(world), {"name": "digits", "code": "1"}, named=False))

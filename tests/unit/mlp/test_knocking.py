@@ -55,12 +55,12 @@ def probe(address: str) -> bool:
     return asyncio.run(answers_now(ReplicaProbe(address, "/v2/health/ready", any_answer=False)))
 
 
-def test_who_knows_the_key_is_answered(port: int) -> None:
+def test_a_client_that_knows_the_key_is_answered(port: int) -> None:
     assert probe(f"{KEY}@127.0.0.1:{port}")
     assert probe(f"{KEY}@[::1]:{port}") or not socket.has_dualstack_ipv6()
 
 
-def test_who_does_not_is_not(port: int) -> None:
+def test_a_client_without_the_key_is_not_answered(port: int) -> None:
     assert not probe(f"{'x' * 43}@127.0.0.1:{port}")
     assert not probe(f"127.0.0.1:{port}")
 
@@ -75,7 +75,7 @@ def test_who_does_not_is_not(port: int) -> None:
         b"",
     ],
 )
-def test_nothing_is_answered_to_what_is_no_knock_or_shows_nothing(port: int, sent: bytes) -> None:
+def test_an_invalid_handshake_gets_no_answer(port: int, sent: bytes) -> None:
     said = b""
     with (
         socket.create_connection(("127.0.0.1", port), 30) as link,

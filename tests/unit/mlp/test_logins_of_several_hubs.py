@@ -99,7 +99,7 @@ def ask(url: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_a_code_with_anothers_state_is_no_answer() -> None:
+def test_a_code_with_a_foreign_state_is_not_accepted() -> None:
     with browser.CodeListener() as listener:
         assert listener.url.startswith("http://127.0.0.1:")
         found: list[str] = []
@@ -115,7 +115,7 @@ def test_a_code_with_anothers_state_is_no_answer() -> None:
     assert "may close this window" in text
 
 
-def test_two_logins_at_once_have_ports_and_states_of_their_own() -> None:
+def test_two_simultaneous_logins_have_separate_ports_and_states() -> None:
     with browser.CodeListener() as one, browser.CodeListener() as other:
         assert one.url != other.url
         assert one.state != other.state
@@ -151,14 +151,14 @@ def test_the_machine_is_named_as_the_hub_takes_it(
         "token revoke --service ci --tenant red",
     ],
 )
-def test_what_can_be_said_of_tokens(line: str) -> None:
+def test_a_valid_token_command_is_parsed(line: str) -> None:
     assert parse(line.split(), COMMAND).verb.name == "token"
 
 
 @pytest.mark.parametrize(
     "line", ["token list x", "token create", "token create a b", "token revoke", "token frob", "whoami x"]
 )
-def test_what_cannot_is_a_matter_of_usage(line: str) -> None:
+def test_an_invalid_token_command_is_a_usage_error(line: str) -> None:
     with pytest.raises(UsageError, match="Right: mlp"):
         parse(line.split(), COMMAND)
 
@@ -166,7 +166,7 @@ def test_what_cannot_is_a_matter_of_usage(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["token rotate ci", "token create --service ci", "token revoke --service ci"]
 )
-def test_whose_program_it_is_must_be_said(line: str) -> None:
+def test_a_token_of_a_program_requires_its_tenant(line: str) -> None:
     with pytest.raises(UsageError, match="--tenant NAME"):
         parse(line.split(), COMMAND)
 

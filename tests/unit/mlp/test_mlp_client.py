@@ -72,7 +72,7 @@ def test_a_delete_whose_answer_was_lost_is_done(world):
         client(world).delete("gone", "ann")
 
 
-def test_each_kind_of_no_is_an_error_of_its_own(world):
+def test_each_kind_of_refusal_is_a_separate_error(world):
     with pytest.raises(Refused, match="there is no job x") as refused:
         client(world).job("x", "ann")
     assert refused.value.reason == "NotFound"
@@ -132,7 +132,7 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
     assert capsys.readouterr().out == "No job is running; of 1 in all: mlp jobs\n"
 
 
-def test_a_hint_is_given_for_what_is_near_alone(world, capsys):
+def test_a_hint_is_given_only_for_similar_options(world, capsys):
     for flag, hint in (("--wrokers", "Did you mean --workers?"), ("--quux", "It has: ")):
         assert main(["submit", "a.py", flag, "2"]) == 2
         assert hint in capsys.readouterr().err

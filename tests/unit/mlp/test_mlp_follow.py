@@ -235,7 +235,7 @@ def test_a_followed_log_tells_why_the_job_waits_and_how_it_ended_beside_the_log(
     assert found.phase == "failed"
 
 
-def test_rows_of_a_line_that_goes_on_are_written_over_on_a_terminal_and_once_elsewhere():
+def test_rows_of_a_growing_line_are_overwritten_on_a_terminal_and_printed_once_elsewhere():
     state, rows = terminal.STATE, terminal.BREAK
     pieces = [
         ("outer 0", True),
@@ -257,7 +257,7 @@ def test_rows_of_a_line_that_goes_on_are_written_over_on_a_terminal_and_once_els
         assert out.getvalue() == written
 
 
-def test_what_is_missing_of_a_log_stands_in_its_place_and_beneath_the_picture():
+def test_a_gap_in_a_log_is_shown_at_its_position_and_below_the_picture():
     gap = {
         **line(
             "[mlp] 136,018 lines (31 MiB) are missing here: a log keeps its first 4 MiB and its last 12 MiB.",

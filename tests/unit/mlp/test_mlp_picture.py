@@ -165,7 +165,7 @@ def test_script_in_log_metric_rank_and_failure_stays_text():
     assert EVIL in reader.text
 
 
-def test_a_terminal_is_not_steered_by_what_a_job_writes():
+def test_job_output_cannot_control_the_terminal():
     shown = picture.text(snapshot("\x1b[2J\x1b]0;x\x07\x9b31m"))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
     assert "\x1b" not in repr(tables.jobs([job_record("\x1b[31m")]))
@@ -211,19 +211,19 @@ def test_a_quota_shows_used_free_borrowed_and_who():
         "holdings": [{"holder": "digits", "user": "bob", "cpu": 3.0, "gpu": 0, "ram": 2048}],
     }
     table = tables.quota([usage])
-    assert table.columns == ("team", "", "quota", "used", "free", "borrowed", "may borrow", "who uses it")
+    assert table.columns == ("team", "", "quota", "used", "free", "borrowed", "may borrow", "current users")
     assert table.rows == [
         ["red", "cpu", "2", "2", "0", "1", "0.5", "bob: digits (3 cpu, 2 GiB)"],
         ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
     ]
     assert table.notes == [
         "quota = used + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
-        "may borrow: what others leave idle now.",
+        "may borrow: quota that others leave idle now.",
         "Jobs of red go by age alone.",
     ]
     usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}, "queue_order": "priority"}
     table = tables.quota([usage])
-    assert table.columns == ("team", "", "quota", "used", "lent", "free", "who uses it")
+    assert table.columns == ("team", "", "quota", "used", "lent", "free", "current users")
     assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
     assert table.notes == [
         "quota = used + lent + free. lent: others have it until your own jobs need it.",
@@ -265,7 +265,7 @@ def test_a_long_cell_does_not_break_a_terminals_table():
     assert "&quot;red&quot; waits for...</td>" in sentence
 
 
-def test_who_is_alone_in_the_queue_is_next():
+def test_the_only_job_in_the_queue_is_next():
     found = {"job": "digits", "phase": "queued", "position": 1, "queue_length": 1}
     assert "Next in the queue." in reasons.why(found).lines
     assert "Place 2 of 3 in the queue." in reasons.why({**found, "position": 2, "queue_length": 3}).lines
@@ -285,7 +285,7 @@ def test_a_terminal_gets_nothing_that_steers_it_or_turns_the_writing():
         ("\b\bx\r\ny\rz", "x\nz"),
     ],
 )
-def test_what_a_progress_bar_wrote_over_is_gone_as_on_a_terminal(written, shown):
+def test_text_overwritten_by_a_progress_bar_disappears_as_on_a_terminal(written, shown):
     assert terminal.plain(written) == shown
     job = {"job": {"name": "a"}, "log": [{"rank": 3, "text": written.partition("\n")[0]}]}
     line = f"3: {shown.partition(chr(10))[0]}"
@@ -341,7 +341,7 @@ def test_the_picture_tells_where_the_time_went():
     assert "Attempt 2: 1 min 2 s until it ran: in the queue 1 min 1 s, starting its program 1 s." in text
 
 
-def test_a_part_under_way_grows_and_one_of_an_attempt_that_ended_does_not():
+def test_a_stage_in_progress_grows_and_one_of_an_ended_attempt_does_not():
     now = datetime(2026, 11, 21, 10, 0, 40, tzinfo=UTC)
     pulls = (("queued", 0, None), ("admitted", 1, 1.0), ("created", 2, 1.0), ("bound", 2, 0.0))
     (line,) = stages.lines([way(1, *pulls)], now)
@@ -355,7 +355,7 @@ def test_a_picture_of_anybodys_does_not_break_it():
     assert picture.text({**snapshot(), "attempts": "x"}) == picture.text(snapshot())
 
 
-def test_who_only_stores_something_stands_in_the_line_of_the_storage():
+def test_a_holder_of_storage_alone_appears_only_in_the_line_of_the_storage():
     usage = {
         "tenant": {"name": "red", "cpu": 2.0, "cpu_inuse": 1.0, "ram": 2048, "rom": 2**30, "rom_inuse": 4096},
         "holdings": [

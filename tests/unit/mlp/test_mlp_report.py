@@ -124,7 +124,7 @@ def test_a_point_without_any_value_that_can_be_drawn_leaves_no_gap(job):
     assert [p["n"] for p in spooled(job)] == [1, 2]
 
 
-def test_each_mistake_is_told_of_each_name_and_an_end_comes_to_it(job, capsys):
+def test_each_mistake_is_reported_for_each_name_up_to_a_limit(job, capsys):
     reporting.report(loss=None)
     reporting.report(loss=float("nan"))
     reporting.report(other=None)
@@ -144,18 +144,18 @@ def test_a_dictionary_is_taken_and_what_has_no_name_is_told_once(job, capsys):
 
 
 @pytest.mark.parametrize("seconds", [-1, "soon", None, float("nan")])
-def test_a_wait_for_points_that_is_no_time_is_told_and_the_training_goes_on(seconds, job, capsys):
+def test_an_invalid_flush_timeout_is_reported_and_the_training_continues(seconds, job, capsys):
     assert reporting.flush(seconds)
     assert "a number of seconds is needed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("total", ["many", -3, float("nan"), [1]])
-def test_a_loop_goes_on_whatever_its_total_is_said_to_be(total, job):
+def test_a_loop_continues_whatever_its_total_is(total, job):
     assert list(progress("abc", total=total)) == ["a", "b", "c"]
     assert spooled(job)[-1]["v"]["step"] == 3
 
 
-def test_a_loop_over_what_cannot_tell_its_length_goes_on(job):
+def test_a_loop_over_an_iterable_without_a_length_continues(job):
     class Stream:
         def __len__(self):
             raise NotImplementedError
@@ -215,7 +215,7 @@ def numbers(world):
     return [p["n"] for p in world.points.get("digits", [])]
 
 
-def test_what_a_process_may_hold_is_bounded_and_the_losses_are_counted(job, monkeypatch, capsys, process):
+def test_the_storage_of_a_process_is_bounded_and_lost_points_are_counted(job, monkeypatch, capsys, process):
     monkeypatch.setenv("MLP_METRICS_MAX", "1000")
     for step in range(100):
         reporting.report(step=step)

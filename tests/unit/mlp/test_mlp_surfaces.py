@@ -57,7 +57,7 @@ def test_magic_command_and_python_take_the_same_options():
             assert parameter.default == BY_NAME[key].default
 
 
-def test_what_each_surface_parses_passes_the_schema():
+def test_options_parsed_by_each_surface_pass_the_schema():
     words = ["submit"]
     for key, value in VALUES.items():
         words += [BY_NAME[key].flag, value]
@@ -115,7 +115,7 @@ def test_help_names_every_verb_and_every_option(surface):
         (["submit", "--name", "Digits!"], "letters, digits, -, _ and ., as in lr-0.001"),
         (["submit", "--name", ".."], "beginning with a letter, a digit or _"),
         (["submit", "--env", "A"], "NAME=VALUE"),
-        (["submit", "--env", "MLP_RANK=3"], "the platform's"),
+        (["submit", "--env", "MLP_RANK=3"], "the platform's environment"),
         (["submit", "--param", "lr"], "^--param lr: is no parameter; right: NAME=VALUE, as in lr=0.1$"),
         (["submit", "--param", "2=1"], "'2' is no parameter's name"),
         (["submit", "--wait=yes"], "takes no value"),
@@ -260,13 +260,13 @@ def test_an_object_store_that_is_not_amazons_is_named_in_one_line():
         assert (given["endpoint"], given["region"]) == ("https://minio.example:9000", "eu-1")
 
 
-def test_an_option_that_says_what_stands_behind_it_takes_a_value():
+def test_an_option_with_a_metavar_takes_a_value():
     for verb in VERBS:
         for option in options_of(verb, COMMAND):
             assert (option.parse is None) == (not option.metavar), (verb.name, option.name)
 
 
-def test_a_closed_output_is_no_traceback(monkeypatch):
+def test_a_closed_output_causes_no_traceback(monkeypatch):
     monkeypatch.setattr("sys.stdout", None)  # what Python makes of `mlp help >&-`
     monkeypatch.setattr("sys.stderr", None)
     assert main(["--help"]) == 0

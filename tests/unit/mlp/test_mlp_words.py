@@ -39,7 +39,7 @@ def test_amounts_read_as_in_the_widget(write, rows):
 
 
 @pytest.mark.parametrize("told", USED)
-def test_what_ranks_used_reads_as_in_the_widget(told):
+def test_the_usage_of_ranks_reads_as_in_the_widget(told):
     first = told["job"]["ranks"][0]
     assert (words.used(told["job"]), words.cpu_used(first), words.memory_used(first)) == (
         told["sentence"], told["cpu"], told["ram"],
@@ -56,7 +56,7 @@ def test_picture_and_command_of_an_ended_job_say_what_was_asked_for_and_used():
     assert USED[0]["cpu"] in picture.html({"job": job})
 
 
-def test_no_amount_is_no_limit():
+def test_a_missing_amount_means_no_limit():
     assert {memory(None), amount(None)} == {"no limit"}
 
 
@@ -75,7 +75,7 @@ def test_why_of_a_finished_job_says_when_and_how_long():
     assert " after " in line
 
 
-def test_why_of_a_suspended_job_says_how_it_goes_on():
+def test_the_reason_of_a_suspended_job_shows_how_to_resume_it():
     found = {"job": "digits", "phase": "suspended", "reasons": []}
     assert reasons.why(found).lines[-1] == "To go on: mlp resume digits"
 
@@ -151,7 +151,7 @@ def test_a_saved_picture_of_an_older_hub_tells_what_it_knows():
     assert words.age({"phase": "finished", "started_at": ago(20), "finished_at": ago(10)}, NOW) == "ran 10 s"
 
 
-def test_the_time_left_goes_by_what_this_attempt_has_done():
+def test_the_time_left_follows_the_progress_of_the_current_attempt():
     job = {"phase": "running", "progress": 64, "started_at": ago(100), "restarts": 1}
     first = {**job, "restarts": 0, "progress_from": 0, "progress_since": ago(100)}
     assert words.time_left(first, NOW) == "about 56 s left"
@@ -181,7 +181,7 @@ def test_a_traceback_is_shown_once():
     assert "0: other" in html
 
 
-def test_what_is_not_known_of_a_rank_is_a_dash():
+def test_an_unknown_value_of_a_rank_is_a_dash():
     known = [{**r, "cpu": None, "ram": None} for r in ranks("running")]
     assert picture.html({"job": job_record(**{**RUNNING, "ranks": known})}).count(">–<") == 2 * len(known)
 
@@ -231,7 +231,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     assert words.stopped({}) == words.stopped({"stopped": None}) == []
 
 
-def test_who_would_lose_a_checkpoint_by_a_smaller_request_is_told_so_in_the_same_sentence() -> None:
+def test_a_hint_to_a_smaller_request_warns_about_a_lost_checkpoint_in_the_same_sentence() -> None:
     way = "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4"
     lost = "; that is a new job, which begins anew: the checkpoint of l2 is not taken along"
     assert words.prospects({**QUEUED, "stopped": STOPPED})[-1] == way + lost
@@ -299,7 +299,7 @@ def test_an_elastic_job_says_how_many_workers_it_has_now(workers, placed, text):
     assert words.workers({"workers": workers, "ranks": found, "ps": placed.count("ps")}) == text
 
 
-def test_the_state_of_a_waiting_job_is_a_word_and_the_reason_has_a_column_of_its_own():
+def test_the_state_of_a_waiting_job_is_one_word_and_the_reason_has_a_separate_column():
     message = "red may use 4 cpu; 4 in use"
     waiting = job_record("digits", phase="queued", state="creating", position=2, message=message)
     table = tables.jobs([waiting, job_record("a", **FAILED)])

@@ -78,7 +78,9 @@ def test_a_file_that_nbformat_wrote_is_read_whatever_its_minor_version(minor: in
         (notebook("1\n  %mlp  sweep a.py --grid lr=1"), "cell 1 of .* submits a job itself"),
     ],
 )
-def test_what_cannot_be_a_job_is_refused_before_it_waits(tmp_path: Path, text: str, why: str) -> None:
+def test_a_notebook_that_cannot_be_a_job_is_refused_before_it_waits(
+    tmp_path: Path, text: str, why: str
+) -> None:
     path = tmp_path / "work.ipynb"
     path.write_text(text)
     with pytest.raises(UsageError, match=why):
@@ -146,7 +148,7 @@ def test_other_languages_are_told_where_parameters_are() -> None:
     assert sources(given) == ["x <- 1"]
 
 
-def test_of_outputs_so_much_is_kept_and_of_texts_the_beginning() -> None:
+def test_kept_outputs_of_a_cell_are_limited_and_texts_keep_their_beginning() -> None:
     kept = CopiedOutputs()
     first = kept.fitting(0, "stream", {"name": "stdout", "text": "x" * (MOST_OF_CELL + 5)})
     assert first is not None

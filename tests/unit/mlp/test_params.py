@@ -32,13 +32,13 @@ PARAMS = BY_NAME["params"]
         ("", ""),
     ],
 )
-def test_what_is_written_means_a_number_a_truth_or_itself(written, meant):
+def test_a_written_value_is_parsed_as_a_number_a_boolean_or_text(written, meant):
     (value,) = PARAMS.value([f"x={written}"]).values()
     assert (value, type(value)) == (meant, type(meant))
 
 
 @pytest.mark.parametrize("wrong", [{"a": [1]}, {"a": math.nan}, {"a": math.inf}, {"a b": 1}, {"a": None}])
-def test_what_no_program_can_be_told_is_refused(wrong):
+def test_an_impossible_parameter_is_refused(wrong):
     with pytest.raises(UsageError, match="--param"):
         PARAMS.value(wrong)
 

@@ -16,7 +16,7 @@ from mlp.verbs import COMMAND, MAGIC, find, options_of, parse, script_after_hyph
 SUBMIT = {flag: o for o in options_of(find("submit", COMMAND), COMMAND) for flag in o.flags}
 
 
-def test_a_number_after_n_is_no_name():
+def test_a_number_after_n_is_not_a_name():
     with pytest.raises(
         UsageError, match=r"did you mean --workers 4\? A name that is a number is written --name 4"
     ):
@@ -74,7 +74,7 @@ def test_help_of_a_verb_is_that_verbs(capsys):
     assert cli.main(["help", "nothing"]) == cli.USAGE
 
 
-def test_a_script_that_begins_with_a_hyphen_stands_after_two():
+def test_a_script_with_a_leading_hyphen_follows_a_double_hyphen():
     call = parse(["submit", "--", "-x.py", "--epochs", "5"], COMMAND)
     script_after_hyphens(call)
     assert (call.names, call.rest) == (["-x.py"], ["--epochs", "5"])

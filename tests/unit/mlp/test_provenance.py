@@ -16,7 +16,7 @@ def git(directory: Path, *words: str) -> None:
     subprocess.run(["git", *who, "-C", str(directory), *words], check=True, capture_output=True)
 
 
-def test_the_environment_is_what_is_installed_and_known_anew_when_that_changes(
+def test_the_environment_lists_installed_packages_and_is_read_again_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "My_pkg-1.2.dist-info").mkdir()

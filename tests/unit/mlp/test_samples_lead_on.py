@@ -20,7 +20,7 @@ def program_of(sample: str) -> str:
     return next("".join(c["source"]) for c in cells if c["cell_type"] == "code").partition("\n")[2]
 
 
-def test_a_trial_of_the_sweep_goes_on_from_its_file_and_an_app_serves_it(tmp_path: Path) -> None:
+def test_a_trial_of_the_sweep_continues_from_its_file_and_an_app_serves_it(tmp_path: Path) -> None:
     whole = program_of("04-digits-sweep.ipynb")
     assert "epochs = 27\n" in whole
 

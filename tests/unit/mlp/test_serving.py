@@ -126,7 +126,9 @@ def test_a_packed_request_is_unpacked(served: str) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_what_is_right(served: str, body: bytes, said: str) -> None:
+def test_an_invalid_inference_request_is_refused_with_a_valid_form(
+    served: str, body: bytes, said: str
+) -> None:
     status, answer = ask(served, "POST", "/v2/models/echo/infer", body)
     assert status == 400
     assert said in answer["error"]
@@ -144,7 +146,7 @@ def test_a_model_that_fails_and_what_is_not_there_say_so(served: str) -> None:
     assert ask(served, "POST", "/v2/models/echo/infer", b"zz\r\n", **chunked)[0] == 400
 
 
-def test_an_end_waits_for_the_answer_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shutdown_waits_for_the_answer_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLP_APP_PORT", "0")
     begun, goes_on = threading.Event(), threading.Event()
 
@@ -200,7 +202,7 @@ def test_a_classifier_tells_its_classes_and_how_sure_it_is(tmp_path: Path) -> No
     assert [each.name for each in model.outputs] == ["predict", "predict_proba"]
 
 
-def test_what_mlflow_wrote_is_found_by_its_description_and_nothing_outside_of_it(tmp_path: Path) -> None:
+def test_an_mlflow_model_is_found_by_its_description_and_nothing_outside_it_is_loaded(tmp_path: Path) -> None:
     inside = tmp_path / "run"
     inside.mkdir()
     a_classifier(inside)
@@ -239,7 +241,7 @@ def two(directory: Path) -> None:
         (two, "several models"),
     ],
 )
-def test_what_is_no_model_is_told_with_what_would_be_right(
+def test_an_invalid_model_is_reported_with_a_valid_form(
     tmp_path: Path, made: Callable[[Path], None], said: str
 ) -> None:
     made(tmp_path)
@@ -247,7 +249,7 @@ def test_what_is_no_model_is_told_with_what_would_be_right(
         load(tmp_path)
 
 
-def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     (tmp_path / "net.onnx").write_bytes(b"x")
     with pytest.raises(NoModel, match="needs onnxruntime"):

@@ -48,7 +48,7 @@ def test_several_inputs_go_in_their_order_and_several_outputs_have_numbers(tmp_p
 
 
 @pytest.mark.parametrize("what", ["weights", "a module", "half"])
-def test_what_brings_no_program_is_refused(tmp_path: Path, what: str) -> None:
+def test_a_torch_file_without_a_program_is_refused(tmp_path: Path, what: str) -> None:
     path, network = tmp_path / "net.pt", a_network()
     if what == "half":
         torch.jit.script(network).save(str(path))

@@ -30,7 +30,7 @@ class Hub(Client):
     def remove_model(self, name: str) -> dict[str, Any]:
         plain, _, number = name.partition("@")
         if not self.there.get(plain):
-            raise Refused("NotFound", f"there is no model {name}")
+            raise Refused("NotFound", f"model {name} does not exist")
         version = int(number or self.there[plain][0])
         if (plain, version) == ("net", 1):
             raise Refused("WrongState", HELD)
@@ -100,6 +100,6 @@ def test_one_alone_is_refused_as_ever() -> None:
         ("apps keys line revoke", "which key? .* Right: mlp apps keys line revoke KEY"),
     ],
 )
-def test_what_is_missing_is_named(line: str, said: str) -> None:
+def test_a_missing_name_is_reported(line: str, said: str) -> None:
     with pytest.raises(UsageError, match=said.replace("?", r"\?")):
         ran(line)

@@ -36,14 +36,14 @@ class Answering(Client):
 
     def sweep(self, name: str, user: str | None = None) -> dict[str, Any]:
         if name.partition("@")[0] not in self.there:
-            raise Refused("NotFound", f"there is no sweep {name}")
+            raise Refused("NotFound", f"sweep {name} does not exist")
         return self.there[name.partition("@")[0]]
 
     def sweeps(self, /, **query: Any) -> list[dict[str, Any]]:
         return list(self.there.values())
 
     def job(self, name: str, user: str | None = None) -> dict[str, Any]:
-        raise Refused("NotFound", f"there is no job {name}")
+        raise Refused("NotFound", f"job {name} does not exist")
 
     def act_sweep(self, verb: str, name: str, user: str | None = None, more: Any = None) -> dict[str, Any]:
         self.asked.append((verb, name, more))
@@ -124,13 +124,13 @@ def test_members_of_an_array_are_of_normal_priority_unless_said_otherwise() -> N
         (["sweeps", "show"], "sweeps show is not understood. Right"),
     ],
 )
-def test_what_cannot_be_meant_is_told_with_what_is_right(words: list[str], said: str) -> None:
+def test_an_invalid_sweep_command_is_refused_with_a_valid_form(words: list[str], said: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(words, COMMAND)
     assert said in str(refused.value)
 
 
-def test_a_name_that_goes_on_is_shown_and_another_refusal_is_one() -> None:
+def test_a_named_sweep_in_progress_is_shown_and_other_refusals_are_raised() -> None:
     client = Answering(search=sweep())
     found = sweeping.send(client, {"name": "search"}, named=True)
     assert found.note.startswith("search has not ended; this shows it.")
@@ -224,7 +224,7 @@ def test_where_it_is_started_from_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     assert sent["provenance"] == {"commit": "a" * 40, "dirty": False}
 
 
-def test_what_a_run_took_stands_in_the_table_and_of_the_run_alone() -> None:
+def test_the_usage_of_a_run_appears_in_its_table_and_its_picture() -> None:
     run = {
         **job_record("s.1"),
         "params": {},

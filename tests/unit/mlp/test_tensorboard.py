@@ -57,7 +57,7 @@ def test_scalars_of_one_step_are_one_point_with_its_time(follower, told, tmp_pat
     ]
 
 
-def test_what_comes_later_is_reported_once(follower, told, tmp_path):
+def test_later_points_are_reported_once(follower, told, tmp_path):
     path = write(tmp_path, scalar("loss", 1.0, 1))
     follower.add(path)
     follower.look()
@@ -87,7 +87,7 @@ def test_keras_epochs_have_the_names_that_its_logs_have(follower, told, tmp_path
     ]
 
 
-def test_a_second_directory_stands_before_its_tags(follower, told, tmp_path):
+def test_a_second_directory_becomes_a_prefix_of_its_tags(follower, told, tmp_path):
     follower.add(write(tmp_path / "runs" / "a", scalar("loss", 1.0, 1)))
     follower.add(write(tmp_path / "runs" / "a" / "eval", scalar("loss", 2.0, 1)))
     follower.add(write(tmp_path / "runs" / "b", scalar("loss", 3.0, 1)))
@@ -105,7 +105,7 @@ def test_an_epoch_that_a_program_logs_is_its_own(follower, told, tmp_path):
     assert points(told) == [{"step": 9, "epoch": 2.0, "loss": 1.0}]
 
 
-def test_what_is_not_finite_is_left_out(follower, told, tmp_path):
+def test_values_that_are_not_finite_are_left_out(follower, told, tmp_path):
     follower.add(
         write(
             tmp_path, scalar("loss", float("nan"), 1), scalar("acc", float("inf"), 1), scalar("loss", 1.0, 2)
@@ -146,7 +146,7 @@ def test_one_file_after_the_other_in_a_directory_and_none_of_others(follower, to
     assert points(told) == [{"step": 1, "loss": 1.0}, {"step": 2, "loss": 2.0}]
 
 
-def test_a_damaged_file_is_told_of_and_the_others_go_on(follower, told, tmp_path, capsys):
+def test_a_damaged_file_is_reported_and_the_others_continue(follower, told, tmp_path, capsys):
     follower.add(write(tmp_path / "a", scalar("loss", 1.0, 1), b"\x00" * 64))
     follower.add(write(tmp_path / "b", scalar("loss", 2.0, 1)))
     follower.look()
@@ -159,7 +159,7 @@ def test_a_damaged_file_is_told_of_and_the_others_go_on(follower, told, tmp_path
     assert f"damaged from byte {at} on" in capsys.readouterr().err
 
 
-def test_a_pipe_in_a_files_place_is_told_of_and_not_waited_for(follower, told, tmp_path, capsys):
+def test_a_pipe_at_the_path_of_an_event_file_is_reported_and_does_not_block(follower, told, tmp_path, capsys):
     os.mkfifo(tmp_path / "events.out.tfevents.1.h")
     follower.add(tmp_path / "events.out.tfevents.1.h")
     follower.look()

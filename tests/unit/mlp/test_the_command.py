@@ -17,7 +17,7 @@ from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, job_record, point
 from waiting import wait_for
 
 
-def test_the_command_ends_with_the_status_of_what_happened(world, tmp_path, monkeypatch, capsys):
+def test_the_exit_status_of_the_command_shows_the_outcome(world, tmp_path, monkeypatch, capsys):
     world.jobs = {"good": job_record("good", **FINISHED), "bad": job_record("bad", **FAILED)}
     assert main(["watch", "good"]) == 0
     assert main(["watch", "bad"]) == 1
@@ -126,7 +126,7 @@ def test_a_job_that_has_not_ended_is_changed(world, capsys):
         ["leave", "red"],
     ],
 )
-def test_what_is_no_act_of_a_team_is_refused_before_anybody_is_asked(world, capsys, line):
+def test_an_invalid_team_action_is_refused_before_any_request(world, capsys, line):
     assert main(["team", *line]) == 2
     assert capsys.readouterr().err
 

@@ -46,7 +46,7 @@ def outage(monkeypatch):
         )
 
 
-def test_a_wait_goes_on_while_the_hub_is_away_and_says_so_once(outage, capsys):
+def test_a_wait_continues_while_the_hub_is_away_and_reports_it_once(outage, capsys):
     job = Job(outage.client, outage.client.job("digits"))
     outage.comes_back(job_record(**FINISHED))
     assert job.wait().phase == "finished"
@@ -78,7 +78,7 @@ def test_a_hub_that_cannot_answer_just_now_is_waited_for(status, outage):
 
 
 @pytest.mark.parametrize(("status", "error"), [(401, Unauthorized), (403, Refused), (404, NoHub)])
-def test_what_waiting_cannot_mend_ends_a_wait_at_once(status, error, outage):
+def test_a_permanent_error_ends_a_wait_at_once(status, error, outage):
     job = Job(outage.client, outage.client.job("digits"))
     outage.world.fail_next = [(status, {})]
     with pytest.raises(error):

@@ -32,7 +32,7 @@ def borrowers(state: ClusterState, root: str, dimension: str) -> list[str]:
 
 
 @given(steps)
-def test_who_borrows_is_found_whatever_happened(told) -> None:
+def test_borrowers_are_found_after_any_sequence_of_changes(told) -> None:
     tenants = {n: TenantQueue(n, Quota(cpu=2000, ram=10), cohort="main") for n in NAMES}
     node = Node("n", Resources(cpu=10**6, ram=10**6))
     state = ClusterState(SchedulingPolicy(), (node,), tenants.values())

@@ -50,7 +50,7 @@ def test_a_job_has_waited_each_time_that_it_was_in_the_queue() -> None:
     assert (told["waits_of"], told["avg_wait_s"], told["waited_again_s"]) == (1, 39.0, 35.0)
 
 
-def test_who_ran_before_is_in_no_wait_and_what_it_waits_after_a_stop_is_told_apart() -> None:
+def test_an_already_running_job_has_no_initial_wait_and_its_wait_after_a_stop_counts_separately() -> None:
     of = lives(
         {"old": -50.0},
         line(0, "submitted", "old"),
@@ -66,7 +66,7 @@ def test_who_ran_before_is_in_no_wait_and_what_it_waits_after_a_stop_is_told_apa
     assert (told["avg_wait_s"], told["waited_again_s"], told["preemptions"]) == (10.0, 35.0, 1)
 
 
-def test_who_lost_its_node_by_what_is_tried_waits_again_from_the_begin() -> None:
+def test_a_job_that_the_simulated_change_takes_off_its_node_waits_again_from_the_start() -> None:
     of = lives({"old": -50.0}, line(0, "submitted", "old"), line(30, "started", "old"))
     assert (of["old"].began_running, of["old"].again) == (True, 30)
 
@@ -109,7 +109,7 @@ def test_a_run_says_why_each_job_waited() -> None:
     ]
 
 
-def test_what_jobs_waited_for_counts_each_once_and_is_of_the_jobs_of_the_waits() -> None:
+def test_reasons_of_waits_count_each_job_once_and_only_jobs_counted_in_the_waits() -> None:
     of = lives(
         {"old": -50.0},
         line(0, "submitted", "old"),

@@ -152,7 +152,7 @@ def test_a_tenant_at_its_quota_does_not_hold_up_another() -> None:
     assert admitted(s) == ["b"]
 
 
-def test_an_elastic_job_starts_with_what_fits() -> None:
+def test_an_elastic_job_starts_with_as_many_workers_as_fit() -> None:
     s = snapshot(job("e", workers=2, workers_max=8), nodes=(node(cpu=3),))
     assert plan_cycle(s, 0) == [Admit("e", ("n",) * 3, 3, Resources(3000, 0, 300), ((),) * 3)]
     s = snapshot(job("e", workers=2, workers_max=8), nodes=(node(cpu=16),), tenants=(tenant(cpu=5),))

@@ -61,7 +61,7 @@ def test_the_only_place_is_told_as_such_and_each_step_sees_the_one_before() -> N
     assert told["b"].share == 0.75
 
 
-def test_a_gang_over_nodes_tells_of_all_of_them() -> None:
+def test_the_decision_about_a_gang_lists_all_its_nodes() -> None:
     nodes = (node("n-0"), node("n-1"), node("n-2"))
     told = decided(snapshot(job("a", workers=6), nodes=nodes))["a"]
     assert sum(p.ranks for p in places(told) if p.chosen) == 6
@@ -97,7 +97,7 @@ def test_of_many_that_were_passed_the_first_are_named_and_all_are_counted() -> N
     assert told.passed.count == MOST_PASSED + 3
 
 
-def test_what_happened_since_the_last_cycle_is_recorded_with_the_decision_that_follows() -> None:
+def test_events_since_the_last_cycle_are_recorded_with_the_decision_that_follows() -> None:
     core = Core.of(snapshot(job("a", workers=6), running=(runs(job("done"), "n"),)), 0.0)
     core.plan(0.0)
     assert core.grounds == {}
@@ -144,7 +144,7 @@ def test_a_preemption_tells_what_each_candidate_would_have_cost_and_who_was_out_
     assert told["urgent"].choice is stopped.choice
 
 
-def test_what_had_not_run_long_enough_to_be_stopped_is_told() -> None:
+def test_jobs_below_the_minimum_runtime_are_recorded_as_too_young_to_stop() -> None:
     running = (
         *(runs(job(f"old-{i}", priority=50), "n", since=0.0) for i in range(3)),
         runs(job("young", priority=50), "n", since=90.0),
@@ -157,7 +157,7 @@ def test_what_had_not_run_long_enough_to_be_stopped_is_told() -> None:
     assert (young.outcome, choice.min_run_s) == (Outcome.TOO_YOUNG, 30.0)
 
 
-def test_who_is_inside_its_quota_is_told_to_be_safe_and_who_borrows_to_be_over() -> None:
+def test_jobs_inside_their_quota_are_recorded_as_safe_and_borrowing_ones_as_over() -> None:
     tenants = (
         tenant("red", cpu=2, cohort="lab"),
         tenant("blue", cpu=2, cohort="lab"),
@@ -214,7 +214,7 @@ def test_a_resize_is_told_with_for_whom_what_it_loses_and_who_else_there_was() -
     assert admitted.choice is shrunk.choice
 
 
-def test_who_is_stopped_and_who_gives_up_workers_for_one_job_are_told_apart() -> None:
+def test_stopped_jobs_and_jobs_that_give_up_workers_are_recorded_separately() -> None:
     running = (elastic("wide", "n", "n"), runs(job("low", workers=2, priority=50), "n", "n"))
     told = decided(snapshot(job("a", at=5.0, workers=3, priority=200), running=running), 10.0)
     assert set(told) == {"wide", "low", "a"}
@@ -271,7 +271,7 @@ def test_a_job_that_is_shrunk_for_two_is_told_what_each_of_them_gets() -> None:
     assert told["wide"].was == 4
 
 
-def test_what_a_forecast_plans_leaves_the_grounds_of_the_last_plan_alone() -> None:
+def test_plans_of_a_forecast_do_not_change_the_grounds_of_the_last_plan() -> None:
     core = Core.of(snapshot(job("a")), 0.0)
     plan = core.plan(0.0)
     before = core.grounds

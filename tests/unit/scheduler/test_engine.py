@@ -236,7 +236,7 @@ def test_a_quota_that_shrinks_refuses_what_is_submitted_later() -> None:
     assert story(lines, "b") == [(20.0, "submitted"), (20.0, "refused")]
 
 
-def test_a_run_stops_at_until_with_what_is_left_counted_so_far() -> None:
+def test_a_run_stops_at_until_and_unfinished_work_counts_up_to_then() -> None:
     lines = run(job("a", workers=4), job("b", workers=4), job("c", submit=60), until=50)
     assert told(lines)[-1][0] <= 50.0
     summary = lines[-1]["summary"]
@@ -291,7 +291,7 @@ def test_cycles_are_timed_by_the_clock_that_is_given() -> None:
     assert run(job("a"))[-1]["summary"]["cycle_p50_ms"] is None
 
 
-def test_what_is_typical_are_the_shapes_that_make_up_most_of_the_ranks() -> None:
+def test_the_typical_shapes_are_those_of_most_ranks() -> None:
     jobs = [job("a", count=96, gpu=1), job("b", count=4, cpu=2)]
     scenario = read_value({"version": 1, "nodes": [ONE], "tenants": [{"name": "red"}], "jobs": jobs})
     assert typical_of(scenario) == ((Demand(cpu=1000, ram=100, whole=1), 1.0),)

@@ -26,7 +26,7 @@ class Measured(Simulation):
         return decisions
 
 
-def test_looking_ahead_takes_a_part_of_what_the_run_itself_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forecasts_take_only_a_part_of_the_effort_of_the_run_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Forecast] = []
 
     class Noted(Forecast):

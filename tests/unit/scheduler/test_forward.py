@@ -56,7 +56,7 @@ def test_where_nothing_is_foreseen_the_core_is_not_even_copied(monkeypatch: pyte
     assert Forecast(core, 0.0, ["j1"]).starts == {"j1": None}
 
 
-def test_for_who_has_no_tenant_any_more_nothing_is_run_forward() -> None:
+def test_a_job_without_a_tenant_gets_no_forecast() -> None:
     core = planned(*queue(100.0), job("lost", tenant="gone"))
     assert core.is_waiting("lost")
     found = Forecast(core, 0.0, ["lost"])
@@ -71,7 +71,7 @@ def test_a_job_that_outlived_its_estimate_ends_at_its_limit_at_the_latest() -> N
     assert expected_end(runs(job("b"), "n"), 0.0) is None
 
 
-def test_who_takes_back_what_was_lent_starts_once_another_has_run_long_enough() -> None:
+def test_a_job_that_reclaims_lent_quota_starts_once_the_borrower_has_run_long_enough() -> None:
     teams = (tenant("red", cpu=2, cohort="main"), tenant("blue", cpu=2, cohort="main"))
     lent = runs(job("cheap", workers=4), "n", "n", "n", "n", since=0.0)
     own = job("own", workers=2, tenant="blue", at=5.0)
@@ -84,7 +84,7 @@ def test_who_takes_back_what_was_lent_starts_once_another_has_run_long_enough() 
     assert (told.expected_start, named(told.expected_because)) == (30.0, ["cheap"])
 
 
-def test_what_is_asked_for_its_place_in_line_counts_as_effort_as_what_is_tried_does() -> None:
+def test_requests_only_checked_for_their_place_in_line_count_as_effort_like_tried_ones() -> None:
     """One user's many different inadmissible requests are walked past where an elastic job may grow, and cost time too."""
     many = tuple(job(f"w{i}", cpu=4, ram=101 + i, at=2.0, user="eve") for i in range(100))
     held = job("held", 1, workers_max=4, at=0.0, tenant="blue", user="bob")

@@ -186,7 +186,7 @@ def test_an_axis_has_one_unit_fit_for_its_length(duration: int, ticks: list[str]
     assert axis[:3] == ticks
 
 
-def test_a_late_begin_is_no_large_number_of_a_small_unit_and_each_tick_has_its_seconds() -> None:
+def test_a_late_start_uses_large_units_and_each_tick_has_its_seconds() -> None:
     assert [_tick(t, 300.0) for t in (0.0, 300.0, 7200.0, 85_500.0)] == [
         "0 min",
         "5 min",

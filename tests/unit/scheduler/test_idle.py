@@ -48,7 +48,7 @@ RED_RESTORED = Restored(
 NOW = 1000.0 + 3 * HOUR
 
 
-def test_who_is_idle_for_long_keeps_back_and_reserves_half_and_the_log_has_the_numbers():
+def test_a_long_idle_tenant_keeps_back_and_reserves_half_and_the_log_has_the_numbers():
     assert plainly(idle_quota([RED], NOW, POLICY)) == [RED_LOWERED]
 
 
@@ -64,7 +64,7 @@ def test_the_policy_is_off_unless_it_is_turned_on():
     assert next_idle([RED], IdlePolicy()) is None
 
 
-def test_who_is_lowered_already_is_left_alone_and_who_is_wanted_again_has_all_back_at_once():
+def test_a_lowered_tenant_is_left_alone_and_an_active_one_gets_everything_back_at_once():
     lowered = replace(RED, lowered=RED_LOWERED)
     assert idle_quota([lowered], NOW + HOUR, POLICY) == []
     assert next_idle([lowered], POLICY) is None
@@ -77,7 +77,7 @@ def test_who_is_lowered_already_is_left_alone_and_who_is_wanted_again_has_all_ba
     [
         (RED, IdlePolicy(), "is idle, but guarantees of idle teams are not lowered any more"),
         (RED, IdlePolicy(after_s=4 * HOUR), "has not been idle for 4 h yet"),
-        (RED, IdlePolicy(after_s=HOUR, floor=1.0), "has no guarantee that could be lowered any more"),
+        (RED, IdlePolicy(after_s=HOUR, floor=1.0), "has no guarantee left that could be lowered"),
     ],
 )
 def test_another_policy_gives_back_what_it_would_not_have_taken(tenant, policy, why):
@@ -85,7 +85,7 @@ def test_another_policy_gives_back_what_it_would_not_have_taken(tenant, policy, 
     assert plainly(idle_quota([replace(tenant, lowered=RED_LOWERED)], NOW, policy)) == [expected]
 
 
-def test_who_has_no_guarantee_left_is_told_so():
+def test_a_lowered_tenant_without_a_guarantee_is_restored_with_that_reason():
     bare = IdleTenant("red", Quota(cpu=1000), idle_since=1000.0, lowered=RED_LOWERED)
     assert plainly(idle_quota([bare], NOW, POLICY)) == [
         Restored(
@@ -98,7 +98,7 @@ def test_who_has_no_guarantee_left_is_told_so():
     ]
 
 
-def test_another_floor_and_another_quota_are_decided_anew_from_what_is_configured():
+def test_a_new_floor_or_quota_is_decided_again_from_the_configuration():
     lowered = replace(RED, lowered=RED_LOWERED)
     (to_none,) = idle_quota([lowered], NOW, replace(POLICY, floor=0.0))
     assert (to_none.share, to_none.lending_limit, to_none.reserved) == (
@@ -110,7 +110,7 @@ def test_another_floor_and_another_quota_are_decided_anew_from_what_is_configure
     assert bigger.lending_limit == Quota(cpu=12_000, gpu=5000, rom=7, kinds={"a100": 1500, "h100": 0})
 
 
-def test_who_keeps_nothing_back_has_nothing_to_lower():
+def test_a_tenant_that_keeps_nothing_back_has_nothing_to_lower():
     tenants = [
         IdleTenant("lends-all", Quota(cpu=10), lending_limit=Quota(cpu=12), idle_since=0.0),
         IdleTenant("no-limits", Quota(), lending_limit=Quota(cpu=0), idle_since=0.0),
@@ -128,7 +128,7 @@ def test_a_policy_that_makes_no_sense_is_refused(wrong):
         IdlePolicy(**wrong)
 
 
-def test_what_an_idle_tenant_gives_up_others_may_borrow_and_it_can_have_it_back():
+def test_others_can_borrow_the_lowered_guarantee_of_an_idle_tenant_and_it_can_reclaim_it():
     red = TenantQueue("red", Quota(cpu=10_000), cohort="all", lending_limit=Quota(cpu=4000))
     tree = QuotaTree([red, TenantQueue("blue", Quota(cpu=2000), cohort="all")])
     assert tree.available("blue", "cpu") == 6000

@@ -23,7 +23,7 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-def test_a_layered_dict_and_its_forks_are_dicts_of_their_own(moves) -> None:
+def test_a_layered_dict_and_its_forks_are_independent_dicts(moves) -> None:
     persistent_dict.MOST_ABOVE, before = 4, persistent_dict.MOST_ABOVE
     try:
         pairs: list[tuple[Layered[int, int], dict[int, int]]] = [(Layered(), {})]
@@ -74,7 +74,7 @@ def test_views_of_forks_of_forks_follow_their_own_changes_alone() -> None:
     assert views.SHORT_LOG < 900
 
 
-def test_what_changed_since_is_told_by_the_states_that_nodes_have_now() -> None:
+def test_changes_since_a_log_position_are_the_current_states_of_the_nodes() -> None:
     index = NodeIndex([Node(f"n{i}", Resources(4000 + i, 0, 100)) for i in range(8)])
     logged = index.logged
     assert index.states_since(logged) == set()

@@ -68,7 +68,7 @@ doings = st.lists(st.sampled_from(("served", "is set aside", "stays active", "pa
 
 
 @given(lists_of_jobs, doings)
-def test_a_line_goes_on_as_one_that_is_kept_sorted(
+def test_a_line_behaves_as_one_that_is_kept_sorted(
     spec: list[tuple[list[int], bool]], todo: list[str]
 ) -> None:
     classes = classes_of(spec)
@@ -98,9 +98,7 @@ def test_a_line_goes_on_as_one_that_is_kept_sorted(
         assert line.next() == plain.next()
 
 
-def test_those_behind_inadmissible_ones_wait_for_the_turn_of_the_youngest_but_not_of_who_was_promised_a_start() -> (
-    None
-):
+def test_jobs_behind_inadmissible_ones_wait_for_the_youngest_of_them_except_a_promised_one() -> None:
     classes = classes_of([([3], True), ([6], True), ([9], False)])  # all of one priority; the second is j1
     heads = sorted((cls.jobs[0], cls.serial, cls) for cls in classes)
     assert Line(heads).pass_inadmissible(None) == ((0.0, 9.0, "j2"), 6.0)

@@ -53,7 +53,7 @@ def test_by_age_the_flood_goes_first() -> None:
 
 
 @pytest.mark.parametrize("order", TURNS)
-def test_who_holds_more_waits_for_who_holds_less(order: str) -> None:
+def test_a_member_with_more_usage_waits_for_one_with_less(order: str) -> None:
     waiting = (job("ann-1", user="ann", at=0.0), job("bob-1", user="bob", at=9.0))
     running = (runs(job("ann-0", cpu=2, user="ann"), "n"), runs(job("bob-0", user="bob"), "n"))
     s = snapshot(*waiting, nodes=(node(cpu=4),), tenants=(tenant(queue_order=order),), running=running)
@@ -87,7 +87,9 @@ def test_where_one_job_fills_the_quota_members_take_turns_too(order: str) -> Non
 
 
 @pytest.mark.parametrize(("order", "shrunk"), [("priority", []), ("fair", ["el"]), ("maxmin", ["el"])])
-def test_what_a_colleague_has_beyond_the_least_goes_to_who_holds_less(order: str, shrunk: list[str]) -> None:
+def test_workers_above_a_colleagues_minimum_go_to_the_member_with_less_usage(
+    order: str, shrunk: list[str]
+) -> None:
     s = snapshot(
         job("anns", cpu=2, user="ann", at=1.0),
         nodes=(node(cpu=3),),
@@ -99,7 +101,7 @@ def test_what_a_colleague_has_beyond_the_least_goes_to_who_holds_less(order: str
     assert admitted(plan) == (["anns"] if shrunk else [])
 
 
-def test_what_members_held_is_measured_and_handed_on() -> None:
+def test_the_usage_of_members_is_measured_and_passed_on() -> None:
     core = Core(SchedulingPolicy(half_life_s=100.0), (node(cpu=2),), (tenant(queue_order="fair"),))
     core.submit(job("ann-0", user="ann"))
     core.plan(0)
@@ -146,7 +148,7 @@ def test_priority_counts_against_colleagues_who_hold_more(order: str, user: str,
 
 
 @pytest.mark.parametrize(("order", "grown"), [("priority", "ann-0"), ("maxmin", "bob-0")])
-def test_what_nobody_waits_for_goes_to_the_member_with_the_smallest_share(order: str, grown: str) -> None:
+def test_unclaimed_capacity_goes_to_the_member_with_the_smallest_share(order: str, grown: str) -> None:
     running = (
         runs(job("ann-0", user="ann", workers_max=3), "n", since=0.0),
         runs(job("bob-0", user="bob", workers_max=3), "n", since=1.0),
@@ -187,13 +189,13 @@ def test_a_queue_in_use_may_change_to_turns_and_back(order: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fifo", "priority", "finish"])
-def test_where_all_jobs_stand_in_one_line_members_take_no_turns(policy: str) -> None:
+def test_members_take_no_turns_if_all_jobs_are_in_one_line(policy: str) -> None:
     waiting = (*flood(), job("bob-0", user="bob", at=99.0))
     s = snapshot(*waiting, nodes=(node(cpu=2),), tenants=(tenant(queue_order="maxmin"),), name=policy)
     assert admitted(plan_cycle(s, 100)) == ["ann-0", "ann-1"]
 
 
-def test_a_large_job_gets_its_turn_though_colleagues_go_on_submitting() -> None:
+def test_a_large_job_gets_its_turn_although_colleagues_keep_submitting() -> None:
     small = [{"name": f"s{i}", "user": "bob", "submit": i, "duration": 4, "cpu": 1} for i in range(80)]
     large = [{"name": "large", "user": "ann", "submit": 10, "duration": 4, "cpu": 4}]
     scenario = {

@@ -141,7 +141,7 @@ def test_the_gpus_named_are_the_gpus_held() -> None:
     assert index.devices("a") == (1000, 1000, 0, 750)
 
 
-def test_what_runs_on_a_node_whose_capacity_was_lowered_stays_held_and_nothing_new_fits() -> None:
+def test_jobs_on_a_node_with_lowered_capacity_stay_and_nothing_new_fits() -> None:
     index = NodeIndex([node("a", cpu=4, gpu=2)])
     held = index.take(
         GPU,
@@ -160,7 +160,7 @@ def test_what_runs_on_a_node_whose_capacity_was_lowered_stays_held_and_nothing_n
     assert (index.total_slots(CORE), index.total_slots(GPU)) == (1, 1)
 
 
-def test_what_is_free_beside_an_overfull_gpu_can_be_taken() -> None:
+def test_free_resources_beside_an_overfull_gpu_can_be_taken() -> None:
     index = NodeIndex([node("a", cpu=4, gpu=3)])
     index.take(GPU, ("a", "a"), ((0,), (2,)))
     index.add(node("a", cpu=4, gpu=2))
@@ -209,7 +209,7 @@ def test_a_fork_and_its_origin_do_not_see_each_others_changes() -> None:
     assert (fork.names, index.names) == (("a",), ("a", "b"))
 
 
-def test_another_idea_of_what_is_typical_changes_choices_and_nothing_else() -> None:
+def test_another_set_of_typical_shapes_changes_only_choices() -> None:
     nodes = [node("a", cpu=32, gpu=8), node("b", cpu=64, gpu=8)]
     large, small = (NodeIndex(nodes, [(Demand(cpu=cpu, whole=1), 1.0)]) for cpu in (8000, 4000))
     for index in (large, small):
@@ -375,7 +375,7 @@ def test_after_any_events_the_index_is_the_one_rebuilt_from_nothing(nodes, deman
 
 @settings(max_examples=150, deadline=None)
 @given(NODES, st.lists(st.tuples(DEMANDS, st.integers(1, 5)), max_size=8))
-def test_what_is_taken_and_given_back_leaves_no_trace(nodes, gangs) -> None:
+def test_taking_and_giving_back_leaves_no_trace(nodes, gangs) -> None:
     index = NodeIndex([made(i, spec) for i, spec in enumerate(nodes)])
     before = [(index.free(n), index.devices(n)) for n in index.names]
     held = []

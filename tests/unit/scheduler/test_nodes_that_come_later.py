@@ -33,7 +33,7 @@ def test_it_takes_jobs_that_are_submitted_after_it_joined() -> None:
     assert admitted(core, 0.0) == {"a": ("reds",)}
 
 
-def test_what_runs_already_holds_the_same_and_an_elastic_job_grows_onto_it() -> None:
+def test_running_jobs_keep_their_holdings_and_an_elastic_one_grows_onto_a_new_node() -> None:
     core = Core(SchedulingPolicy(), (node("small", cpu=1),), TENANTS)
     elastic = job("a", workers=1, workers_max=3, tenant="red")
     core.start(runs(elastic, "small"))

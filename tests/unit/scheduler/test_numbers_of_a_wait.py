@@ -72,7 +72,7 @@ def test_the_facts_say_whose_each_part_is(name: str) -> None:
     assert {f.name for f in found.facts if f.who} == set(whose)
 
 
-def test_whose_own_is_lent_out_reads_from_whom_it_comes_back() -> None:
+def test_a_tenant_whose_quota_is_lent_out_sees_from_whom_it_returns() -> None:
     assert about(verdict(SCENES["its own is lent out"][0])) == ["blue"]
     assert about(verdict(SCENES["it borrows itself"][0])) == ["red"]  # when jobs of its own end
 
@@ -96,7 +96,7 @@ def booked(start: float, end: float, *running: AdmittedWorkload, **asked: Any) -
     return replace(s, bookings=(window,))
 
 
-def test_who_is_held_by_a_window_to_come_reads_which_one_and_when_it_is() -> None:
+def test_a_job_held_back_by_a_future_window_shows_the_window_and_its_time() -> None:
     found = verdict(booked(EIGHT, EIGHT + 10 * HOUR), now=EIGHT - 1200)
     assert found.headline == msg(
         "{tenant} booked it {at}. Use --time-limit {n}s or less.",
@@ -108,7 +108,7 @@ def test_who_is_held_by_a_window_to_come_reads_which_one_and_when_it_is() -> Non
     assert found.numbers == {"opens_in": 1200.0, "window": 36_000.0}
 
 
-def test_who_is_held_by_an_open_window_reads_which_one_and_when_it_closes() -> None:
+def test_a_job_held_back_by_an_open_window_shows_the_window_and_its_end() -> None:
     scene = booked(EIGHT, EIGHT + 40 * HOUR)
     found = verdict(scene, now=EIGHT + 60)
     assert who(found, "cpu_kept") == "blue and window demo (2030-03-18 08:00 to 2030-03-20 00:00 UTC)"

@@ -45,7 +45,7 @@ def test_a_queue_by_age_starts_the_older_job_first() -> None:
 
 
 @pytest.mark.parametrize("order", ["priority", "fifo", "fair", "maxmin"])
-def test_what_was_put_first_starts_first_whatever_the_order_of_the_queue(order: str) -> None:
+def test_a_job_put_first_starts_first_in_every_order_of_the_queue(order: str) -> None:
     s = snapshot(
         job("older", at=0.0, priority=200),
         job("second", at=1.0, place=-1),
@@ -57,7 +57,7 @@ def test_what_was_put_first_starts_first_whatever_the_order_of_the_queue(order: 
 
 
 @pytest.mark.parametrize("policy", ["fair", "maxmin", "fifo", "priority", "finish"])
-def test_what_a_team_puts_first_passes_nobody_of_another_team(policy: str) -> None:
+def test_a_job_put_first_passes_no_job_of_another_team(policy: str) -> None:
     tenants = (tenant("blue"), tenant("red"))
     waiting = (job("blues", at=0.0, tenant="blue"), job("reds", at=1.0))
     placed = (waiting[0], job("reds", at=1.0, place=-5))
@@ -66,7 +66,7 @@ def test_what_a_team_puts_first_passes_nobody_of_another_team(policy: str) -> No
     assert admitted(plan_cycle(snapshot(*placed, **with_policy), 2)) == ["blues"]
 
 
-def test_what_was_put_first_and_runs_is_stopped_for_a_higher_priority_of_another_team_as_ever() -> None:
+def test_a_job_put_first_is_still_stopped_for_a_higher_priority_of_another_team() -> None:
     def victims(place: int | None) -> list[str]:
         s = snapshot(
             job("urgent", at=1.0, priority=200, tenant="blue"),
@@ -115,7 +115,7 @@ def test_each_tenant_has_its_own_order() -> None:
     assert sorted(admitted(plan)) == ["blue-urgent", "red-older"]
 
 
-def test_where_all_jobs_stand_in_one_line_its_order_holds_for_every_queue() -> None:
+def test_the_order_of_a_single_line_applies_to_every_queue() -> None:
     assert admitted(plan_cycle(of("fifo", name="priority"), 2)) == ["urgent"]
     assert admitted(plan_cycle(of("priority", name="fifo"), 2)) == ["older"]
 
@@ -171,7 +171,7 @@ def line(policy: str, *waiting: PendingWorkload) -> list[str]:
 
 
 @pytest.mark.parametrize("policy", ["fair", "maxmin"])
-def test_a_server_stands_before_the_older_and_more_urgent_jobs_of_its_tenant(policy: str) -> None:
+def test_a_server_is_ahead_of_older_and_more_urgent_jobs_of_its_tenant(policy: str) -> None:
     assert line(policy, job("older", at=1.0, priority=200), asks("server", at=5.0)) == ["server"]
 
 
@@ -191,7 +191,7 @@ def test_where_all_tenants_wait_in_one_line_a_server_passes_no_older_job_of_anot
 @pytest.mark.parametrize("policy", ["fifo", "priority", "finish"])
 @pytest.mark.parametrize(("at", "first"), [(1.0, "server"), (3.0, "theirs")])
 @pytest.mark.parametrize("alike", [True, False])
-def test_in_the_line_of_all_tenants_a_server_has_the_place_of_the_oldest_job_of_its_own(
+def test_a_server_in_the_common_line_has_the_place_of_its_tenants_oldest_job(
     policy: str, at: float, first: str, alike: bool
 ) -> None:
     ours = job("ours", at=at, ram=100 if alike else 90)

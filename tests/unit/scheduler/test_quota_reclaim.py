@@ -48,9 +48,7 @@ def test_only_what_is_borrowed_above_and_missing_below_nominal_is_taken_back(hel
         ({"b": 5, "d": 10}, 4, False),
     ],
 )
-def test_the_group_of_who_takes_back_must_stay_within_nominal_with_what_its_guarantee_does_not_cover(
-    held, asked, may
-):
+def test_a_group_can_reclaim_only_within_nominal_beyond_the_guarantee_of_its_member(held, asked, may):
     tenants = (
         *(tenant(group, cohort="all") for group in ("left", "right", "third")),
         tenant("a", 6, lend=2, parent="left"),
@@ -69,7 +67,7 @@ def test_a_child_without_a_limit_gives_back_to_those_who_were_promised_and_takes
     assert pairs == {("org", "u"), ("org", "v"), ("a", "u"), ("a", "v")}
 
 
-def test_what_is_short_in_two_dimensions_is_taken_from_who_borrows_in_one_by_who_is_within_both():
+def test_a_tenant_within_both_dimensions_reclaims_both_from_one_that_borrows_in_one():
     def both(name, cpu, gpu):
         return TenantQueue(name, Quota(cpu=cpu, gpu=gpu), cohort="all")
 

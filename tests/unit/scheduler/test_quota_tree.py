@@ -33,7 +33,7 @@ def test_without_a_cohort_nominal_is_the_hard_limit_whatever_else_is_set():
         ({"a": 10, "b": 9}, {"a": (10, 0, 10, 0, True), "b": (9, 0, 9, 0, False), "c": (0, 0, 15, 0, False)}),
     ],
 )
-def test_in_a_cohort_each_borrows_up_to_its_limit_from_what_is_unused(held, expected):
+def test_each_tenant_of_a_cohort_borrows_unused_quota_up_to_its_limit(held, expected):
     tenants = (tenant("a", 6, 4, cohort="all"), tenant("b", 9, 0, cohort="all"), tenant("c", 0, cohort="all"))
     assert table(tree_of(*tenants, **held)) == expected
 
@@ -163,7 +163,7 @@ def test_a_parent_with_guarantees_below_it_holds_no_more_than_quota_and_borrowin
         ({"z": 9, "x": 5}, (5, 1, 13, 0, True), (0, 1, 13, 0, False), (9, 0, 9, 0, True)),
     ],
 )
-def test_a_child_without_a_limit_takes_what_its_parent_may_have_with_what_that_borrows(held, x, y, z):
+def test_a_child_without_a_limit_can_use_everything_its_parent_has_or_borrows(held, x, y, z):
     # org keeps 6 of 10 back and borrows up to 3; its cohort shares 4 + 5
     org = tenant("org", 10, borrow=3, lend=4, cohort="all")
     tenants = (org, tenant("x", 4, parent="org"), tenant("y", parent="org"), tenant("z", 5, cohort="all"))
@@ -177,7 +177,7 @@ def test_without_a_limit_a_member_takes_no_part_in_its_cohort():
     assert table(tree) == {"a": (0, 6, 6, 0, False), "free": (1000, NO, NO, 0, False)}
 
 
-def test_gpu_kinds_are_dimensions_of_their_own_beside_all_gpus():
+def test_gpu_kinds_are_separate_dimensions_beside_all_gpus():
     a = TenantQueue("a", Quota(gpu=4000, kinds={"a100": 1000}), cohort="all")
     b = TenantQueue("b", Quota(gpu=2000, kinds={"a100": 2000}), cohort="all")
     tree = QuotaTree((a, b))

@@ -62,7 +62,7 @@ def test_a_length_is_told_by_limit_then_by_ones_own_jobs_then_by_anybodys_then_b
     assert lengths.of("eve", "b", None) == (DEFAULT_LENGTH_S, "default")
 
 
-def test_what_runs_goes_on_where_it_is_and_ends_when_it_is_due() -> None:
+def test_running_jobs_stay_in_place_and_end_when_they_are_due() -> None:
     busy = runs(job("busy", workers=4, time_limit=100.0), "n-1", "n-1", "n-1", "n-1", since=40.0)
     s = snapshot(job("next", workers=4, time_limit=50.0), nodes=(node("n-1"),), running=(busy,))
     lines = played(recorded(s, now=60.0))
@@ -81,7 +81,7 @@ def test_a_job_that_has_outlived_its_guess_is_half_through() -> None:
     assert (found.started, found.length) == (-5000.0, 10_000.0)
 
 
-def test_who_waits_keeps_its_age() -> None:
+def test_a_waiting_job_keeps_its_age() -> None:
     old = job("old", workers=4, priority=50, at=-40_000.0)
     new = job("new", workers=4, priority=100, at=-1.0)
     busy = runs(job("busy", workers=4, time_limit=10.0, preemptible=False), "n", "n", "n", "n")
@@ -89,7 +89,7 @@ def test_who_waits_keeps_its_age() -> None:
     assert found["ann/old"] < found["ann/new"]
 
 
-def test_who_was_stopped_and_waits_again_keeps_its_age_and_is_said_to_wait_since_then() -> None:
+def test_a_preempted_waiting_job_keeps_its_age_and_shows_the_start_of_its_current_wait() -> None:
     old = job("old", workers=4, at=-400.0, requeued_at=-15.0)
     found = recorded(snapshot(old), now=0.0)
     (one,) = found.jobs
@@ -98,7 +98,7 @@ def test_who_was_stopped_and_waits_again_keeps_its_age_and_is_said_to_wait_since
     assert note == "waits since 2030-03-18 07:59:45 UTC; runs 60 min, by a guess"
 
 
-def test_what_a_notebook_holds_stays_held() -> None:
+def test_resources_held_by_a_notebook_stay_held() -> None:
     used = node(cpu=1).capacity
     s = snapshot(job("a", workers=4), nodes=(node(used=used),), tenants=(tenant(used=used),))
     assert starts(recorded(s)) == {}
@@ -106,7 +106,7 @@ def test_what_a_notebook_holds_stays_held() -> None:
     assert shrunk["cpu"] == 3
 
 
-def test_a_job_whose_node_goes_is_queued_again_with_what_its_checkpoints_kept() -> None:
+def test_a_job_whose_node_leaves_is_queued_again_with_the_work_saved_in_its_checkpoints() -> None:
     kept = job("kept", workers=2, time_limit=100.0, checkpoint_every=30.0)
     s = snapshot(
         nodes=(node("n-1"), node("n-2")),
@@ -184,7 +184,7 @@ def test_booked_windows_count_from_now_on_and_are_written_down() -> None:
     assert read(json.dumps(document_of(opened))).bookings[0].amount == Quota(cpu=4000)
 
 
-def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it() -> None:
+def test_an_export_has_readable_times_and_the_basis_of_each_jobs_length() -> None:
     begin = 1_900_051_200.0  # 2030-03-18 08:00 UTC
     base = {"user": "ann", "tenant": "red", "per_worker": Resources(1000, 0, 100), "told_by": "limit"}
     runs = RecordedJob("r", submitted=-100.0, length=900.5, started=-60.25, placement=("n",), **base)
@@ -214,9 +214,11 @@ def test_an_export_has_readable_times_and_says_of_each_job_what_stands_behind_it
     )
     unknown = replace(past, jobs=(replace(past.jobs[0], ran=3725.0, told_by="widest"),))
     assert (
-        "1 elastic job is taken to have had the most workers all the time, since nothing tells how many it had."
+        "1 elastic job counts with its maximum of workers all the time, because the actual number is not known."
     ) in map(str, remarks(unknown))
-    several = "1 job ran in several attempts: taken to run as long as all of them together, what was done again included."
+    several = (
+        "1 job ran in several attempts. Its run time is the sum of all attempts, including repeated work."
+    )
     assert several in map(str, remarks(again))
     assert several not in map(str, remarks(past))
     assert "`--export now` has those" in str(shown_as(past)[0])
@@ -239,7 +241,7 @@ def test_an_export_writes_whole_amounts_as_people_do_and_says_what_notebooks_hol
     assert '"cpu": 4, ' in texts
     assert '{"cpu": 2.8}' in texts
     assert str(shown_as(now)[-1]) == (
-        "What notebook servers hold now is taken off the nodes and quotas below, for good."
+        "The nodes and quotas below are reduced for good by the present use of notebook servers."
     )
 
 
@@ -252,7 +254,7 @@ def asks(uid: str = "sp/bob/gpu", at: float = -10.0) -> PendingWorkload:
     return replace(made, name="notebook")
 
 
-def test_a_server_that_waits_takes_part_before_the_jobs_of_its_tenant_and_is_told_of() -> None:
+def test_a_waiting_server_is_simulated_ahead_of_its_tenants_jobs_with_a_remark() -> None:
     waiting = (job("digits", at=-500.0, user="bob"), asks())
     recording = recorded(
         snapshot(*waiting, nodes=(node(cpu=1),)), lengths=Lengths([("bob", "notebook", 5.0)])

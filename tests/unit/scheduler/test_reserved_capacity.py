@@ -36,7 +36,7 @@ def why(lines: list[Line], job: str) -> str:
 RED, BLUE = {"name": "red"}, {"name": "blue", "reserved": {"cpu": 3}}
 
 
-def test_what_a_tenant_reserves_is_left_free_by_the_others() -> None:
+def test_capacity_reserved_by_a_tenant_is_left_free_by_the_others() -> None:
     lines = run(
         [
             {"name": "r", "tenant": "red", "count": 8, "duration": 10},
@@ -50,7 +50,7 @@ def test_what_a_tenant_reserves_is_left_free_by_the_others() -> None:
     assert why(lines, "r-5").startswith("Needs 1 cpu, 0 free.")
 
 
-def test_a_tenant_that_uses_more_than_it_reserved_keeps_nothing_free_besides() -> None:
+def test_a_tenant_that_uses_more_than_its_reservation_keeps_nothing_else_free() -> None:
     lines = run(
         [
             {"name": "b", "tenant": "blue", "workers": 4, "duration": 10},
@@ -67,7 +67,7 @@ def test_a_job_that_needs_what_is_reserved_for_good_is_refused_with_the_numbers(
     assert why(lines, "r") == "Needs 6 cpu, red may use 5. Use --workers 5."
 
 
-def test_who_waits_for_what_another_tree_gives_back_is_requeued() -> None:
+def test_a_job_waiting_for_capacity_of_another_tree_is_requeued_when_it_is_returned() -> None:
     """red and green share nothing but the machine; what green ends lets red start."""
     lines = run(
         [
@@ -97,7 +97,7 @@ def test_before_a_booked_window_only_work_starts_that_is_gone_by_then() -> None:
     assert why(lines, "endless") == "blue booked it in 100 s. Use --time-limit 100s or less."
 
 
-def test_who_booked_may_start_work_that_runs_into_its_own_window() -> None:
+def test_the_booking_tenant_can_start_work_that_runs_into_its_window() -> None:
     lines = run(
         [
             {"name": "b", "tenant": "blue", "workers": 8, "duration": 150},

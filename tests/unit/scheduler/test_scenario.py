@@ -105,7 +105,7 @@ def test_json_and_yaml_read_alike() -> None:
     assert (s.jobs[0].workers_min, s.jobs[0].workers_max, s.jobs[0].topology) == (2, 4, "required:rack")
 
 
-def test_what_is_left_out_has_the_defaults() -> None:
+def test_omitted_fields_have_defaults() -> None:
     s = scenario()
     assert s.nodes == (Node("n", Resources(8000, 0, 32768)),)
     assert s.tenants == (TenantQueue("red"),)
@@ -234,7 +234,7 @@ def test_every_default_of_a_policy_is_that_of_the_hub() -> None:
         ),
     ],
 )
-def test_a_wrong_value_of_a_job_is_named_with_what_would_be_right(line: str, fault: str) -> None:
+def test_an_invalid_value_of_a_job_is_named_with_a_valid_one(line: str, fault: str) -> None:
     assert faults(f"[{{name: a, {line}}}]") == [fault]
 
 
@@ -368,7 +368,7 @@ def test_where_it_has_no_quota_what_it_lends_or_reserves_has_no_limit(tenant: st
     assert scenario("[]", tenants=f"[{{name: red, {tenant}}}]").tenants[0].name == "red"
 
 
-def test_a_quota_that_falls_later_below_what_is_lent_is_no_fault() -> None:
+def test_a_quota_that_later_falls_below_the_lending_limit_is_not_a_fault() -> None:
     tenants = "[{name: red, cohort: main, quota: {cpu: 4}, lending_limit: {cpu: 4}}]"
     assert scenario("[]", tenants=tenants, events="[{at: 1, tenant: red, quota: {cpu: 2}}]").events
 
@@ -430,7 +430,7 @@ def test_all_faults_are_told_at_once_up_to_twenty() -> None:
         ("\x00", 'this is neither YAML nor JSON: unacceptable character #x0000: control characters are not allowed in "<unicode string>", position 0'),
     ],
 )  # fmt: skip
-def test_text_that_is_no_scenario_is_refused_with_the_line(text: str, fault: str) -> None:
+def test_text_that_is_not_a_scenario_is_refused_with_the_line(text: str, fault: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         read(text)
     assert caught.value.faults == (fault,)

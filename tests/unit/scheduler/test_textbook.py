@@ -281,7 +281,7 @@ WHOLE_NODES = [job(f"b{i}", tenant="b", workers=2, gpu=4, submit=100 + 30 * i, d
         ),
     ],
 )
-def test_sharing_is_no_worse_for_a_tenant_than_nodes_of_its_own(
+def test_sharing_is_as_good_for_a_tenant_as_separate_nodes(
     theirs: list[Job], stopped: dict[str, int], placement: str
 ) -> None:
     """HiveD's sharing anomaly (OSDI 2020) is absent: jobs of whole nodes start as on two nodes of one's own.
@@ -342,7 +342,7 @@ def test_nobody_is_stopped_for_one_that_would_not_start_all_the_same() -> None:
     assert when(lines, "preempted") == []
 
 
-def test_who_starts_to_run_keeps_its_place_for_the_least_time() -> None:
+def test_a_started_job_keeps_its_place_for_the_minimum_runtime() -> None:
     jobs = [job("low", priority="low", workers=4), job("high", priority="high", workers=4, submit=10)]
     lines = run(jobs, {"name": "n", "cpu": 4}, policy={"min_run_s": 30})
     assert starts(lines) == [(0.0, "low", "n*4"), (30.0, "high", "n*4"), (130.0, "low", "n*4")]
@@ -351,7 +351,7 @@ def test_who_starts_to_run_keeps_its_place_for_the_least_time() -> None:
 # --- elastic jobs
 
 
-def test_an_elastic_job_starts_with_what_fits_grows_and_gives_way() -> None:
+def test_an_elastic_job_starts_with_fitting_workers_then_grows_and_gives_way() -> None:
     """With three of four workers it gets on at three quarters of its speed, with two at half of it."""
     jobs = [
         job("fixed", workers=1, duration=50),
@@ -428,7 +428,7 @@ def test_a_gang_of_one_rack_stays_in_it_and_another_may_spread() -> None:
 # --- events
 
 
-def test_a_lost_node_takes_the_whole_gang_down_and_it_goes_on_from_its_checkpoint() -> None:
+def test_a_lost_node_ends_the_whole_gang_which_continues_from_its_checkpoint() -> None:
     jobs = [job("g", workers=6, checkpoint_every=20), job("s", duration=200)]
     events = [{"at": 30, "node_down": "n-0"}, {"at": 80, "node_up": "n-0"}]
     lines = run(jobs, {"name": "n", "count": 2, "cpu": 4}, events=events)
@@ -463,7 +463,7 @@ def test_room_that_was_kept_for_a_gang_goes_to_no_older_job_of_equal_share(polic
     assert when(lines, "started")[:3] == [(0.0, "busy"), (10.0, "gang"), (15.0, "s-0")]
 
 
-def test_who_is_shrunk_and_then_stopped_in_one_plan_is_only_stopped() -> None:
+def test_a_job_shrunk_and_then_stopped_in_one_plan_is_only_stopped() -> None:
     """`first` needs one worker's room of the elastic job, `second` all of it: nobody resizes a job that ends anyway."""
     lines = run(
         [

@@ -121,7 +121,7 @@ def change(state: ClusterState, what: str, tenant: int, n: int, serial: int) -> 
     st.sampled_from((1.0, 60.0, 3600.0)),
     st.booleans(),
 )
-def test_who_is_next_is_found_whatever_happened_and_stays_so_within_a_cycle(
+def test_the_next_tenant_is_found_after_any_changes_and_stays_the_same_within_a_cycle(
     steps, policy, half_life, idle
 ) -> None:
     state, now = a_state(policy, half_life, idle=idle), 0.0
@@ -193,7 +193,7 @@ def test_a_cycle_looks_at_a_few_tenants_however_many_wait(monkeypatch, policy, o
     assert len(looked_up) < cycles * (2 * 64 + MOST_NEAR)
 
 
-def test_a_line_that_is_crowded_by_ties_is_not_made_anew(monkeypatch) -> None:
+def test_a_line_crowded_by_ties_is_not_rebuilt(monkeypatch) -> None:
     core = a_crowd("fair", 500, "priority", lambda _: 1.0)
     lines = calls_of(monkeypatch, UsageMeter, "standings")
     for i in range(8):
@@ -203,7 +203,7 @@ def test_a_line_that_is_crowded_by_ties_is_not_made_anew(monkeypatch) -> None:
     assert not lines
 
 
-def test_a_line_whose_shares_have_moved_is_made_anew_once(monkeypatch) -> None:
+def test_a_line_whose_shares_have_moved_is_rebuilt_once(monkeypatch) -> None:
     policy = SchedulingPolicy(name="fair", half_life_s=1000.0)
     nodes = (Node("n", Resources(cpu=1000, ram=100)),)
     # the first ones hold on to what they always held; the others held a little more, which is forgotten

@@ -77,7 +77,7 @@ def test_never_more_than_needed_and_never_beyond_its_own(
     assert stopped(at_full(urgent(workers), *others, own("own", 2))) == gone
 
 
-def test_what_is_taken_back_may_cost_less_than_more_of_its_own() -> None:
+def test_reclaiming_quota_can_cost_less_than_stopping_more_of_the_tenants_own_jobs() -> None:
     """The cheap job of red goes before the old one of blue, though it may be taken back only once `new` is gone."""
     running = (red("older", 3), red("cheap", 1, since=99.0), own("new", 1, since=95.0), own("old", 1))
     assert stopped(at_full(urgent(2), *running)) == {"cheap", "new"}
@@ -137,14 +137,16 @@ def test_nobody_is_told_to_wait_for_those_who_would_not_be_enough() -> None:
     assert core.next_wake() is None
 
 
-def test_who_may_use_both_rights_later_is_told_so_and_then_starts() -> None:
+def test_a_job_that_can_use_both_rights_later_shows_the_time_and_then_starts() -> None:
     s = at_full(
         urgent(3), red("older", 3), red("cheap", 1, since=91.0), own("own", 2, since=91.0), min_run_s=30
     )
     core = Core.of(s, 100.0)
     (wait,) = core.plan(100.0)
     assert isinstance(wait, Wait)
-    assert wait.verdict.headline.args["way"] == msg("Others may be stopped {at}.", at=Moment(121.0, 100.0))
+    assert wait.verdict.headline.args["way"] == msg(
+        "Other jobs can be stopped {at}.", at=Moment(121.0, 100.0)
+    )
     assert core.next_wake() == 121.0
     assert {d.uid for d in core.plan(121.0) if isinstance(d, Preempt)} == {"own", "cheap"}
 

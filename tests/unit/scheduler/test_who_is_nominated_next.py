@@ -17,7 +17,9 @@ def state() -> ClusterState:
 
 
 @pytest.mark.parametrize("admits", [True, False])
-def test_what_became_of_it_is_told_and_not_guessed_from_how_many_are_left(admits: bool) -> None:
+def test_the_outcome_of_a_nominee_is_passed_on_and_not_inferred_from_the_remaining_number(
+    admits: bool,
+) -> None:
     found = state()
     nominees = Nominees(found)
     seen = []

@@ -59,7 +59,7 @@ def test_the_forecast_counts_those_ahead_in_the_queue() -> None:
     assert (why.position, why.queue_length, why.expected_start) == (2, 2, 80.0)
 
 
-def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
+def test_a_job_does_not_wait_in_vain_for_resources_of_a_notebook() -> None:
     s = snapshot(
         job("a", workers=2), tenants=(tenant(cpu=2, used=Resources(cpu=500), others=("bob's notebook",)),)
     )
@@ -83,7 +83,7 @@ def test_what_a_notebook_holds_is_not_waited_for_in_vain() -> None:
         ({"workers": 20, "cpu": 0.1}, msg("Servers hold the rest. Use --workers {n}.", n=15)),
     ],
 )  # fmt: skip
-def test_what_cannot_start_beside_a_notebook_is_told_what_could(
+def test_a_job_that_cannot_start_beside_a_notebook_gets_a_request_that_can(
     asked: dict[str, float], way: Message
 ) -> None:
     beside = tenant(cpu=2, ram=2048, used=Resources(cpu=500, ram=1024), others=("bob's notebook",))
@@ -97,7 +97,7 @@ def test_what_cannot_start_beside_a_notebook_is_told_what_could(
         (0, {"cpu": 4}, "Starts when jobs of red end."),
         (2, {"cpu": 2}, "Starts when jobs or notebook servers of red end."),
         (4, {"cpu": 0, "gpu": 1}, "Starts when notebook servers of red end."),
-        (0, {"cpu": 0, "gpu": 1}, "Others have it; it waits until they end."),
+        (0, {"cpu": 0, "gpu": 1}, "Others hold it; the job waits until they end."),
     ],
 )
 def test_it_is_told_whether_jobs_or_servers_hold_what_it_waits_for(
@@ -113,7 +113,7 @@ def test_it_is_told_whether_jobs_or_servers_hold_what_it_waits_for(
     assert str(verdict.headline.args["way"]) == way
 
 
-def test_what_apps_hold_is_not_waited_for_as_if_they_ended() -> None:
+def test_resources_of_apps_are_not_expected_to_be_released() -> None:
     replica = job("r", cpu=4, replica=("lin", 0))
     scene = snapshot(job("a"), nodes=(node(cpu=64),), tenants=(tenant(cpu=4),), running=(runs(replica, "n"),))
     (verdict,) = explain(scene, "a", 0.0).reasons
@@ -193,7 +193,7 @@ def test_where_no_time_can_be_told_nothing_is_sure() -> None:
         (job("a", tenant="blue"), Reason.NOT_FOUND, {}, None),
     ],
 )
-def test_what_can_never_run_is_told_with_limit_and_way_out(
+def test_a_job_that_can_never_run_gets_the_limit_and_the_way_out(
     asked: PendingWorkload, reason: Reason, numbers: dict[str, float], way: Message | None
 ) -> None:
     s = snapshot(nodes=(node("n-0"), node("n-1")), tenants=(tenant(cpu=6),))
@@ -202,7 +202,7 @@ def test_what_can_never_run_is_told_with_limit_and_way_out(
     assert (verdict.reason, verdict.numbers, verdict.headline.args.get("way")) == (reason, numbers, way)
 
 
-def test_what_only_waits_is_possible() -> None:
+def test_a_job_that_only_has_to_wait_is_possible() -> None:
     busy = runs(job("busy", workers=4), "n", "n", "n", "n")
     assert check_possible(snapshot(running=(busy,)), job("a", workers=4)) is None
     assert check_possible(snapshot(nodes=(node(up=False),)), job("a")) is None
@@ -238,12 +238,12 @@ def test_a_look_for_smaller_requests_ends_at_its_bound_and_says_so(monkeypatch: 
     why = explain_planned(planned(s), waiting[0].uid, 0.0)
     assert why is not None
     assert why.would_start_now == ("--workers 1",)
-    assert why.cut_short.args == {"n": 1, "waiting": 400, "found": msg("there may be better ones")}
+    assert why.cut_short.args == {"n": 1, "waiting": 400, "found": msg("better ones are possible")}
     monkeypatch.setattr("mlp_hub.scheduler.forecast.why.MOST_TRYING", 0)
     none = explain_planned(planned(s), waiting[0].uid, 0.0)
     assert none is not None
     assert none.would_start_now == ()
-    assert none.cut_short.args == {"waiting": 400, "found": msg("there may be one that starts now")}
+    assert none.cut_short.args == {"waiting": 400, "found": msg("one that starts now is possible")}
 
 
 def test_tries_leave_the_core_as_it_is() -> None:
@@ -257,7 +257,7 @@ def test_tries_leave_the_core_as_it_is() -> None:
     assert core.plan(0.0) == []
 
 
-def test_a_job_above_its_quota_is_told_that_it_can_never_start_and_with_what_it_could() -> None:
+def test_a_job_above_its_quota_is_reported_as_impossible_with_a_request_that_can_start() -> None:
     mine = runs(job("mine", workers=1), "n")
     why = explain(snapshot(job("a", workers=3), tenants=(tenant(cpu=2),), running=(mine,)), "a", 0.0)
     (verdict,) = why.reasons
@@ -268,7 +268,7 @@ def test_a_job_above_its_quota_is_told_that_it_can_never_start_and_with_what_it_
     assert why.would_start_now == ("--workers 1", "--cpu 0.3")
 
 
-def test_who_waits_is_told_when_its_quota_is_lowered_below_it_and_raised_again() -> None:
+def test_the_reason_of_a_waiting_job_follows_a_quota_lowered_below_it_and_raised_again() -> None:
     core = Core.of(snapshot(job("a", workers=3), tenants=(tenant(cpu=3, used=Resources(cpu=1000)),)), 0.0)
     (wait,) = core.plan(0.0)
     assert isinstance(wait, Wait)
@@ -305,7 +305,7 @@ def test_an_open_window_of_another_makes_no_job_one_that_can_never_start() -> No
         (0, 0, None),
     ],
 )
-def test_what_could_start_beside_notebooks_is_told_with_a_refusal(
+def test_a_refusal_includes_the_request_that_can_start_beside_notebooks(
     used: int, blue: int, beside: tuple[int, str] | None
 ) -> None:
     teams = (
@@ -319,7 +319,7 @@ def test_what_could_start_beside_notebooks_is_told_with_a_refusal(
     assert (None if told is None else (told, who(verdict, "beside"))) == beside
 
 
-def test_what_would_pass_is_told_by_the_time_that_is_left() -> None:
+def test_a_job_behind_a_reservation_gets_the_time_limit_that_can_pass_it() -> None:
     busy = runs(job("busy", workers=3), "n", "n", "n", until=90.0)
     s = snapshot(job("ahead", workers=4), job("a", at=1.0), running=(busy,))
     (verdict,) = explain(s, "a", 10.0).reasons
@@ -352,11 +352,11 @@ def test_without_backfill_no_time_limit_is_said_to_help() -> None:
     assert verdict.headline == msg("Would delay {job}.", job=job_ref("ahead"))
 
 
-def test_who_was_not_looked_at_yet_is_told_so() -> None:
+def test_a_job_that_was_not_considered_yet_shows_that() -> None:
     core = Core.of(snapshot(job("a")), 0.0)
     wait = core.verdict("a")
     assert wait is not None
-    assert wait.verdict.headline == msg("Not looked at yet. The next cycle decides.")
+    assert wait.verdict.headline == msg("Not examined yet. The next cycle decides.")
 
 
 def test_every_reason_of_a_job_that_is_tried_has_its_words() -> None:
@@ -475,7 +475,7 @@ def test_where_the_only_node_is_drained_it_waits_for_that_and_for_no_jobs_end() 
     assert who(verdict, "shut") == "1 node drained by an administrator (n1)"
     assert (
         str(next(f.value for f in verdict.facts if f.name == "free_on"))
-        == "no node of that kind takes new work"
+        == "no node of that kind accepts new work"
     )
     because = "node n1 is drained by an administrator: it can start once that is back in service"
     assert (why.expected_start, str(why.expected_because), str(why.sure_because)) == (None, because, because)
@@ -510,7 +510,7 @@ def test_a_node_that_is_back_is_drained_no_more_also_for_forks() -> None:
     assert core.state.index.drained(demand) == ()
 
 
-def test_what_an_empty_cluster_could_hold_follows_its_nodes_not_its_jobs_and_not_those_of_forks() -> None:
+def test_the_capacity_of_an_empty_cluster_follows_its_nodes_but_not_its_jobs_or_forks() -> None:
     core = planned(snapshot(job("a", workers=9), nodes=(node("open"), drained("d"))))
     demand, index = core.state.waiting["a"].cls.demand, core.state.index
     each = next(n for n in range(1, 99) if not index.could_hold(demand, n + 1))

@@ -24,7 +24,7 @@ def stops(s: Snapshot, now: float = 100.0) -> list[Verdict]:
 
 
 @pytest.mark.parametrize("priority", [50, 100, 200])
-def test_who_takes_back_its_own_is_said_to_do_so_whatever_its_priority(priority: int) -> None:
+def test_a_reclaiming_stop_is_described_as_such_at_any_priority(priority: int) -> None:
     older, cheap = (
         runs(job("older", workers=3), *["n"] * 3),
         runs(job("cheap", workers=2), *["n"] * 2, since=50.0),
@@ -60,7 +60,7 @@ def lent_out(*, now: float, asks: float = 2.0, reserved: float = 0.0) -> Snapsho
     return replace(s, running=(replace(older, started_at=now - 20.0), cheap))
 
 
-def test_whose_own_is_lent_out_is_told_from_whom_it_comes_back_and_when() -> None:
+def test_a_tenant_whose_quota_is_lent_out_sees_from_whom_it_returns_and_when() -> None:
     s = lent_out(now=100.0)
     core = Core.of(s, 100.0)
     core.plan(100.0)
@@ -91,14 +91,14 @@ def test_its_expected_start_is_when_the_first_of_them_has_run_long_enough() -> N
     assert why.expected_because.args["least"] == Span(30)
 
 
-def test_who_asks_for_more_than_its_own_is_told_of_nothing_that_comes_back() -> None:
+def test_a_request_above_its_quota_is_not_promised_any_returning_quota() -> None:
     (wait,) = plan_cycle(lent_out(now=100.0, asks=4), 100.0)
     assert isinstance(wait, Wait)
-    assert wait.verdict.headline.args["way"] == msg("Others have it; it waits until they end.")
+    assert wait.verdict.headline.args["way"] == msg("Others hold it; the job waits until they end.")
     assert wait.verdict.numbers["cpu_asked"] == 4
 
 
-def test_who_needs_nodes_is_told_when_others_may_be_stopped_for_it() -> None:
+def test_a_job_that_needs_nodes_shows_when_others_may_be_stopped_for_it() -> None:
     low = runs(job("low", workers=4, priority=50), *["n"] * 4, since=90.0)
     (wait,) = plan_cycle(snapshot(job("urgent", workers=2), running=(low,), min_run_s=30), 100.0)
     assert isinstance(wait, Wait)
@@ -107,13 +107,13 @@ def test_who_needs_nodes_is_told_when_others_may_be_stopped_for_it() -> None:
         "Needs {n} ranks at once, {fitting} fit now. {way}",
         n=2,
         fitting=0,
-        way=msg("Others may be stopped {at}.", at=Moment(120.0, 100.0)),
+        way=msg("Other jobs can be stopped {at}.", at=Moment(120.0, 100.0)),
     )
     free = next(f for f in wait.verdict.facts if f.key == "free_on")
     assert str(msg("{free}", free=free.value)) == "n: 7792 MiB ram"
 
 
-def test_what_others_hold_is_told_whole_where_a_part_of_it_is_meant() -> None:
+def test_holdings_of_others_are_shown_whole_if_only_a_part_of_them_matters() -> None:
     kept = (
         tenant("red", cpu=3, cohort="main"),
         tenant("blue", cpu=3, cohort="main", reserved=Quota(cpu=2500)),
@@ -132,7 +132,7 @@ def test_what_others_hold_is_told_whole_where_a_part_of_it_is_meant() -> None:
     assert who(wait.verdict, "cpu_others") == "blue (5.2)"
 
 
-def test_what_several_hold_is_told_in_one_sum_where_a_part_of_it_is_meant() -> None:
+def test_holdings_of_several_are_shown_as_one_sum_if_only_a_part_of_them_matters() -> None:
     kept = (
         tenant("red", cpu=3, cohort="main"),
         tenant("blue", cpu=3, cohort="main", reserved=Quota(cpu=2000)),
@@ -163,7 +163,7 @@ def test_a_window_that_opens_while_others_are_stopped_is_not_all_that_is_told() 
     assert (why.expected_start, named(why.expected_because)) == (30.0, ["blue", "theirs"])
 
 
-def test_who_starts_as_a_job_ends_and_another_gives_up_workers_is_told_both() -> None:
+def test_a_start_that_needs_an_ending_job_and_released_workers_names_both() -> None:
     busy = runs(job("busy", workers=2, preemptible=False), "n", "n", until=50.0)
     wide = runs(job("wide", workers=1, workers_max=2, user="eve"), "n", "n")
     why = explain(snapshot(job("a", workers=3, priority=200), running=(busy, wide)), "a", 0.0)
@@ -171,7 +171,7 @@ def test_who_starts_as_a_job_ends_and_another_gives_up_workers_is_told_both() ->
     assert named(why.expected_because) == ["busy", "wide"]
 
 
-def test_who_is_stopped_for_a_job_is_told_to_be() -> None:
+def test_a_job_stopped_for_another_is_described_as_stopped_for_it() -> None:
     low, other = job_ref("low"), job_ref("b", "bob", "blue")
     for_it = waits_for_preempted([low, other], ("low", "b"), for_it=True)
     assert for_it.headline == msg("Waits for the end of {jobs}, stopped for it.", jobs=(low, other))
@@ -179,7 +179,7 @@ def test_who_is_stopped_for_a_job_is_told_to_be() -> None:
     assert waits_for_preempted([], ()).headline == msg("Waits for room that is made for it.")
 
 
-def test_who_starts_now_is_told_who_gives_way_for_it() -> None:
+def test_an_immediate_start_names_the_jobs_that_give_way() -> None:
     wide = runs(job("wide", workers=1, workers_max=3, user="eve", priority=50), "n", "n", "n")
     low = runs(job("low", priority=50), "n")
     core = Core.of(snapshot(running=(wide, low)), 100.0)
@@ -190,7 +190,7 @@ def test_who_starts_now_is_told_who_gives_way_for_it() -> None:
     assert offered(Core.of(snapshot(), 0.0), job("a"), 0.0)[0].gives_way == ()
 
 
-def test_on_a_hub_it_is_a_time_of_day_for_what_is_written_down_is_read_later() -> None:
+def test_recorded_times_on_a_hub_are_times_of_day_since_they_are_read_later() -> None:
     now = 1_900_000_000.0
     low = runs(job("low", workers=4, priority=50), *["n"] * 4, since=now - 10)
     (wait,) = plan_cycle(snapshot(job("urgent", workers=2), running=(low,), min_run_s=30), now)

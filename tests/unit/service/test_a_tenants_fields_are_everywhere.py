@@ -61,7 +61,7 @@ def test_the_answer_shows_all_that_was_configured_and_a_row_keeps_it() -> None:
         assert {n: getattr(shown, n) for n in names(api.TenantCreate)} == msgspec.structs.asdict(FULL)
 
 
-def test_the_scheduler_is_told_of_every_field_that_is_its_matter() -> None:
+def test_the_scheduler_receives_every_tenant_field_it_needs() -> None:
     owner = owner_of(wire.tenant_from(FULL, FULL.name))
     plain = TenantQueue("other")
     told = {f.name for f in fields(TenantQueue) if getattr(owner, f.name) != getattr(plain, f.name)}

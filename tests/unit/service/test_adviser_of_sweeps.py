@@ -80,7 +80,7 @@ def test_a_trial_that_reports_what_is_not_finite_is_stopped_at_a_rung_and_harms_
 
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("maximize", [False, True])
-def test_of_trials_that_are_equal_those_that_came_first_go_on(*, maximize: bool, restarted: bool) -> None:
+def test_the_first_of_equal_trials_continue(*, maximize: bool, restarted: bool) -> None:
     of = sweep(maximize=maximize)
     adviser, trials, stopped = Adviser(of, [], {}), list[SweepTrial](), list[bool]()
     for number in range(9):
@@ -114,7 +114,7 @@ def test_a_trial_is_as_far_as_its_epoch_or_step_says_else_as_it_has_values() -> 
     assert Reported("acc").take([point(1, acc=1), point(2, acc=2, step=7)]) == [(1, 1.0), (2, 2.0)]
 
 
-def test_what_is_told_again_after_a_restart_from_a_checkpoint_counts_once() -> None:
+def test_points_repeated_after_a_restart_from_a_checkpoint_count_once() -> None:
     told = Reported("acc")
     told.take([point(1, acc=0.1, epoch=1), point(2, acc=0.2, epoch=2)])
     assert told.take([point(3, acc=0.25, epoch=2), point(4, acc=0.3, epoch=3)]) == [(3, 0.3)]
@@ -162,7 +162,7 @@ def test_attacks_a_trial_that_reports_without_end_fills_no_memory_and_is_judged_
     assert told.kept()[-1] == (2_100_000, 300_000.0), "the last is known"
 
 
-def test_attacks_values_that_are_counted_go_on_being_counted() -> None:
+def test_attacks_a_long_series_of_values_keeps_being_counted() -> None:
     told = Reported("acc")
     told.take([point(n, acc=n) for n in range(1, 5001)])
     assert told.take([point(5001, acc=1)]) == []

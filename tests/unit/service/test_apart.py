@@ -43,7 +43,7 @@ def test_all_but_the_bad_ones_are_done_once_and_in_order(count: int, bad: set[in
     assert [v for o in outcomes for v in o.result or ()] == [10 * n for n in work.done]
 
 
-def test_what_goes_well_is_done_together() -> None:
+def test_work_without_failures_is_done_in_one_call() -> None:
     work = Work(set())
     asyncio.run(in_parts(range(100), work))
     assert work.calls == 1

@@ -10,7 +10,7 @@ import pytest
 from mlp_hub.service.support.batching import MOST, Batch
 
 
-async def test_what_comes_during_one_lot_makes_up_the_next() -> None:
+async def test_items_that_arrive_during_one_batch_form_the_next() -> None:
     lots: list[list[int]] = []
 
     async def work(items: Sequence[int]) -> Sequence[int | Exception]:
@@ -29,7 +29,7 @@ async def test_what_comes_during_one_lot_makes_up_the_next() -> None:
     assert lots == [[0], [1, 2]]
 
 
-async def test_what_the_work_raises_is_raised_to_all_and_the_next_lot_is_done_all_the_same() -> None:
+async def test_an_exception_of_the_work_reaches_all_callers_and_the_next_batch_still_runs() -> None:
     broken = True
 
     async def work(items: Sequence[int]) -> Sequence[int | Exception]:

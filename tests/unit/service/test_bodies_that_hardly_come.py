@@ -88,7 +88,7 @@ def test_a_piece_of_an_answer_that_is_not_taken_in_time_is_the_end_of_its_connec
     wire.ours.close()
 
 
-def test_whose_right_ended_meanwhile_takes_no_more() -> None:
+def test_a_client_whose_right_ended_meanwhile_receives_nothing_more() -> None:
     slow = SlowBodies(Clock(ASKED_S))
     wire = Wire(slow)
     with slow.answers(wire.environ, lambda: False):
@@ -98,7 +98,7 @@ def test_whose_right_ended_meanwhile_takes_no_more() -> None:
     wire.ours.close()
 
 
-def test_whose_right_ended_meanwhile_sends_no_more() -> None:
+def test_a_client_whose_right_ended_meanwhile_can_send_nothing_more() -> None:
     may = [True, False]
     slow = SlowBodies(Clock(ASKED_S / 2))
     wire = Wire(slow)
@@ -112,7 +112,7 @@ def test_whose_right_ended_meanwhile_sends_no_more() -> None:
     wire.ours.close()
 
 
-def test_what_is_answered_is_watched_no_more() -> None:
+def test_an_answered_request_is_no_longer_watched() -> None:
     slow = SlowBodies(Clock(1e6))
     wire = Wire(slow)
     with slow.watched(wire.environ, lambda: True):
@@ -202,7 +202,7 @@ def test_attacks_a_file_that_drips_is_cut(monkeypatch: pytest.MonkeyPatch) -> No
     assert endpoint.heard.wait(PATIENCE_S)
 
 
-def test_what_comes_in_time_is_left_alone() -> None:
+def test_a_connection_that_delivers_in_time_is_left_alone() -> None:
     patience = ConnectionPatience(look_s=0.01)
     ours, theirs = socket.socketpair()
     with ours, theirs:

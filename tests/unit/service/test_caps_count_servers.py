@@ -80,7 +80,7 @@ def test_a_job_waits_where_its_members_server_and_jobs_hold_the_cap_and_is_told_
     assert look(Cap(cpu=4000), server("bob", 2), running, job("a")) == {}  # another's
 
 
-def test_a_server_counts_in_cpu_and_gpu_and_is_no_job() -> None:
+def test_a_server_counts_in_cpu_and_gpu_and_not_as_a_job() -> None:
     assert look(Cap(jobs=1), server(), job("a")) == {}
     assert list(look(Cap(gpu=1000), server(gpu=1), job("a", gpu=0.5))) == ["a"]
 
@@ -101,7 +101,7 @@ def test_of_two_servers_that_fit_one_at_a_time_the_first_may_start() -> None:
     assert words(held[1])[1][-1] == "cpu inuse 3 cpu by the notebook server of ann (3)"
 
 
-def test_what_fits_only_without_the_server_says_so_and_lets_others_pass() -> None:
+def test_a_job_that_fits_only_without_the_server_shows_that_and_lets_others_pass() -> None:
     found = look(Cap(cpu=4000), server(cpu=2), job("a", 3), job("b", 2), job("c", 1))
     assert list(found) == ["a", "c"]
     assert words(found["a"]) == (
@@ -125,12 +125,12 @@ def test_a_cap_lowered_below_what_is_held_of_one_thing_holds_back_who_asks_for_i
     assert list(look(Cap(cpu=4000, gpu=1000), held, job("a", 1, gpu=0.5))) == ["a"]
 
 
-def test_a_request_of_nobody_is_no_members() -> None:
+def test_a_request_without_a_user_counts_for_no_member() -> None:
     assert look(Cap(cpu=1000), server("", cpu=1), job("a", 1)) == {}
     assert look(Cap(cpu=1000), server("", cpu=9, holds=False)) == {}
 
 
-def test_what_was_said_before_stays_the_same_object() -> None:
+def test_an_unchanged_verdict_stays_the_same_object() -> None:
     stored = (server(cpu=4), job("a", 1))
     before = look(Cap(cpu=4000), *stored)
     assert look(Cap(cpu=4000), *stored, before=before)["a"] is before["a"]

@@ -39,7 +39,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-def test_a_user_waits_for_no_more_than_the_turn_under_way_of_those_who_had_many() -> None:
+def test_a_user_waits_only_for_the_turn_in_progress_of_users_who_had_many() -> None:
     async def story() -> list[str]:
         s = Story()
         for flooder in ("mal", "max", "moe"):
@@ -56,7 +56,7 @@ def test_a_user_waits_for_no_more_than_the_turn_under_way_of_those_who_had_many(
     assert asyncio.run(story()) == ["mal", "ann", "bob"]
 
 
-def test_who_had_more_waits_for_one_turn_of_who_had_less_and_not_for_two() -> None:
+def test_a_user_who_had_more_waits_for_one_turn_of_a_user_who_had_less_and_not_for_two() -> None:
     async def story() -> list[str]:
         s = Story()
         await s.take("vic", 5.0)
@@ -115,7 +115,7 @@ def test_several_go_side_by_side_and_the_next_waits_or_is_refused() -> None:
     assert str(ends[2].msg) == "2 others are under way"
 
 
-def test_what_was_long_ago_is_forgotten() -> None:
+def test_costs_from_long_ago_are_forgotten() -> None:
     async def story() -> list[str]:
         s = Story()
         await s.take("ann", 60.0)
@@ -129,7 +129,7 @@ def test_what_was_long_ago_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("given", [False, True])
-def test_who_goes_away_while_waiting_holds_up_nobody(given: bool) -> None:
+def test_a_user_who_leaves_the_line_delays_nobody(given: bool) -> None:
     """Also who goes in the moment in which the turn is given to them."""
 
     async def story() -> list[str]:

@@ -147,7 +147,7 @@ def test_a_running_attempt_is_never_given_up(target: Target) -> None:
         (BAD, 0, T.CANCEL, ("cancelled", 0, 0)),
     ],
 )
-def test_how_a_failed_attempt_goes_on(
+def test_the_cause_of_a_failed_attempt_decides_its_next_phase(
     failure: Failure, failures: int, target: Target, want: tuple[str, int, int]
 ) -> None:
     stored = job(
@@ -227,7 +227,7 @@ def test_how_ranks_of_a_cancelled_job_ended_is_stored_before_it_is_forgotten() -
     assert move.new.ranks == ended
 
 
-def test_no_rank_of_a_cancelled_job_goes_on_for_ever() -> None:
+def test_no_rank_of_a_cancelled_job_stays_running_forever() -> None:
     ran = (
         RankStatus(0, "worker", "n1", "finished", exit_code=0, ram_peak=120),
         RankStatus(1, "worker", "n1", "running", cpu=1.0, ram=100),
@@ -245,7 +245,7 @@ def test_a_wall_clock_that_was_put_forward_ends_no_job() -> None:
     assert isinstance(d.decide(stored, runs, NOW, GRACE, watched_s=end)[0], Move)
 
 
-def test_what_a_job_tells_in_its_end_is_how_it_failed_and_not_why_that_took_long() -> None:
+def test_the_final_message_of_a_job_is_its_failure_and_not_the_reason_for_the_delay() -> None:
     failure = Failure(Cause.PROGRAM_ERROR, exit_code=3)
     stored = job(
         P.FINISHING,
@@ -322,7 +322,7 @@ def test_lost_lines_are_told_once_before_the_end(
     assert before == [("output-lost", text)] * told
 
 
-def test_what_is_told_before_a_move_stands_before_it_in_the_timeline() -> None:
+def test_steps_before_a_move_precede_it_in_the_timeline() -> None:
     first, last = Step("output-lost", msg("1 line")), Step("ended", msg("all ranks ended well"))
     move = Move(job(P.RUNNING), job(P.FINISHING), last, before=(first,))
     assert move.steps == (first, last)
@@ -347,7 +347,7 @@ def test_giving_up_to_start_fails_the_job_with_its_error() -> None:
     assert move.new.failure.told == move.step.message  # told to each reader in their language
 
 
-def test_a_resized_job_goes_on_with_its_new_placement_and_uses_up_no_retry() -> None:
+def test_a_resized_job_continues_with_its_new_placement_and_uses_up_no_retry() -> None:
     stored = job(P.RESIZING, T.RESIZE, started_at=5.0, admitted_at=4.0, failures=1)
     stored = replace(stored, resize_to=("n1",) * 3)
     *_, move = d.decide(stored, seen(A.STOPPED), NOW, GRACE)
@@ -368,7 +368,7 @@ def test_a_resized_job_whose_node_is_lost_waits_again_and_uses_up_no_retry() -> 
     assert (back.new.phase, back.new.target, back.new.failures) == (P.QUEUED, T.RUN, 0)
 
 
-def test_what_a_start_waits_for_is_told_once() -> None:
+def test_the_reason_a_start_waits_is_reported_once() -> None:
     waits = msg("the cluster makes no pods of it yet: {why}", why="exceeded quota")
     (told,) = d.decide(job(P.STARTING), seen(A.STARTING, waits=waits), NOW, GRACE)
     assert isinstance(told, d.Update)

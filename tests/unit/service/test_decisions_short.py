@@ -56,7 +56,7 @@ def test_a_plan_of_very_many_decisions_gets_the_short_form() -> None:
     (short,) = kept(DecisionLog(None), s, 0.0, "j3")  # type: ignore[arg-type]
     assert short == {
         "summary": to_data(
-            msg("admitted {where} in a cycle of very many decisions", where=msg("on node {node}", node="n"))
+            msg("admitted {where} in a cycle with very many decisions", where=msg("on node {node}", node="n"))
         ),
         "policy": "fair",
     }
@@ -83,7 +83,7 @@ def test_whom_a_job_passed_is_kept_with_the_types_of_their_reasons() -> None:
     assert (told["passed_count"], told["order"], told["rule"]) == (1, "priority", "fgd")
 
 
-def test_what_stopping_a_job_loses_is_said_as_the_most_that_it_may_be() -> None:
+def test_the_loss_from_stopping_a_job_is_given_as_its_maximum() -> None:
     cheap = runs(job("cheap", workers=4, priority=50), *["n"] * 4, since=0.0)
     s = snapshot(job("urgent", workers=4, at=90.0), running=(cheap,))
     (told,) = kept(DecisionLog(None), s, 100.0, "cheap")  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_what_stopping_a_job_loses_is_said_as_the_most_that_it_may_be() -> None:
     assert summary(told).endswith(" That loses no work.")
 
 
-def test_an_admission_names_what_had_ended_besides_those_that_make_room_for_it() -> None:
+def test_an_admission_names_other_ended_jobs_separately_from_those_that_made_room() -> None:
     cheap = runs(job("cheap", workers=2, priority=50), *["n"] * 2, since=19.0)
     other = runs(job("other", workers=2, priority=200), *["n"] * 2)
     urgent = job("urgent", workers=4, at=5.0)

@@ -50,7 +50,7 @@ def size(top: Path) -> Size:
     return found(measure(top))[0]
 
 
-def test_files_are_counted_once_sparse_ones_by_what_they_take_and_links_are_not_followed(
+def test_files_count_once_sparse_ones_with_their_disk_usage_and_links_are_not_followed(
     tmp_path: Path,
 ) -> None:
     top, outside = tmp_path / "top", tmp_path / "outside"
@@ -77,7 +77,9 @@ def test_names_without_content_count_too(tmp_path: Path) -> None:
     assert (found.small, found.used) == (50, 50 * ENTRY + (tmp_path / "full").stat().st_blocks * 512)
 
 
-def test_what_is_too_deep_to_be_seen_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_directories_too_deep_to_be_measured_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sizes, "DEEPEST", 10)
     before = len(list(Path("/proc/self/fd").iterdir()))
     (tmp_path / "d/d/d/d/d/d/d/d/d").mkdir(parents=True)
@@ -100,7 +102,7 @@ def test_too_many_directories_to_remember_are_told_wherever_they_lie(
     assert size(tmp_path).unseen
 
 
-def test_what_costs_much_is_measured_seldom() -> None:
+def test_expensive_measurements_are_rare() -> None:
     turn = Turn[Size](begun=100.0, cost_s=10.0)
     assert not turn.is_due(130, 1.0, hurry=True)
     assert turn.is_due(150, 1.0, hurry=True)
@@ -181,7 +183,7 @@ def test_a_measurement_can_be_left_in_the_middle_of_a_directory_and_holds_no_oth
         ([], 0, None),
     ],
 )
-def test_who_writes_fastest_is_stopped_unless_it_helps_nothing(
+def test_the_fastest_writer_is_stopped_if_that_helps(
     writers: list[tuple[str, int, float]], free: int, stopped: str | None
 ) -> None:
     all_of_them = [DiskWriter(uid, "ann", grown * MIB, over) for uid, grown, over in writers]
@@ -189,7 +191,7 @@ def test_who_writes_fastest_is_stopped_unless_it_helps_nothing(
     assert (found and found.uid) == stopped
 
 
-def test_what_processes_write_adds_up_over_those_that_ended() -> None:
+def test_bytes_written_by_processes_add_up_including_ended_ones() -> None:
     processes, ann = Processes(), Home("ann")
     for written, stored in ((500, 500), (0, 0), (300, 300), (900, 300)):
         processes.note([ann], {ann: DiskUse(written * MIB, stored * MIB, 7)})
@@ -217,7 +219,7 @@ def writer(uid: str, grown: int, over: float = 60.0) -> DiskWriter:
         (0, {}, 1000, None),
     ],
 )
-def test_who_writes_what_no_directory_shows_is_stopped_where_that_is_what_fills_the_disk(
+def test_a_writer_of_files_outside_all_directories_is_stopped_if_those_fill_the_disk(
     grown: int, wrote: dict[str, int], lost: int, stopped: str | None
 ) -> None:
     by_writes = [writer(uid, amount) for uid, amount in wrote.items()]

@@ -53,7 +53,7 @@ def test_a_directory_that_was_closed_to_everybody_is_removed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("what", ["nothing", "link", "file"])
-def test_what_is_no_directory_is_no_obstacle(tmp_path: Path, what: str) -> None:
+def test_a_path_that_is_not_a_directory_does_not_prevent_removal(tmp_path: Path, what: str) -> None:
     job = tmp_path / "job"
     (tmp_path / "outside").mkdir()
     if what == "link":
@@ -76,7 +76,7 @@ def test_many_directories_are_removed_some_at_a_time(tmp_path: Path, monkeypatch
     assert not job.exists()
 
 
-def test_what_is_left_when_it_may_not_go_on_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_an_interrupted_removal_are_removed_by_the_next(tmp_path: Path) -> None:
     job = tmp_path / "job"
     for n in range(8):
         (job / f"d{n}" / "e").mkdir(parents=True)
@@ -94,7 +94,7 @@ def test_what_is_left_when_it_may_not_go_on_is_removed_by_the_next(tmp_path: Pat
     assert not job.exists()
 
 
-def test_who_makes_directories_as_fast_as_they_are_removed_keeps_no_thread(tmp_path: Path) -> None:
+def test_directories_created_as_fast_as_they_are_removed_do_not_occupy_a_thread(tmp_path: Path) -> None:
     """What a thread of the owner's does at any speed is done here between any two steps."""
     top = tmp_path / "pets"
     (top / "made-0").mkdir(parents=True)

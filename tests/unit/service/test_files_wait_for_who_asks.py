@@ -67,7 +67,7 @@ def waited(tmp_path: Path, asks: Any) -> tuple[FirstClients, list[Any]]:
     return asked, found
 
 
-def test_who_asks_whether_it_lives_is_answered_and_who_asks_for_files_is_kept(
+def test_health_checks_are_answered_and_requests_for_files_are_kept(
     tmp_path: Path, opened: list[socket.socket]
 ) -> None:
     def asks(public: Path, _: Path) -> list[Any]:
@@ -88,7 +88,7 @@ def test_who_asks_whether_it_lives_is_answered_and_who_asks_for_files_is_kept(
     assert set(asked.listening) == {str(tmp_path / "public"), str(tmp_path / "tenants")}
 
 
-def test_a_sandbox_that_connects_is_left_to_what_serves_it(
+def test_a_connection_from_a_sandbox_is_left_to_the_file_server(
     tmp_path: Path, opened: list[socket.socket]
 ) -> None:
     asked, [(_, client)] = waited(tmp_path, lambda _, tenants: connected(tenants, b""))
@@ -99,7 +99,7 @@ def test_a_sandbox_that_connects_is_left_to_what_serves_it(
     opened.append(listening.accept()[0])  # it waits in the system's queue
 
 
-def test_what_waits_has_not_loaded_what_serves() -> None:
+def test_the_waiting_process_has_not_loaded_the_file_server() -> None:
     code = f"import sys, mlp_hub.dav.__main__; print([m for m in {HEAVY} if m in sys.modules])"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"

@@ -79,12 +79,12 @@ def test_a_group_that_would_make_a_bad_tenants_name_is_left_out_and_told(name: s
     assert "left out" in text
 
 
-def test_without_rules_a_group_is_the_tenant_of_its_name_and_others_are_no_fault() -> None:
+def test_without_rules_a_group_is_the_tenant_of_its_name_and_other_groups_are_ignored() -> None:
     assert roles(GroupPolicy(), "red", "/ml/blue", "Nice People") == {"red": "member"}
     assert said(GroupPolicy(), "red", "/ml/blue", "Nice People") == []
 
 
-def test_a_huge_claim_is_cut_and_told_and_what_is_no_matter_of_rules_costs_nothing() -> None:
+def test_a_huge_claim_is_truncated_with_a_note_and_groups_outside_the_rules_cost_nothing() -> None:
     wanted = POLICY.wanted(f"/ml/t{n}" for n in range(GROUPS_MOST + 5))
     assert len(wanted.places) == TENANTS_MOST
     assert len(wanted.left_out) == LEFT_OUT_SHOWN
@@ -106,7 +106,9 @@ def test_two_stars_take_all_that_is_below() -> None:
 
 
 @given(GROUPS, st.randoms())
-def test_no_groups_raise_and_their_order_and_number_are_no_matter(groups: list[str], chance: object) -> None:
+def test_no_groups_cause_an_exception_and_their_order_and_number_do_not_matter(
+    groups: list[str], chance: object
+) -> None:
     wanted = POLICY.wanted(groups)
     shuffled = [*groups, *groups]
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -135,7 +137,7 @@ def test_more_groups_never_take_anything_away(some: list[str], more: list[str]) 
 
 
 @given(GROUPS)
-def test_what_the_hub_keeps_of_the_groups_means_the_same_as_all_of_them(groups: list[str]) -> None:
+def test_the_stored_groups_mean_the_same_as_all_groups(groups: list[str]) -> None:
     kept, _ = POLICY.concerned(groups)
     assert POLICY.wanted(kept).places == POLICY.wanted(groups).places
 
@@ -155,7 +157,7 @@ def test_what_the_hub_keeps_of_the_groups_means_the_same_as_all_of_them(groups: 
         ("/a/**/b -> red", "meet"),
     ],
 )
-def test_a_rule_that_cannot_be_meant_is_refused_with_what_would_be_right(text: str, why: str) -> None:
+def test_an_invalid_rule_is_refused_with_a_valid_form(text: str, why: str) -> None:
     with pytest.raises(BadRule, match=why):
         rule_of(text)
 

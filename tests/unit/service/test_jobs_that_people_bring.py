@@ -130,7 +130,9 @@ async def test_of_one_name_there_may_be_several(tmp_path: Path) -> None:
         assert (await told(door, door.bring("train"))).startswith("train-uid-trai")
 
 
-async def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp_path: Path) -> None:
+async def test_an_unknown_user_a_non_member_and_an_oversized_request_are_refused_with_the_reason(
+    tmp_path: Path,
+) -> None:
     async with at_door(tmp_path) as (rig, door):
         await rig.platform.users.approve("bob", actor="admin")
         for more, says in (
@@ -143,7 +145,7 @@ async def test_who_is_not_known_or_no_member_or_asks_for_too_much_is_told_so(tmp
         assert (await rig.platform.jobs.list(SYSTEM))[0] == []
 
 
-async def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path: Path) -> None:
+async def test_deleting_the_object_cancels_its_job_even_while_nobody_watches(tmp_path: Path) -> None:
     async with at_door(tmp_path) as (rig, door):
         fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
         await rig.platform.jobs.submit("ann", fills)
@@ -161,7 +163,7 @@ async def test_what_is_taken_away_is_cancelled_also_while_nobody_looks(tmp_path:
         assert events[-1] == "cancelled before it started"
 
 
-async def test_what_is_cancelled_or_deleted_in_the_hub_is_removed(tmp_path: Path) -> None:
+async def test_cancelling_or_deleting_a_job_in_the_hub_removes_its_object(tmp_path: Path) -> None:
     async with at_door(tmp_path) as (rig, door):
         fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
         await rig.platform.jobs.submit("ann", fills)

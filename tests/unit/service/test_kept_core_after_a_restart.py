@@ -22,9 +22,7 @@ from scheduler_builders import node, tenant
         (Phase.FINISHING, Target.RUN, True),
     ],
 )
-def test_who_is_stopped_for_others_and_who_is_finishing_are_leaving(
-    phase: Phase, target: Target, leaves: bool
-) -> None:
+def test_preempted_and_finishing_jobs_are_leaving(phase: Phase, target: Target, leaves: bool) -> None:
     spec = JobSpec("digits", "ann", "red", "mpi", Resources(1000, 0, 100), 2, 2)
     job = Job("u1", spec, phase, target, 1.0, placement=("n", "n"), queued_at=1.0)
     snapshot = Snapshot((node(),), (tenant(cpu=4),), (), (running_of(job),), SchedulingPolicy())

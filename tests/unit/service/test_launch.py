@@ -44,7 +44,7 @@ def test_ranks_are_told_where_files_of_datasets_are_if_not_beside_the_api() -> N
     assert launch_spec(job, None, "secret", policy).env["MLP_DATA_URL"] == "http://h:2/data"
 
 
-def test_a_later_run_has_its_name_and_a_directory_of_its_own() -> None:
+def test_a_later_run_has_its_name_and_a_separate_directory() -> None:
     job = Job("uid", replace(SPEC, name="Big_run"), Phase.ADMITTED, Target.RUN, 1.0, run=2, placement=("n1",))
     spec = launch_spec(job, None, "secret", RunPolicy())
     assert (spec.env["MLP_JOB"], spec.env["MLP_RUN"]) == ("Big_run", "2")
@@ -76,7 +76,7 @@ def test_the_users_variables_are_among_them_and_replace_none_of_the_platforms() 
     assert (env["SEED"], env["MLP_USER"]) == ("1", "ann")
 
 
-def test_ranks_are_spoken_to_in_the_language_of_who_submitted_unless_they_say_otherwise() -> None:
+def test_ranks_use_the_language_of_the_submitter_unless_they_set_another() -> None:
     assert launched(language="zh-CN").env["MLP_LANGUAGE"] == "zh-CN"
     assert launched(language="zh-CN", env={"MLP_LANGUAGE": "en"}).env["MLP_LANGUAGE"] == "en"
     assert "MLP_LANGUAGE" not in launched().env

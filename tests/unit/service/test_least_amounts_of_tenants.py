@@ -65,7 +65,7 @@ def test_an_amount_that_floats_only_come_near_to_is_taken(cpu: float, thousandth
 
 
 @pytest.mark.parametrize("fields", TOO_MANY, ids=["gpu_kinds", "reserved"])
-def test_a_limit_names_only_so_many_kinds_of_gpu(fields: dict[str, Any]) -> None:
+def test_the_number_of_gpu_kinds_in_a_limit_is_bounded(fields: dict[str, Any]) -> None:
     for make in (
         lambda: tenant_from(TenantCreate(name="red", **fields), "red"),
         lambda: _tenant(TenantQueue("red"), WhatIfTenant(**fields)),

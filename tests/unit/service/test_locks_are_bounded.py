@@ -33,7 +33,7 @@ def held() -> BoundedLocks:
     return found
 
 
-def test_one_user_has_so_many_and_the_others_find_room(
+def test_locks_per_user_are_limited_and_other_users_have_room(
     held: BoundedLocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(locks, "MOST_OF_USER", 3)
@@ -52,7 +52,7 @@ def test_locks_that_have_ended_make_room(held: BoundedLocks, monkeypatch: pytest
     held.create("/data/ann/pets/1", lock(1, "ann"))
 
 
-def test_what_a_client_says_of_itself_is_short(held: BoundedLocks) -> None:
+def test_the_owner_text_of_a_lock_has_a_maximum_length(held: BoundedLocks) -> None:
     held.create("/data/ann/pets/0", lock(0, "ann", owner=b"o" * locks.OWNER_BYTES))
     with pytest.raises(DAVError, match="bytes; at most"):
         held.create("/data/ann/pets/1", lock(1, "ann", owner=b"o" * (locks.OWNER_BYTES + 1)))

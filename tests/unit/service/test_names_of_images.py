@@ -60,7 +60,7 @@ def test_it_is_one(image: str) -> None:
         "python,evil",
     ],
 )
-def test_it_is_none_which_is_said_with_what_is_right(image: str) -> None:
+def test_an_invalid_image_name_is_refused_with_a_valid_form(image: str) -> None:
     with pytest.raises(Refused, match=r"is no name of an image; write HOST/NAME:TAG") as refused:
         check_image(image)
     assert refused.value.reason is Reason.INVALID
@@ -105,7 +105,7 @@ def test_only_a_digest_tells_an_image_from_all_others() -> None:
         ("tensorflow/tensorflow:2", ["tensorflow/"], True),
     ],
 )
-def test_what_is_allowed_is_told_by_whole_parts_of_a_name(
+def test_allowed_images_are_matched_by_whole_parts_of_a_name(
     image: str, allowed: list[str], *, below: bool
 ) -> None:
     assert is_below(image, allowed) is below
@@ -120,7 +120,7 @@ def test_what_is_allowed_is_told_by_whole_parts_of_a_name(
         ("python:3.12/evil", "python:3.12"),
     ],
 )
-def test_attacks_an_image_of_docker_hubs_own_opens_nothing_of_whoever_has_its_name(
+def test_attacks_an_official_docker_hub_image_does_not_match_an_owner_of_the_same_name(
     image: str, allowed: str
 ) -> None:
     assert not is_below(image, [allowed])

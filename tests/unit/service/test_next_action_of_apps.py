@@ -40,7 +40,7 @@ def job(
     return Job(f"j{slot}.{generation}", spec, phase, target, 0.0, failure=failure, **times)
 
 
-def test_what_is_missing_starts_in_the_lowest_free_slots() -> None:
+def test_missing_replicas_start_in_the_lowest_free_slots() -> None:
     plan = decide(replace(APP, wanted=3), [job(1)], set(), 0.0)
     assert plan.start == (0, 2)
     assert plan.app.phase is A.STARTING
@@ -59,7 +59,7 @@ def test_it_waits_while_all_its_replicas_are_in_the_queue() -> None:
     assert (waits.phase, str(waits.message)) == (A.WAITING, "no room")
 
 
-def test_what_ends_is_counted_and_tried_later_and_later() -> None:
+def test_an_ended_replica_is_counted_and_retried_with_growing_delays() -> None:
     failed = [job(phase=P.FAILED, ran=5.0)]
     once = decide(APP, failed, set(), 1000.0)
     assert (once.app.failures, once.app.not_before, once.app.tail) == (1, 1001.0, "boom")
@@ -78,7 +78,7 @@ def test_what_ends_is_counted_and_tried_later_and_later() -> None:
     assert steady.failures == 1
 
 
-def test_what_was_asked_to_end_is_no_failure_and_what_ends_well_is_one() -> None:
+def test_a_requested_end_does_not_count_as_a_failure_and_a_successful_exit_does() -> None:
     ended = job(phase=P.CANCELLED, target=T.CANCEL)
     assert decide(APP, [ended], set(), 1000.0).app.failures == 0
     told = decide(APP, [job(phase=P.FINISHED, ran=1.0)], set(), 1000.0).app
@@ -114,7 +114,7 @@ def test_one_that_sleeps_ends_all_and_says_how_it_wakes() -> None:
     assert "next request" in str(plan.app.message)
 
 
-def test_what_was_put_aside_is_ended() -> None:
+def test_a_suspended_replica_is_ended() -> None:
     aside = job(0, P.SUSPENDED, target=T.SUSPEND)
     assert decide(APP, [aside], set(), 0.0).stop == (aside,)
 

@@ -54,7 +54,7 @@ def test_few_trials_wait_at_a_time_and_all_that_fit_run() -> None:
     assert decide(replace(SWEEP, spec=replace(SPEC, parallel=3)), *running(3), 0.0).make == 0
 
 
-def test_who_was_refused_waits_before_the_next_try_and_says_why_meanwhile() -> None:
+def test_a_refused_sweep_waits_before_the_next_try_and_shows_the_reason_meanwhile() -> None:
     held = replace(SWEEP, not_before=50.0, message=msg("full"))
     plan = decide(held, [], {}, 40.0)
     assert (plan.make, plan.again_s, plan.sweep) == (0, 10.0, held)
@@ -83,7 +83,7 @@ def test_a_trial_ends_as_its_job_does(
     assert trial.value == (0.9 if value == 0.9 else None)
 
 
-def test_what_a_trial_took_counts_cores_and_all_its_attempts() -> None:
+def test_the_cost_of_a_trial_counts_cores_and_all_its_attempts() -> None:
     end = job(P.FINISHED, finished_at=130.0, ran=10.0)
     (trial,) = decide(SWEEP, trials(T.RUNNING), {0: TrialJob(end)}, 160.0).trials
     assert trial.core_s == (30 + 10) * 2
@@ -144,6 +144,6 @@ def test_members_of_an_array_are_called_by_their_index() -> None:
     assert label_of(SPEC, 7) == 7
 
 
-def test_what_failed_does_not_go_on() -> None:
+def test_a_failed_sweep_cannot_continue() -> None:
     with pytest.raises(IllegalTransition):
         SWEEP_MACHINE.check(S.FAILED, S.RUNNING, name="search")

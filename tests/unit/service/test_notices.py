@@ -39,7 +39,7 @@ def test_it_is_quiet_where_somebody_lives():
     assert quiet_for(None, ZoneInfo("UTC"), NOON) == 0
 
 
-def test_what_is_told_of_the_phases_that_a_job_comes_to():
+def test_each_phase_of_a_job_causes_the_expected_notices():
     told = {phase: kinds_of((phase,)) for phase in Phase}
     assert {phase: kinds for phase, kinds in told.items() if kinds} == {
         Phase.RUNNING: (NoticeKind.STARTED,),
@@ -62,7 +62,7 @@ def test_what_is_told_of_the_phases_that_a_job_comes_to():
         ("slack://TokenA/TokenB/TokenC", ChannelKind.SERVICE, "slack"),
     ],
 )
-def test_of_an_address_only_what_is_no_secret_is_shown(given, kind, shown):
+def test_only_the_non_secret_part_of_an_address_is_shown(given, kind, shown):
     assert parsed(given, POLICY)[::2] == (kind, shown)
 
 

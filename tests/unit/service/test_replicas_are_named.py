@@ -42,7 +42,7 @@ def test_a_long_name_is_told_whole_though_its_jobs_name_is_cut() -> None:
     assert name in plain(msg("{job}", job=replica(app=name).ref))
 
 
-def test_who_holds_a_quota_is_told_with_the_app_to_go_to() -> None:
+def test_a_holder_of_quota_links_to_its_app() -> None:
     found = holding_to(holds(replica_holder("line", 2)))
     assert plain(found.holder.message) == "app line of ann, replica 2"
     assert (found.job, found.app, found.replica) == (None, "line", 2)
@@ -55,6 +55,6 @@ def test_the_queue_tells_which_replica_waits() -> None:
     assert (entry.kind, entry.name, entry.replica) == ("app", "line", 1)
 
 
-def test_what_one_may_not_see_counts_as_a_job() -> None:
+def test_a_replica_that_the_reader_may_not_see_is_shown_as_a_job() -> None:
     eyes = Eyes(own=frozenset({"blue"}))
     assert eyes.ref(replica().ref) == JobRef("", None, None, None)

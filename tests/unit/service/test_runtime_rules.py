@@ -64,7 +64,7 @@ def shape(workers: int, ps: int = 0) -> GangShape:
         ({"ends_with": "boss"}, "name one of worker"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_what_is_right(fields: dict[str, Any], says: str) -> None:
+def test_an_invalid_runtime_is_refused_with_a_valid_form(fields: dict[str, Any], says: str) -> None:
     with pytest.raises(Refused) as caught:
         made(**fields)
     assert says.replace("\\", "") in str(caught.value)
@@ -97,7 +97,7 @@ def test_what_cannot_be_meant_is_refused_with_what_is_right(fields: dict[str, An
         {"tenant": None},
     ],
 )
-def test_what_has_no_right_form_or_size_is_no_description(fields: dict[str, Any]) -> None:
+def test_a_description_of_the_wrong_form_or_size_is_rejected(fields: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         described(**fields)
 
@@ -201,6 +201,6 @@ def test_where_ranks_run_in_containers_a_runtime_names_their_image(image: str) -
 @pytest.mark.parametrize(
     "image", ["", " x", "x y", "Train", "a//b", "a:", "-a", "x@sha256:12", "a:b:c", "x\ny", "$(id)", "../x"]
 )
-def test_what_is_no_name_of_an_image_is_refused_with_how_one_is_written(image: str) -> None:
+def test_an_invalid_image_of_a_runtime_is_refused_with_a_valid_form(image: str) -> None:
     with pytest.raises(Refused, match="HOST/NAME:TAG"):
         runtime_from("red", "mine", described(image=image), images=True)

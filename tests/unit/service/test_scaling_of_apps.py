@@ -28,7 +28,7 @@ def loads(*pairs: tuple[float, float]) -> list[AppLoad]:
         (5, 900.0, 5),
     ],
 )
-def test_it_grows_to_what_is_under_way_now(wanted: int, under_way: float, becomes: int) -> None:
+def test_an_app_grows_to_the_requests_in_progress(wanted: int, under_way: float, becomes: int) -> None:
     found, _ = replicas_for(wanted, SCALE, loads((0.0, under_way)), known_s=LONG, quiet_s=0.0)
     assert found == becomes
 
@@ -38,7 +38,7 @@ def test_one_moment_among_quiet_ones_starts_nothing() -> None:
     assert found == 1
 
 
-def test_it_shrinks_only_to_what_the_busiest_moment_of_its_idle_time_needs() -> None:
+def test_an_app_shrinks_only_to_the_need_of_the_busiest_moment_of_its_idle_time() -> None:
     seen = loads((50.0, 11.0), (20.0, 3.0), (0.0, 0.0))
     assert replicas_for(4, SCALE, seen, known_s=LONG, quiet_s=5.0) == (3, 55.0)
     # and is looked at again when that moment is over
@@ -46,7 +46,7 @@ def test_it_shrinks_only_to_what_the_busiest_moment_of_its_idle_time_needs() -> 
     assert replicas_for(3, SCALE, loads((61.0, 11.0), (20.0, 3.0)), known_s=LONG, quiet_s=5.0)[0] == 1
 
 
-def test_who_has_just_begun_to_look_does_not_shrink() -> None:
+def test_an_app_does_not_shrink_when_observation_has_just_begun() -> None:
     assert replicas_for(4, SCALE, [], known_s=10.0, quiet_s=10.0) == (4, 50.0)
     assert replicas_for(4, SCALE, loads((0.0, 1.0)), known_s=10.0, quiet_s=0.0)[0] == 4
     assert replicas_for(1, SCALE, loads((0.0, 40.0)), known_s=0.0, quiet_s=0.0)[0] == 5  # growing is harmless

@@ -69,7 +69,7 @@ async def test_a_lost_node_takes_its_attempts_along() -> None:
     await executor.close()
 
 
-async def test_whoever_asks_is_told_that_nodes_have_changed() -> None:
+async def test_listeners_are_notified_when_nodes_change() -> None:
     here = NodeInfo("here", ROOM, ROOM)
     executor = SimulatedExecutor([here], time.time, NOWHERE)
     told: list[list[tuple[str, bool, bool]]] = []

@@ -24,7 +24,7 @@ def test_a_name_that_cannot_be_stored_is_changed_and_its_point_kept(tmp_path: Pa
     msgspec.msgpack.encode(point.v)
 
 
-def test_an_integer_that_is_no_float_becomes_one_that_the_service_can_calculate_with(tmp_path: Path) -> None:
+def test_an_integer_too_large_for_a_float_becomes_a_usable_number(tmp_path: Path) -> None:
     nines = "9" * 400
     line = (
         f'{{"n": 1, "t": 1, "v": {{"progress": {nines}, "loss": -{nines}, "step": {2**64}, "epoch": 3}}}}\n'

@@ -72,7 +72,7 @@ def test_the_first_line_is_stored_once_it_is_seen() -> None:
     assert update.job.stages == replace(SEEN, first_line=105.0)
 
 
-def test_what_nobody_saw_run_tells_its_stages_as_it_ends() -> None:
+def test_an_attempt_nobody_saw_running_reports_its_stages_as_it_ends() -> None:
     over = seen(
         AttemptPhase.SUCCEEDED, started_at=100.5, finished_at=101.0, stages=StageTimes(first_line=100.7)
     )
@@ -106,7 +106,7 @@ def test_an_attempt_has_its_stages_in_order_whatever_clocks_say() -> None:
     ]  # fmt: skip
 
 
-def test_each_attempt_is_told_of_with_its_number_and_its_end() -> None:
+def test_each_attempt_is_listed_with_its_number_and_its_end() -> None:
     ran = (("admitted", 1.0), ("starting", 1.0), ("running", 2.0))
     found = told(
         ("submitted", 0), *ran, ("preempted", 3), ("preempting", 3), ("requeued", 4),
@@ -121,7 +121,7 @@ def test_each_attempt_is_told_of_with_its_number_and_its_end() -> None:
     assert [(a.number, a.ended) for a in retried] == [(1, "attempt-failed"), (2, None)]
 
 
-def test_who_left_the_queue_before_it_started_begins_to_wait_anew() -> None:
+def test_a_job_that_left_the_queue_before_its_start_begins_to_wait_again() -> None:
     (attempt,) = told(
         ("submitted", 0), ("suspended", 5), ("resumed", 20), ("admitted", 21), ("preempted", 22)
     )

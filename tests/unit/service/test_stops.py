@@ -67,7 +67,7 @@ def test_the_last_attempt_that_was_stopped_is_found(
         (400.0, "is of an earlier attempt, 10 min before it was stopped"),
     ],
 )
-def test_what_is_kept_is_said(checkpoint: float | None, says: str) -> None:
+def test_the_kept_checkpoint_is_mentioned(checkpoint: float | None, says: str) -> None:
     assert says in str(kept_words(RecordedStop("preempted", 1000.0, NOTHING, 500.0), checkpoint))
 
 

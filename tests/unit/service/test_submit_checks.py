@@ -43,7 +43,7 @@ def check(directories: Directories, **fields: Any) -> JobSpec:
     return asyncio.run(checked_spec(JobCreate(**fields), "ann", {"red"}, "red", workspace))
 
 
-def test_what_was_left_out_is_filled_in(directories: Directories) -> None:
+def test_omitted_fields_are_filled_in(directories: Directories) -> None:
     assert check(directories) == JobSpec("j", "ann", "red", "plain", Resources(1000, 0, 1024), code="x")
 
 
@@ -107,7 +107,7 @@ def test_a_script_is_found_in_the_home_directory(directories: Directories, entry
         ({"args": ["a\0b"]}, "NUL"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_a_way_out(
+def test_an_invalid_submission_is_refused_with_a_way_out(
     directories: Directories, fields: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(Refused) as caught:
@@ -156,7 +156,7 @@ def test_a_key_that_was_remembered_before_there_were_runs_still_means_its_reques
 
 
 @pytest.mark.parametrize("user", ["..", ".", "", "a/b", "a\0b"])
-def test_a_user_name_that_is_no_directory_name_is_refused(directories: Directories, user: str) -> None:
+def test_a_user_name_that_is_not_a_directory_name_is_refused(directories: Directories, user: str) -> None:
     with pytest.raises(Refused):
         directories.home(user)
 

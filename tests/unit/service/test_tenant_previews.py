@@ -55,7 +55,7 @@ def test_where_nobody_waits_for_quota_it_says_what_they_wait_for() -> None:
     ]
 
 
-def test_who_came_back_into_the_queue_is_said_to_wait_since_then() -> None:
+def test_a_requeued_job_is_shown_as_waiting_since_its_return() -> None:
     waiting = (job("a", workers=2, at=400.0, requeued_at=985.0), job("b", at=850.0))
     world = snapshot(*waiting, nodes=(node(cpu=2),), tenants=(tenant("red", 8),), running=(holding("x", 2),))
     found = shown(world, 16)
@@ -66,7 +66,7 @@ def test_who_came_back_into_the_queue_is_said_to_wait_since_then() -> None:
     assert {w.name: w.since.timestamp() for w in found.waiting} == {"a": 985.0, "b": 850.0}
 
 
-def test_who_would_have_the_quota_and_no_room_is_told_so() -> None:
+def test_a_job_with_enough_quota_but_no_room_is_mentioned() -> None:
     world = snapshot(
         job("a", workers=3, at=880.0),
         nodes=(node(cpu=4),),
@@ -78,7 +78,7 @@ def test_who_would_have_the_quota_and_no_room_is_told_so() -> None:
     ]
 
 
-def test_who_waits_in_vain_and_would_have_the_quota_is_told_so_too() -> None:
+def test_a_job_that_waits_in_vain_and_would_have_enough_quota_is_also_mentioned() -> None:
     world = snapshot(
         job("a", workers=4, at=880.0),
         nodes=(node(cpu=4),),
@@ -113,7 +113,7 @@ def test_an_elastic_job_that_would_grow_is_named() -> None:
     assert texts(shown(world, 3)) == [("good", "Could grow: job e of reds to 3 workers")]
 
 
-def test_who_is_inside_its_own_quota_is_no_alarm_when_another_holds_too_much() -> None:
+def test_a_tenant_inside_its_quota_causes_no_alarm_when_another_holds_too_much() -> None:
     # red borrows 3 of blue's 4; with less of its own it is red that is over, and blue's one core is its own
     running = (holding("x", 7), holding("y", 1, of="blue"))
     world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=running)
@@ -122,7 +122,7 @@ def test_who_is_inside_its_own_quota_is_no_alarm_when_another_holds_too_much() -
     assert not [n for n in found.notes if "blue" in str(n.text)]
 
 
-def test_what_would_be_reserved_out_of_another_s_use_is_told_without_alarm() -> None:
+def test_a_reservation_from_capacity_in_use_by_others_is_shown_without_an_alarm() -> None:
     running = (holding("y", 3, of="blue"),)
     world = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 8), tenant("blue", 4)), running=running)
     found = shown(world, 8, reserved=Quota(cpu=6000))
@@ -191,7 +191,7 @@ def test_a_quota_below_its_use_says_until_when_from_the_time_limits() -> None:
     )
 
 
-def test_what_notebooks_hold_has_no_end_that_could_be_told() -> None:
+def test_resources_of_notebooks_have_no_predictable_end() -> None:
     held = tenant("red", 4, used=Resources(cpu=2000), others=("ann's notebook",))
     found = shown(snapshot(tenants=(held,)), 1)
     assert str(found.back_inside_because) == "no time can be told: ann's notebook ends when somebody ends it"
@@ -215,7 +215,7 @@ def test_those_who_would_have_their_own_taken_back_are_named_with_the_job_that_w
     )
 
 
-def test_who_borrows_then_is_told_so_and_a_lender_that_leaves_puts_the_borrower_over() -> None:
+def test_a_future_borrower_is_announced_and_a_leaving_lender_puts_the_borrower_over_its_limit() -> None:
     running = (holding("x", 3),)
     world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=running)
     assert texts(shown(world, 1, cohort="main")) == [
@@ -255,7 +255,7 @@ def waits_for_two() -> Snapshot:
     )
 
 
-def test_what_is_reserved_tells_whose_expected_start_goes_with_it() -> None:
+def test_a_new_reservation_names_the_jobs_whose_expected_start_moves_back() -> None:
     of_use, of_start = texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))
     assert of_use[1].startswith("Tenant green is inside its quota; of the 4 cpu in use there 2 cpu would be ")
     assert of_start == ("wait", "1 waiting job would start later: job b of bo in 2 h, not in 30 min")
@@ -265,7 +265,7 @@ def test_what_is_reserved_tells_whose_expected_start_goes_with_it() -> None:
     )
 
 
-def test_what_is_reserved_no_more_tells_who_is_expected_sooner() -> None:
+def test_a_released_reservation_names_the_jobs_that_are_expected_sooner() -> None:
     world = waits_for_two()
     for cpu, told in (
         (2000, "job b of bo in 30 min, not in 2 h"),

@@ -60,7 +60,7 @@ async def test_they_are_told_at_start_and_when_they_change(tmp_path: Path) -> No
         assert set(told.epochs) == {rig.platform.lease.epoch}
 
 
-async def test_who_cannot_be_told_is_told_again(tmp_path: Path) -> None:
+async def test_a_failed_update_of_the_executor_is_repeated(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         told = Told(rig, fails=3)
         await rig.restart()

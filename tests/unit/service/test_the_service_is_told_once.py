@@ -91,7 +91,7 @@ def test_a_take_that_is_never_answered_is_taken_back(where: Path, monkeypatch: p
         assert (back["granted"], back["grown"], back["took"]) == (7, 0, taken["once"])
 
 
-def test_what_was_written_is_told_again_under_its_key_until_it_is_heard(where: Path) -> None:
+def test_a_write_is_reported_again_under_its_key_until_it_is_received(where: Path) -> None:
     with service(where, None, None, 503) as served:
         ServiceDoor(where, "token").give(UID, 7, 5)
         wait_for(lambda: len(served.told) == 4, message="for it to be heard")

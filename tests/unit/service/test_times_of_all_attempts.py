@@ -53,7 +53,7 @@ def requeued(at: float) -> Job:
     )
 
 
-def test_who_is_stopped_for_others_waits_since_then_and_keeps_its_age_in_the_queue() -> None:
+def test_a_preempted_job_waits_since_its_preemption_and_keeps_its_age_in_the_queue() -> None:
     job = requeued(13.0)
     assert (job.waiting_since, job.waited, job.ran) == (13.0, 2.0, 10.0)
     assert job.queued_at == 0.0
@@ -63,12 +63,12 @@ def test_who_is_stopped_for_others_waits_since_then_and_keeps_its_age_in_the_que
     assert (again.waiting_since, again.waited, again.ran) == (None, 9.0, 10.0)
 
 
-def test_who_never_ran_waits_since_its_submission() -> None:
+def test_a_job_that_never_ran_waits_since_its_submission() -> None:
     seen = waiting_of(new(5.0))
     assert (seen.queued_at, seen.waits_since, seen.requeued_at) == (5.0, 5.0, None)
 
 
-def test_a_resize_is_no_wait_and_what_ran_before_it_counts() -> None:
+def test_a_resize_does_not_count_as_a_wait_and_runtime_before_it_counts() -> None:
     job = running(admitted(new(), 2.0, workers=4), 3.0)
     resized = stopped(job, P.RESIZING, T.RESIZE, 53.0, resize_to=("n1",))
     assert (resized.phase, resized.waiting_since, resized.waited, resized.ran) == (
@@ -118,7 +118,7 @@ def test_an_attempt_that_nobody_saw_run_before_it_was_stopped_ran_all_the_same()
     assert again.ran == 10.0
 
 
-def test_who_gives_way_before_it_started_waits_again() -> None:
+def test_a_job_that_gives_way_before_its_start_waits_again() -> None:
     job = last_of(replace(admitted(new(), 2.0), target=T.PREEMPT), A.ABSENT, 3.0)
     assert (job.phase, job.waiting_since, job.waited, job.ran) == (P.QUEUED, 3.0, 2.0, 0.0)
 
@@ -161,7 +161,7 @@ def test_the_wire_has_all_attempts_and_since_when_it_waits() -> None:
     assert (wire.waiting_since, wire.waited_s, wire.ran_s) == (None, 9.0, 15.0)
 
 
-def test_what_a_first_attempt_reports_counts_from_its_start_and_from_nothing() -> None:
+def test_progress_of_a_first_attempt_counts_from_its_start_and_from_zero() -> None:
     job = with_progress(running(admitted(new(), 2.0), 3.0), 40, 9.0)
     assert (job.progress, job.progress_from, job.progress_since) == (40, None, None)
     wire = job_to(job)
@@ -169,7 +169,7 @@ def test_what_a_first_attempt_reports_counts_from_its_start_and_from_nothing() -
     assert (wire.progress_from, wire.progress_since.timestamp()) == (0, 3.0)
 
 
-def test_what_a_later_attempt_reports_first_is_what_it_goes_on_from() -> None:
+def test_the_first_progress_report_of_a_later_attempt_is_its_starting_point() -> None:
     job = running(admitted(requeued(13.0), 20.0), 21.0)
     wire = job_to(job)
     assert (wire.progress, wire.progress_from, wire.progress_since) == (0, 0, None)

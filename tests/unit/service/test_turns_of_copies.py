@@ -41,7 +41,7 @@ async def test_attack_two_accounts_with_endless_copies_keep_no_other_tenant_from
         assert await taken(turns, held, ("bob", "blue")) == ["bob"]
 
 
-async def test_who_copied_once_is_forgotten_when_nobody_copies() -> None:
+async def test_a_user_who_copied_once_is_forgotten_when_nobody_copies() -> None:
     turns = FetchTurns(2, 0, 1)
     for user in ("ann", "bob"):
         async with turns.turn(user, user):
@@ -49,7 +49,7 @@ async def test_who_copied_once_is_forgotten_when_nobody_copies() -> None:
     assert [*turns._served, *turns._users, *turns._tenants] == []
 
 
-async def test_a_turn_that_is_given_back_goes_to_who_waits_longest() -> None:
+async def test_a_released_turn_goes_to_the_user_who_has_waited_longest() -> None:
     turns = FetchTurns(1, 0, 1)
     order: list[str] = []
 
@@ -62,7 +62,7 @@ async def test_a_turn_that_is_given_back_goes_to_who_waits_longest() -> None:
     assert order == ["ann", "bob", "cam"]
 
 
-async def test_who_waits_and_goes_away_holds_no_turn() -> None:
+async def test_a_user_who_waits_and_leaves_holds_no_turn() -> None:
     turns = FetchTurns(1, 0, 1)
     async with AsyncExitStack() as held:
         assert await taken(turns, held, ("ann", "red")) == ["ann"]
@@ -137,7 +137,7 @@ async def test_attack_one_member_keeps_no_colleague_from_copying() -> None:
         assert [copy.done() for copy in all_.tasks] == [True, False, False, False, False, False]
 
 
-async def test_who_came_late_waits_behind_no_queue_of_one_tenant() -> None:
+async def test_a_late_user_does_not_wait_behind_the_whole_queue_of_another_tenant() -> None:
     async with copies(1, 0, 1) as all_:
         for user, tenant in (*[(f"user{n}", "red") for n in range(9)], ("bob", "blue")):
             await all_.add(user, tenant)

@@ -13,7 +13,7 @@ TWO = AppUse(
 )
 
 
-def test_what_two_processes_counted_is_added_up() -> None:
+def test_counts_of_two_processes_are_added_up() -> None:
     both = told(told(None, "a", ONE), "b", TWO)
     assert both.total == AppUse(
         100.0,
@@ -31,7 +31,7 @@ def test_what_two_processes_counted_is_added_up() -> None:
     assert told(None, "a", ONE).without("a") is None
 
 
-def test_what_is_told_again_or_late_counts_once() -> None:
+def test_counts_reported_again_or_late_count_once() -> None:
     stored = told(None, "a", ONE)
     more = replace(
         ONE, requests=9, last=170.0, minutes=(MinuteOfUse(2, 5, 1, 1, 1), MinuteOfUse(3, 4, 0, 1, 1))

@@ -42,7 +42,7 @@ async def test_a_jump_is_told_once_and_again_where_nobody_could_be_told() -> Non
     assert [round(by) for by in told] == [3600, -3600]
 
 
-async def test_after_a_jump_no_server_is_culled_until_it_could_be_idle_for_so_long() -> None:
+async def test_after_a_clock_jump_no_server_is_culled_before_a_full_idle_time() -> None:
     clocks, rounds = Clocks(), list[float]()
 
     async def cull(**_: object) -> None:

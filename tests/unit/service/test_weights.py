@@ -86,7 +86,7 @@ def test_whatever_happens_to_jobs_what_is_counted_is_what_is_there(story: Story)
         assert weights.kinds_of(user) == {kind_of(j.spec) for j in mine if j.phase not in HOLDING}
 
 
-def test_what_a_waiting_job_asks_for_may_change() -> None:
+def test_a_waiting_job_can_change_its_request() -> None:
     weights = Weights()
     before = job("a", spec())
     changed = replace(before, spec=spec(priority="high"))

@@ -26,7 +26,7 @@ def test_the_files_of_an_environment_are_called_by_its_name() -> None:
     assert plain(found.holder.message) == "environment my-tabular, made by mia"
 
 
-def test_who_holds_storage_alone_is_no_holder_of_cores(tmp_path: Path) -> None:
+def test_a_holder_of_storage_alone_is_not_listed_as_a_holder_of_cores(tmp_path: Path) -> None:
     db = Database(str(tmp_path / "mlp.sqlite"))
     db.create_schema()
     with db.begin() as tx:

@@ -24,7 +24,7 @@ from mlp_hub.service.lifecycle.retention import Retention
 from mlp_language.message import Message, Quantity, msg
 from waiting import PATIENCE_S
 
-DEEP = msg("directories more than {n} deep in each other", n=200)
+DEEP = msg("directories nested more than {n} levels deep", n=200)
 HOME = DiskPolicy(home=GIB)
 
 
@@ -126,7 +126,7 @@ async def watched_machine(
             await machine.disk.stop()
 
 
-async def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
+async def test_no_job_is_stopped_for_writes_of_a_notebook_that_has_just_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with watched_machine() as m:
@@ -140,7 +140,7 @@ async def test_no_job_is_stopped_for_what_a_notebook_wrote_that_has_just_gone(
         assert await m.look(3) == ["ann"]
 
 
-async def test_nobody_is_stopped_for_what_a_job_wrote_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_is_stopped_for_writes_of_a_job_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watched_machine() as m:
         m.job("idle")
         flood = m.job("flood")
@@ -219,7 +219,9 @@ async def test_that_a_notebook_is_stopped_is_written_down_whether_or_not_the_hub
         assert m.disk.ends_servers_for("ann").args["bound"] == Quantity(1024, "MiB")
 
 
-async def test_who_waits_for_a_home_to_be_measured_asks_for_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_waiters_for_the_measurement_of_a_home_share_one_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with watched_machine() as m:
         m.endless = True
         look, looks = m.disk.look, []
@@ -304,7 +306,7 @@ async def test_a_job_that_fills_the_database_with_points_is_stopped_before_the_d
         assert m.ended == ["reports.1"]
 
 
-async def test_points_count_in_what_a_job_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_points_count_towards_the_storage_limit_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watched_machine(DiskPolicy(job=100 * MIB)) as m:
         m.job("reports")
         m.size["reports"] = 60

@@ -33,7 +33,7 @@ def supply(quota: dict[str, int | None], reserved: dict[str, int], cpu: int) -> 
     reserved=st.fixed_dictionaries(dict.fromkeys(TENANTS, st.integers(0, 2).map(lambda n: n * 1000))),
     cpu=amounts,
 )
-def test_what_is_held_fits_at_every_moment_and_nothing_is_short_without_need(
+def test_held_windows_fit_at_every_moment_and_no_window_is_short_needlessly(
     found, quota, reserved, cpu
 ) -> None:
     made = [

@@ -61,7 +61,7 @@ async def running_bench(**more: float) -> AsyncIterator[Bench]:
     await bench.queue.stop()
 
 
-async def test_what_is_added_twice_before_its_turn_is_worked_on_once() -> None:
+async def test_a_key_added_twice_before_its_turn_is_processed_once() -> None:
     async with running_bench() as b:
         b.add("a", "b", "a", "b")
         await b.until(lambda: b.seen == ["a", "b"])
@@ -69,7 +69,7 @@ async def test_what_is_added_twice_before_its_turn_is_worked_on_once() -> None:
         assert b.seen == ["a", "b"]
 
 
-async def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two() -> None:
+async def test_a_key_added_during_its_processing_is_processed_once_more_and_never_by_two_workers() -> None:
     async with running_bench() as b:
         b.gate.clear()
         b.add("a")
@@ -82,7 +82,7 @@ async def test_what_is_added_meanwhile_is_worked_on_once_more_and_never_by_two()
         await b.until(lambda: b.seen == ["a", "a", "z"])
 
 
-async def test_a_worker_goes_on_at_once_and_then_knows_all_that_was_added_meanwhile() -> None:
+async def test_a_worker_continues_at_once_and_then_knows_all_keys_added_meanwhile() -> None:
     async with running_bench() as b:
         b.gate.clear()
         b.again["a"] = 2
@@ -94,7 +94,7 @@ async def test_a_worker_goes_on_at_once_and_then_knows_all_that_was_added_meanwh
         await b.until(lambda: "z" in b.seen and b.seen.count("a") == 3)
 
 
-async def test_only_so_many_are_worked_on_at_a_time_in_the_order_in_which_they_came(
+async def test_the_number_of_simultaneous_keys_is_limited_and_keys_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workqueue, "WORKERS", 3)
@@ -118,7 +118,7 @@ async def test_of_two_delays_the_shorter_one_counts() -> None:
         await b.until(lambda: b.seen == ["a"])
 
 
-async def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well() -> None:
+async def test_a_failed_key_is_retried_with_doubling_delays_until_it_succeeds() -> None:
     waits: list[float] = []
 
     async with running_bench() as b:
@@ -140,7 +140,7 @@ async def test_what_fails_comes_again_after_waits_that_double_until_it_goes_well
     assert waits == [0.001, 0.002, 0.004, 0.004, 0.001]
 
 
-async def test_a_key_whose_worker_is_cancelled_by_what_it_waits_for_is_not_lost() -> None:
+async def test_a_key_whose_worker_is_cancelled_from_inside_is_not_lost() -> None:
     async with running_bench() as b:
         b.fails["a"] = [asyncio.CancelledError()]
         b.add("a")

@@ -84,7 +84,7 @@ async def test_an_error_is_told_like_a_success_for_it_may_be_stored(what: str) -
 
 
 @pytest.mark.parametrize("what", [name for name in CALLS if name != "expiry"])
-async def test_what_nobody_waits_for_any_more_is_told_once_it_is_stored_and_not_before(what: str) -> None:
+async def test_an_abandoned_write_is_announced_once_it_is_stored_and_not_before(what: str) -> None:
     db, told = Late(), []
     call, expected = CALLS[what]
     request = asyncio.ensure_future(call(db, told))

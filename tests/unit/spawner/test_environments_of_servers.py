@@ -87,7 +87,7 @@ def test_the_form_has_each_name_once_with_its_teams_and_keeps_the_last_choice() 
     assert from_form({"environment": [""]}) == {}
 
 
-def test_who_is_in_one_team_reads_no_teams_and_without_any_environment_no_field() -> None:
+def test_a_user_with_one_team_sees_no_team_choice_and_without_environments_no_field() -> None:
     one = Account(1, ("red",), "red", {"red": Room(environments=(VISION,))})
     assert '<option value="vision">vision</option>' in form(DEFAULTS, one, {})
     none = Account(1, ("red",), "red", {"red": Room()})
@@ -118,7 +118,7 @@ def test_a_last_choice_that_is_gone_is_told_and_the_platforms_takes_its_place() 
     [{}, {"environment": 1}, {"environment": ["vision"]}, {"environment": None}, {"environment": "half \ud800"},
      {"environment": "two\nlines"}, {"environment": "x" * 51}],
 )  # fmt: skip
-def test_what_is_no_name_is_none(stored: dict[str, Any]) -> None:
+def test_an_invalid_stored_environment_is_ignored(stored: dict[str, Any]) -> None:
     assert environment_in(stored) == ""
     assert "mlp-environment-gone" not in form(DEFAULTS, MINE, stored)
 
@@ -159,7 +159,7 @@ def ended(code: int, tail: str = "", **more: Any) -> str:
     return plain(pod_states.why_no_environment(pod, "vision", 2048, tail))
 
 
-def test_an_image_that_lacks_something_is_told_with_what_and_the_way_out() -> None:
+def test_an_incomplete_image_is_reported_with_its_missing_parts_and_the_way_out() -> None:
     said = ended(launcher.LACKS, message="jupyterhub jupyterlab")
     assert said.startswith(
         f"The image {IMAGE} of environment vision starts no notebook server: it lacks jupyterhub and jupyterlab."
@@ -186,7 +186,7 @@ def test_however_an_image_ends_it_is_told_what_one_that_will_do_has(
     assert "Such an image has Python 3.11 or later, JupyterHub and JupyterLab" in said
 
 
-def test_memory_that_ran_out_is_no_fault_of_the_image() -> None:
+def test_running_out_of_memory_is_not_blamed_on_the_image() -> None:
     assert "more than the 2048 MiB" in ended(137, reason="OOMKilled")
 
 
@@ -200,7 +200,7 @@ def test_an_image_that_cannot_be_had_is_the_environments() -> None:
     assert "Start the server with another environment" in said
 
 
-def test_launcher_and_hub_agree_on_what_an_image_needs() -> None:
+def test_launcher_and_hub_agree_on_the_requirements_of_an_image() -> None:
     assert (launcher.LACKS, launcher.NEEDED) == (pod_states.LACKS, pod_states.NEEDED)
 
 
@@ -227,7 +227,7 @@ def test_the_launcher_ends_at_once_where_its_python_has_no_server(tmp_path: Path
         ({}, True),
     ],
 )
-def test_what_a_start_without_options_repeats_has_no_environment_that_is_gone(
+def test_a_restart_without_options_drops_an_environment_that_no_longer_exists(
     stored: dict[str, object], kept: bool
 ) -> None:
     left = {key: value for key, value in stored.items() if key != "environment"}

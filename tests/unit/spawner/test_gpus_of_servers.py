@@ -45,7 +45,7 @@ def test_a_kind_is_found_by_the_label_that_tells_it() -> None:
     assert found(1, "mi300x") == Gpus("amd.com/gpu", 1, (term("amd.com/gpu.product-name", "MI300X"),))
 
 
-def test_what_who_runs_the_cluster_calls_a_kind_goes_before_a_vendors_label() -> None:
+def test_the_operators_name_of_a_gpu_kind_precedes_a_vendors_label() -> None:
     assert found(1, "big") == Gpus("nvidia.com/gpu", 1, (term("mlp-hub/gpu-kind", "big"),))
 
 
@@ -54,7 +54,7 @@ def test_gpus_of_any_kind_are_those_of_which_there_are_most() -> None:
     assert found(1, "", AMD, NONE) == Gpus("amd.com/gpu", 1)
 
 
-def test_who_asks_for_what_is_not_there_reads_what_is() -> None:
+def test_a_request_for_missing_gpus_lists_the_available_ones() -> None:
     with pytest.raises(NoGpus, match=r"of the kind tpu; there are: big, mi300x, nvidia-a100"):
         found(1, "tpu")
     with pytest.raises(NoGpus, match="no node of the cluster has GPUs"):
@@ -69,7 +69,7 @@ def test_the_pod_asks_for_them_and_goes_to_nodes_that_have_them() -> None:
     assert "affinity" not in made(gpus=found(1))["spec"]
 
 
-def test_an_operators_own_affinity_holds_besides() -> None:
+def test_an_operators_affinity_also_applies() -> None:
     theirs = {"key": "zone", "operator": "In", "values": ["a"]}
     configured = {
         "nodeAffinity": {

@@ -23,7 +23,7 @@ def test_a_home_is_made_for_its_user_only(tmp_path):
     assert ensure_home(tmp_path / "homes", "ann", None) == home
 
 
-def test_a_link_in_the_place_of_a_home_is_refused(tmp_path):
+def test_a_link_at_the_path_of_a_home_is_refused(tmp_path):
     (tmp_path / "homes").mkdir()
     (tmp_path / "homes" / "ann").symlink_to(tmp_path)
     with pytest.raises(OSError, match="ann"):

@@ -226,7 +226,7 @@ async def test_the_form_offers_the_tenants_and_their_room(hub: HubStub) -> None:
         ({"tenant": "green"}, "options", "you are not in a team 'green'"),
     ],
 )
-async def test_what_is_refused_starts_no_process_and_holds_nothing(
+async def test_a_refused_server_starts_no_process_and_holds_nothing(
     hub: HubStub, service: LedgerService, options: dict[str, Any], reason: str, says: str
 ) -> None:
     with pytest.raises(ServerRefused, match=says) as caught:
@@ -299,7 +299,7 @@ async def test_a_server_whose_quota_expired_while_it_started_is_ended(
         await real(key)
 
     monkeypatch.setattr(service, "confirm", late)
-    with pytest.raises(ServerFailed, match="expired before its confirm"):
+    with pytest.raises(ServerFailed, match="expired before it was confirmed"):
         await hub.spawn()
     assert hub.row.state.get("pid") is None
 
@@ -362,7 +362,7 @@ async def test_a_server_of_a_hub_that_noted_nothing_of_quota_gives_it_back_too(
     assert service.held().is_zero
 
 
-async def test_what_is_owed_while_the_service_is_away_is_paid_once_it_is_back(
+async def test_a_release_missed_while_the_service_is_away_is_made_up_once_it_is_back(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debts, "LOOK_EVERY_S", 0)
@@ -376,7 +376,7 @@ async def test_what_is_owed_while_the_service_is_away_is_paid_once_it_is_back(
     assert service.held().is_zero
 
 
-async def test_what_a_server_holds_that_starts_is_no_debt(
+async def test_holdings_of_a_starting_server_are_not_released(
     hub: HubStub, service: LedgerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(debts, "LOOK_EVERY_S", 0)

@@ -30,7 +30,7 @@ def test_there_are_samples() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
-def test_what_is_written_is_chinese_and_the_programs_are_the_same(sample: Path) -> None:
+def test_sample_text_is_chinese_and_the_programs_are_the_same(sample: Path) -> None:
     english = sample.read_bytes()
     chinese = in_language(english, "zh-CN")
     assert cells(chinese, "code") == cells(english, "code")

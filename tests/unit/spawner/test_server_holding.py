@@ -110,7 +110,7 @@ def test_a_crash_at_any_step_heals_at_the_next_look(holding, ledger, at, when):
     assert holding.step == NOTHING
 
 
-def test_what_is_owed_is_remembered_while_the_service_is_away(holding, ledger):
+def test_an_unreleased_holding_is_remembered_while_the_service_is_away(holding, ledger):
     async def story():
         await holding.take("ann", "ann's notebook", AMOUNT)
         await holding.keep()
@@ -145,7 +145,7 @@ def test_room_that_is_being_made_is_waited_for_and_each_wait_is_told(holding, le
     assert told == ["blue takes back its own at 09:37"] * 3
 
 
-def test_who_would_wait_too_long_gives_its_place_up_at_once_and_is_told_what_the_service_said(
+def test_a_server_with_too_long_a_wait_gives_up_its_place_at_once_and_shows_the_services_reason(
     holding, ledger
 ):
     ledger.making, ledger.after = 9, 600.0

@@ -22,7 +22,7 @@ def test_nothing_chosen_means_the_defaults_and_the_default_tenant():
     assert choose({}, DEFAULTS, ("red", "blue"), "blue") == Choice("blue", 0.2, 1024)
 
 
-def test_what_is_chosen_is_taken():
+def test_chosen_options_are_used():
     options = {"tenant": "red", "cpu": 2, "ram": 2048}
     assert choose(options, DEFAULTS, ("red", "blue"), "blue") == Choice("red", 2.0, 2048)
 
@@ -84,7 +84,7 @@ def test_the_tenant_is_asked_for_only_where_there_are_several():
     assert '<option value="red">' in page
 
 
-def test_what_is_free_of_the_quota_is_shown():
+def test_the_free_part_of_the_quota_is_shown():
     red = Room(cpu=2, cpu_free=0.4, ram=4096, ram_free=1536)
     page = form(DEFAULTS, account("red", red=red), {})
     assert "Team <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
@@ -93,7 +93,7 @@ def test_what_is_free_of_the_quota_is_shown():
     assert ">blue: no limit of its own, only the machine&#x27;s</option>" in several
 
 
-def test_what_may_be_borrowed_is_told_apart_from_what_is_the_tenants_own():
+def test_quota_that_can_be_borrowed_is_shown_separately_from_the_tenants_quota():
     red = Room(cpu=3, cpu_free=3, ram=4096, ram_free=1024, cpu_borrow=3, ram_borrow=512)
     page = form(DEFAULTS, account("red", red=red), {})
     assert (
@@ -102,7 +102,7 @@ def test_what_may_be_borrowed_is_told_apart_from_what_is_the_tenants_own():
     )
 
 
-def test_what_others_borrowed_is_told_as_what_may_be_taken_back_with_the_tenants_that_have_it():
+def test_lent_quota_is_shown_as_reclaimable_with_the_tenants_that_have_it():
     red = Room(cpu=4, cpu_free=0, ram=4096, ram_free=1024, cpu_back=3, ram_back=2048, back_from=("blue",))
     page = form(DEFAULTS, account("red", red=red), {})
     assert (
@@ -154,7 +154,7 @@ def test_whatever_the_api_sends_is_a_choice_or_a_refusal(options):
     assert choice.ram >= 100
 
 
-def test_the_form_says_of_which_tenants_jobs_and_notebooks_have_no_network():
+def test_the_form_names_the_tenants_whose_jobs_and_notebooks_have_no_network():
     red, blue = Room(), Room(network="outbound", job_network="outbound")
     assert "mlp-network" not in form(DEFAULTS, account("blue", blue=blue), {}, network="none")
     said = form(DEFAULTS, account("red", "blue", red=red, blue=blue), {})
@@ -180,7 +180,7 @@ def test_where_servers_can_have_no_gpus_that_is_said(options):
 @pytest.mark.parametrize(
     "options", [{"gpu": -1}, {"gpu": 0.5}, {"gpu": True}, {"gpu": 65}, {"gpu": "1"}, {"gpu_kind": 3}]
 )
-def test_no_number_of_gpus_is_refused_with_what_is_one(options):
+def test_an_invalid_number_of_gpus_is_refused_with_a_valid_form(options):
     with pytest.raises(OptionsError, match=r"whole number of GPUs, 64 at most|name of a kind of GPU"):
         choose(options, DEFAULTS, ("red",), "red", gpus=True)
 
@@ -197,7 +197,7 @@ def test_the_page_asks_for_gpus_where_a_tenant_may_use_some():
 
 
 @pytest.mark.parametrize("left", [10**400, -1, math.nan, math.inf, True, "2", [2], {}])
-def test_what_the_api_left_and_cannot_be_chosen_does_not_keep_the_form_away(left):
+def test_unusable_options_left_by_the_api_do_not_prevent_the_form(left):
     given = dict.fromkeys(("cpu", "ram", "gpu", "gpu_kind", "environment", "tenant"), left)
     red = Room(gpu=2, gpu_free=2, gpu_kinds=("a100",))
     fresh = form(DEFAULTS, account("red", red=red), {}, gpus=True)

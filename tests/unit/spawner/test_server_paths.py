@@ -27,6 +27,6 @@ def test_sockets_are_short_differ_and_stay():
 
 
 @pytest.mark.parametrize("user", ["", "..", ".hidden", "a/b", "a\0", "a\n", "-x", "ä"])
-def test_a_name_that_is_no_directory_is_refused(user):
+def test_a_name_that_is_not_a_directory_name_is_refused(user):
     with pytest.raises(OptionsError):
         paths(user)

@@ -23,7 +23,7 @@ def test_a_pod_is_its_tenants_and_found_by_the_hubs_selector() -> None:
     assert about["labels"]["own"] == "1"
 
 
-def test_what_keeps_tenants_apart_is_nobodys_to_configure() -> None:
+def test_settings_that_separate_tenants_cannot_be_configured() -> None:
     spec = made()["spec"]
     (container,) = spec["containers"]
     assert spec["automountServiceAccountToken"] is False
@@ -37,7 +37,7 @@ def test_what_keeps_tenants_apart_is_nobodys_to_configure() -> None:
     assert container["image"] == "image:1"
 
 
-def test_it_asks_for_what_was_granted_and_is_limited_in_memory() -> None:
+def test_a_pod_requests_the_granted_amount_and_is_limited_in_memory() -> None:
     (container,) = made()["spec"]["containers"]
     assert container["resources"] == {
         "requests": {"cpu": "250m", "memory": "2048Mi"},

@@ -52,7 +52,7 @@ def test_one_that_never_ends_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["c.ServerApp.root_dir = '/'", "raise SystemExit(3)", "c.x = = 3", "1 / 0"])
-def test_what_the_server_itself_has_words_for_is_left_to_it(tmp_path: Path, text: str) -> None:
+def test_settings_that_the_server_reports_itself_are_left_to_it(tmp_path: Path, text: str) -> None:
     assert launcher._what_ends_us([program(tmp_path, text)], PATIENT_S) == ""
 
 

@@ -107,7 +107,7 @@ def test_no_request_has_the_platforms_own_context_or_makes_one(name: str) -> Non
             assert name not in called or module in MAKES, module
 
 
-def test_what_is_within() -> None:
+def test_a_context_sees_only_the_objects_within_it() -> None:
     ann = TenantContext("ann")
     assert [ann.sees("ann", "red"), ann.sees("bob", "red"), NOBODY.sees("ann", "red")] == [True, False, False]
     leads = ann.and_of(["red"])

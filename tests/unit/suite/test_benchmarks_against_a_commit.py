@@ -119,7 +119,7 @@ def test_a_commit_that_is_not_there_is_named(
     assert "there is no commit none-such here" in capsys.readouterr().err
 
 
-def test_medians_stand_side_by_side_and_what_one_side_lacks_has_a_dash(against: Any) -> None:
+def test_medians_appear_side_by_side_and_missing_values_are_dashes(against: Any) -> None:
     step, start, gone = ("a step", "ms"), ("start", "s"), ("gone", "1/s")
     old = [{step: 1.0, gone: 7.0}, {step: 9.0, gone: 7.0}, {step: 2.0, gone: 7.0}]
     new = [{step: 3.0, start: 0.5}, {step: 5.0, start: 0.25}, {step: 4.0, start: 0.5}]

@@ -26,6 +26,6 @@ def test_the_slowest_are_dealt_out_evenly() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/4", "5/4", "a/b", "1/2/3"])
-def test_what_names_no_slice_is_refused(text: str) -> None:
+def test_an_invalid_slice_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"number|values|literal"):
         Slice.parse(text)

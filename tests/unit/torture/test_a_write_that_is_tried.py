@@ -44,7 +44,7 @@ def test_a_write_that_nobody_takes_ends_and_what_there_is_to_see_was_kept_once()
     assert not any(each.taken for each in tries.attempts)
 
 
-def test_an_answer_that_nobody_expects_is_raised_by_who_waits() -> None:
+def test_an_unexpected_answer_is_raised_in_the_waiter() -> None:
     def send() -> bool:
         raise AssertionError("404")
 

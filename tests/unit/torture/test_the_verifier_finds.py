@@ -87,14 +87,14 @@ def kinds(case: verify.Case) -> list[str]:
     return sorted({violation.kind for violation in verify.check(case)})
 
 
-def test_a_job_that_ran_once_and_well_is_no_violation() -> None:
+def test_a_job_that_ran_once_successfully_is_not_a_violation() -> None:
     assert kinds(good()) == []
 
 
 @pytest.mark.parametrize(
     ("cause", "victim"), [("node-lost", "shim"), ("signal", "rank"), ("signal", "sandbox")]
 )
-def test_an_attempt_that_we_killed_is_no_violation(cause: str, victim: str) -> None:
+def test_an_attempt_killed_by_the_test_is_not_a_violation(cause: str, victim: str) -> None:
     case = retried(cause)
     case.hits = [kill(victim)]
     assert kinds(case) == []
@@ -141,7 +141,7 @@ def test_a_job_that_fails_with_retries_left_is_found() -> None:
     assert "retries-not-used" in kinds(case)
 
 
-def test_a_restart_that_the_timeline_does_not_tell_of_is_found() -> None:
+def test_a_restart_missing_from_the_timeline_is_found() -> None:
     case = good()
     case.job["restarts"] = 1
     assert "restarts-miscounted" in kinds(case)
@@ -153,7 +153,7 @@ def test_a_job_that_finished_without_coming_to_its_end_is_found() -> None:
     assert kinds(case) == ["finished-without-its-end"]
 
 
-def test_what_nobody_asked_for_is_found() -> None:
+def test_an_unrequested_cancellation_is_found() -> None:
     case = good()
     case.job["phase"] = "cancelled"
     case.events[1:] = [event(16, "cancelled")]
@@ -226,7 +226,7 @@ def test_a_killed_shim_may_take_the_last_lines_and_no_others() -> None:
     assert kinds(case) == ["lines-missing"]
 
 
-def test_what_a_full_disk_took_is_excused_only_where_it_is_told() -> None:
+def test_losses_by_a_full_disk_are_excused_only_where_they_are_reported() -> None:
     case = good()
     case.outages = [Outage("disk", 11.5, 12.5)]
     del case.points[1]
@@ -240,7 +240,7 @@ def test_what_a_full_disk_took_is_excused_only_where_it_is_told() -> None:
     assert kinds(case) == []
 
 
-def test_what_is_missing_beside_the_time_of_the_full_disk_is_not_excused_by_it() -> None:
+def test_losses_outside_the_time_of_the_full_disk_are_not_excused_by_it() -> None:
     case = good()
     case.outages = [Outage("disk", 100.0, 105.0)]
     del case.points[1]

@@ -16,7 +16,7 @@ def test_faults_follow_from_the_seed() -> None:
     assert faults("1:1") != faults("1:2")
 
 
-def test_what_cannot_be_broken_here_changes_nothing_else() -> None:
+def test_faults_that_are_impossible_here_change_nothing_else() -> None:
     for number in range(20):
         all_of_them = faults(f"1:{number}")
         fewer = faults(f"1:{number}", disk=False, database=False)

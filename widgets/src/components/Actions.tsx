@@ -16,7 +16,7 @@ const LABEL: Record<ActionName, () => string> = {
 /** What is asked before it is done, and what is lost. */
 const LOSS: Partial<Record<ActionName, (title: string) => { ask: string; loss: string }>> = {
   cancel: (job) => ({
-    ask: t("Cancel {job}?", { job }), loss: t("The ranks of {job} are stopped for good. What it has written so far stays.", { job }),
+    ask: t("Cancel {job}?", { job }), loss: t("The ranks of {job} are stopped for good. Its output so far stays.", { job }),
   }),
   delete: (job) => ({
     ask: t("Delete {job}?", { job }), loss: t("The record of {job}, its logs, curves and the files of its job directory are removed. This cannot be undone.", { job }),
@@ -78,7 +78,7 @@ export function Actions({ client, job, onDone, disabled }: {
           title={LOSS[asking]?.(title(job)).ask ?? ""}
           text={<p>{LOSS[asking]?.(title(job)).loss}</p>}
           yes={LABEL[asking]()}
-          no={asking === "cancel" ? t("Let it go on") : t("Cancel")}
+          no={asking === "cancel" ? t("Let it continue") : t("Cancel")}
           busy={busy !== null}
           error={error ? <ErrorBox error={error} /> : null}
           onYes={() => void go(asking)}

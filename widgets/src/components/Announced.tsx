@@ -31,8 +31,8 @@ export function Announced({ client, every = EVERY }: { client: Client; every?: n
             {one.text}
             {one.tenant ? <span class="mlp-dim">{` · ${t("to team {name}", { name: one.tenant })}`}</span> : null}
           </div>
-          <button type="button" class="mlp-button mlp-small" aria-label={t("Put away: {text}", { text: one.text })} onClick={() => dismiss(one.id)}>
-            {t("Put away")}
+          <button type="button" class="mlp-button mlp-small" aria-label={t("Hide: {text}", { text: one.text })} onClick={() => dismiss(one.id)}>
+            {t("Hide")}
           </button>
         </div>
       ))}

@@ -91,7 +91,7 @@ export function Curves({ store, names, ends, earlier, now }: {
       </div>
       {earlier ? <Earlier attempts={ends.length} /> : null}
       {followed.length ? (
-        <p class="mlp-dim mlp-attempts">{t("A dashed line is where another attempt began to report, after the one before ended {times}.", { times: followed.slice(-3).map((end) => clock(end, now)).join(t(", ")) })}</p>
+        <p class="mlp-dim mlp-attempts">{t("A dashed line shows where another attempt began to report. The attempts before it ended {times}.", { times: followed.slice(-3).map((end) => clock(end, now)).join(t(", ")) })}</p>
       ) : null}
       <div class="mlp-charts">
         {names.map((name) => (

@@ -42,7 +42,7 @@ export function WhyButton({ event, timeline, asks }: { event: JobEvent; timeline
         <div id={id} class="mlp-decision" role="group" aria-label={t("Why {what}", { what: eventWord(event.kind) })}>
           {answer === "asking" ? <p class="mlp-dim" role="status">{t("Asking …")}</p> : null}
           {answer !== "asking" && "error" in answer ? <p class="mlp-decision-bad" role="alert">{words(answer.error)}</p> : null}
-          {answer !== "asking" && "decision" in answer ? answer.decision ? <Story d={answer.decision} /> : <p>{t("What stood behind it is not kept any more.")}</p> : null}
+          {answer !== "asking" && "decision" in answer ? answer.decision ? <Story d={answer.decision} /> : <p>{t("The data behind this decision is no longer stored.")}</p> : null}
         </div>
       ) : null}
     </>
@@ -66,11 +66,11 @@ export function Story({ d }: { d: Decision }): JSX.Element {
     <>
       <p>{sentence(d.summary)}</p>
       {d.waited_for ? <p title={d.waited_reason ?? undefined}><b>{t("Until then:")}</b> {ended(d.waited_for)}</p> : null}
-      {d.changed.length ? <p><b>{t("What changed:")}</b> {ended(d.changed.join(t("; ")))}</p> : null}
-      {d.passed.length ? <p><b>{t("Before it, and could not start:")}</b> {ended(passedWords(d))}</p> : null}
+      {d.changed.length ? <p><b>{t("Changes:")}</b> {ended(d.changed.join(t("; ")))}</p> : null}
+      {d.passed.length ? <p><b>{t("Ahead of it, but could not start:")}</b> {ended(passedWords(d))}</p> : null}
       {chosen.length ? (
         <table class="mlp-table mlp-decision-table">
-          <caption>{others.length ? t("The places with room, the best first") : t("Where it was placed")}</caption>
+          <caption>{others.length ? t("The places with room, the best first") : t("Its placement")}</caption>
           <thead><tr><th scope="col">{t("Node")}</th><th scope="col">{t("Ranks")}</th><th scope="col">{t("Free after that")}</th></tr></thead>
           <tbody>
             {d.nodes.map((place) => (
@@ -85,8 +85,8 @@ export function Story({ d }: { d: Decision }): JSX.Element {
       ) : null}
       {d.victims.length ? (
         <table class="mlp-table mlp-decision-table">
-          <caption>{t("Who could have been stopped, the cheapest first")}</caption>
-          <thead><tr><th scope="col">{t("Job")}</th><th scope="col">{t("Priority")}</th><th scope="col" title={t("Seconds times GPUs, or cores where it has none, since its last checkpoint; less what it saves when it is asked to end")}>{t("Work lost, at most")}</th><th scope="col">{t("Why")}</th></tr></thead>
+          <caption>{t("Jobs that could have been stopped, the cheapest first")}</caption>
+          <thead><tr><th scope="col">{t("Job")}</th><th scope="col">{t("Priority")}</th><th scope="col" title={t("Seconds since its last checkpoint, times its GPUs (or cores, if it has no GPU); less if it saves when it is asked to end")}>{t("Work lost, at most")}</th><th scope="col">{t("Why")}</th></tr></thead>
           <tbody>
             {d.victims.map((v, i) => (
               <tr key={i} class={v.chosen ? "mlp-selected" : ""}>
@@ -103,7 +103,7 @@ export function Story({ d }: { d: Decision }): JSX.Element {
       <p class="mlp-dim">
         {[
           t("Policy {name}", { name: d.policy }),
-          d.order !== null ? t("its queue goes by {order}", { order: orderWords(d.order) }) : "",
+          d.order !== null ? t("its queue order: {order}", { order: orderWords(d.order) }) : "",
           d.position !== null ? t("place {n} in its queue", { n: d.position }) : "",
           d.rule !== null ? t("nodes by {rule}", { rule: d.rule }) : "",
           d.share !== null ? t("its team held {percent} % of the cluster", { percent: trim(d.share * 100, 1) }) : "",

@@ -136,7 +136,7 @@ export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: 
         <p key={one.rank} class="mlp-dim mlp-foot">{notKept(one)}</p>
       ))}
       {store.logs.dropped > 0 ? (
-        <p class="mlp-dim mlp-foot">{n("1 earlier line left out here; the files hold them.", "{n} earlier lines left out here; the files hold them.", store.logs.dropped)}</p>
+        <p class="mlp-dim mlp-foot">{n("1 earlier line is not shown here; the log files contain all lines.", "{n} earlier lines are not shown here; the log files contain all lines.", store.logs.dropped)}</p>
       ) : null}
     </section>
   );

@@ -115,7 +115,7 @@ function JobFacts({ job, now }: { job: Job; now: number }): JSX.Element {
   const facts = [
     [t("Team"), job.tenant], [t("Runtime"), job.runtime], [t("Workers"), t("{workers}, {size} each", { workers: workersWords(job), size: sizeWords(job) })],
     ...(job.env_name ? [[t("Environment"), job.env_name]] : []),
-    ...(job.workdir ? [[t("Starts in"), `~/${job.workdir}`]] : []),
+    ...(job.workdir ? [[t("Start directory"), `~/${job.workdir}`]] : []),
     ...(job.priority !== "normal" ? [[t("Priority"), priorityName(job.priority)]] : []),
     ...(job.time_limit ? [[t("Time limit"), duration(job.time_limit)]] : []),
     ...(restarts(job) ? [[t("Restarts"), String(restarts(job))]] : []),
@@ -167,7 +167,7 @@ function LoginNote({ view, client, live }: { view: View; client: Client; live: L
   const again = (text: string): JSX.Element => <button type="button" class="mlp-link" onClick={() => live.stream.retryNow()}>{text}</button>;
   if (client.passed) {
     return (
-      <ErrorBox error={rich(t("Your notebook server does not know this page any more, so this is not live: load the page again, or {try}"), { try: again(t("try once more")) })} />
+      <ErrorBox error={rich(t("Your notebook server no longer recognizes this page, so it is not live: load the page again, or {try}"), { try: again(t("try once more")) })} />
     );
   }
   return (

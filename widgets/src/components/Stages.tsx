@@ -11,7 +11,7 @@ export function Stages({ attempts, now }: { attempts: JobAttempt[]; now: number 
   const shown = told(attempts);
   if (!shown.length) return null;
   return (
-    <div class="mlp-stages" role="group" aria-label={t("Where the time went until its first line")}>
+    <div class="mlp-stages" role="group" aria-label={t("Where the time went, up to its first line")}>
       {shown.slice(0, MOST).map((attempt) => (
         <One key={attempt.attempt} attempt={attempt} alone={shown.length === 1} now={now} />
       ))}

@@ -75,7 +75,7 @@ function SweepFacts({ sweep, now }: { sweep: Sweep; now: number }): JSX.Element 
   const facts = [
     [t("Team"), sweep.tenant],
     ...(sweep.metric ? [[t("Goal"), sweep.goal === "max" ? t("most {metric}", { metric: sweep.metric }) : t("least {metric}", { metric: sweep.metric })]] : []),
-    ...(stop ? [[t("Stops early by"), stop]] : []),
+    ...(stop ? [[t("Rule for early stops"), stop]] : []),
     [t("Spent"), spentWords(sweep)],
     ...(sweep.deadline ? [[t("Deadline"), clock(sweep.deadline, now)]] : []),
     [t("Started"), clock(sweep.submitted_at, now)],
@@ -169,10 +169,10 @@ function SweepActions({ client, sweep, onDone, onDeleted }: { client: Client; sw
       {extends_ ? <button type="button" class="mlp-button mlp-small" onClick={() => setAsking("extend")}>{t("Extend")}</button> : null}
       {hasEnded(sweep) && onDeleted && sweep.state !== "deleting" ? <button type="button" class="mlp-button mlp-small mlp-quiet-danger" onClick={() => setAsking("delete")}>{t("Delete")}</button> : null}
       {asking === "cancel" ? (
-        <Confirm title={t("Stop sweep {name}?", { name: sweep.name })} text={<p>{t("No more trials are made, and those that run are ended. What they reported stays, and it can be extended later.")}</p>} yes={t("Stop sweep")} no={t("Let it go on")} busy={busy} error={bad} onYes={() => void run(() => client.put(`${path}:cancel`), onDone)} onNo={close} />
+        <Confirm title={t("Stop sweep {name}?", { name: sweep.name })} text={<p>{t("No more trials start, and running trials are ended. Their reported results stay. You can extend the sweep later.")}</p>} yes={t("Stop sweep")} no={t("Let it continue")} busy={busy} error={bad} onYes={() => void run(() => client.put(`${path}:cancel`), onDone)} onNo={close} />
       ) : null}
       {asking === "delete" ? (
-        <Confirm title={t("Delete sweep {name}?", { name: sweep.name })} text={<p>{t("Its trials go with it: their jobs, logs, curves and files. This cannot be undone.")}</p>} yes={t("Delete")} busy={busy} error={bad} onYes={() => void run(() => client.delete(path), () => onDeleted?.())} onNo={close} />
+        <Confirm title={t("Delete sweep {name}?", { name: sweep.name })} text={<p>{t("Its trials are deleted too, with their jobs, logs, curves and files. This cannot be undone.")}</p>} yes={t("Delete")} busy={busy} error={bad} onYes={() => void run(() => client.delete(path), () => onDeleted?.())} onNo={close} />
       ) : null}
       {asking === "extend" ? <Extend sweep={sweep} busy={busy} error={bad} onClose={close} onExtend={(more) => void run(() => client.put(`${path}:extend`, more), onDone)} /> : null}
     </div>
@@ -200,7 +200,7 @@ function Extend({ sweep, busy, error, onClose, onExtend }: {
       >
         <Amount label={t("More trials")} value={trials} onInput={setTrials} autofocus />
         {sweep.budget_core_hours !== null ? <Amount label={t("More core-hours")} value={hours} onInput={setHours} /> : null}
-        <p class="mlp-dim">{hasEnded(sweep) ? t("It goes on from what it knows.") : t("It goes on until these are used up too.")}</p>
+        <p class="mlp-dim">{hasEnded(sweep) ? t("It continues from its results so far.") : t("It continues until these are used up too.")}</p>
         {error}
         <div class="mlp-dialog-buttons">
           <button type="button" class="mlp-button" onClick={onClose}>{t("Leave it")}</button>

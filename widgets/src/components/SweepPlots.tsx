@@ -60,7 +60,7 @@ export function SweepCurves({ sweep, curves, pointed }: { sweep: Sweep; curves: 
     <section ref={box} class="mlp-section" role="group" aria-label={t("Curves of all trials")}>
       <div class="mlp-section-head">
         <Heading>{t("{metric} of all trials", { metric: sweep.metric })}</Heading>
-        <span class="mlp-dim">{t("stopped ones are dimmed, the best one is strong")}</span>
+        <span class="mlp-dim">{t("stopped trials are dimmed, the best one is bold")}</span>
       </div>
       <svg class="mlp-sweep-plot" width={W} height={H} role="img" aria-label={t("Curves of {n} trials by step", { n: lines.length })} onMouseLeave={() => pointed.point(null)}>
         {roundTicks(y0, y1, 4).map((tick) => (
@@ -99,7 +99,7 @@ export function Parallel({ sweep, pointed }: { sweep: Sweep; pointed: Pointed })
   return (
     <section ref={box} class="mlp-section" role="group" aria-label={t("Parameters of all trials")}>
       <div class="mlp-section-head">
-        <Heading>{t("Parameters and what came of them")}</Heading>
+        <Heading>{t("Parameters and results")}</Heading>
       </div>
       <svg class="mlp-sweep-plot" width={W} height={H} role="img" aria-label={t("Parallel coordinates of {n} trials", { n: trials.length })} onMouseLeave={() => pointed.point(null)}>
         {all.map((a, i) => (

@@ -29,7 +29,7 @@ export function Earlier({ attempts }: { attempts: number }): JSX.Element {
   return (
     <p class="mlp-earlier">
       <Icon name="wait" />
-      {n("Of its earlier attempt; it waits to go on", "Of its earlier attempts; it waits to go on", attempts)}
+      {n("From its earlier attempt; it waits to continue", "From its earlier attempts; it waits to continue", attempts)}
     </p>
   );
 }
@@ -109,7 +109,7 @@ export function BarLegend({ bars }: { bars: Standing[] }): JSX.Element | null {
   const parts = legend(bars);
   if (!parts.length) return null;
   return (
-    <ul class="mlp-bar-legend" aria-label={t("What the colours of the bars mean")}>
+    <ul class="mlp-bar-legend" aria-label={t("Meaning of the bars' colours")}>
       {parts.map(([part, text]) => (
         <li key={part}>
           <span class={`mlp-bar-key mlp-bar-${part === "own" ? "fill" : part === "over" ? "beyond" : part}`} aria-hidden="true" />

@@ -111,7 +111,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
         ))}
         {why?.would_start_now.length ? (
           <p>
-            {rich(t("Would start now with {options}. To have it so: {cancel}, then {resubmit}"), {
+            {rich(t("Could start now with {options}. To do that: {cancel}, then {resubmit}"), {
               options: why.would_start_now.map((option, i) => (
                 <span key={option}>
                   {i ? t(", or ") : ""}
@@ -121,7 +121,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
               cancel: <code>{`%mlp cancel ${commandName(job)}`}</code>,
               resubmit: <code>{`%mlp resubmit ${commandName(job)} ${why.would_start_now[0]}`}</code>,
             })}
-            {why.stopped?.checkpoint_at ? t(". That is a new job, which begins anew: the checkpoint of {job} is not taken along.", { job: jobTitle(job) }) : null}
+            {why.stopped?.checkpoint_at ? t(". That is a new job. It starts from the beginning and does not use the checkpoint of {job}.", { job: jobTitle(job) }) : null}
           </p>
         ) : null}
         {why?.cut_short ? <p class="mlp-dim">{t("{text}.", { text: capital(why.cut_short) })}</p> : null}
@@ -135,7 +135,7 @@ export function FailureBox({ job, onRank }: { job: Job; onRank: (rank: number) =
   if (!failure || job.phase === "finished") return null;
   const how = ending(failure);
   return (
-    <section role="group" class="mlp-note mlp-note-bad mlp-failure" aria-label={t("What went wrong")}>
+    <section role="group" class="mlp-note mlp-note-bad mlp-failure" aria-label={t("Cause of the failure")}>
       <Icon name="bad" />
       <div class="mlp-note-text">
         <p>
@@ -198,7 +198,7 @@ function Rows({ job, selected, pick }: { job: Job; selected: number | null; pick
   return (
     <div class="mlp-table-box">
       <table class="mlp-table mlp-rank-table">
-        <caption class="mlp-hidden">{t("Ranks of the job; a rank's button shows its log lines only")}</caption>
+        <caption class="mlp-hidden">{t("Ranks of the job; a rank's button shows only its log lines")}</caption>
         <thead>
           <tr>
             <th scope="col">{t("Rank")}</th>

@@ -35,7 +35,7 @@ export function readAnnouncement(
   texts: Record<AnnouncementField, string>, level: string, lasts: string, now: number,
 ): { asked: AnnouncementCreate | null; faults: Partial<Record<AnnouncementField, string>> } {
   const faults: Partial<Record<AnnouncementField, string>> = {};
-  if (!texts.text.trim()) faults.text = t("Say something");
+  if (!texts.text.trim()) faults.text = t("Enter a text");
   const typed = texts.begin ? readLocal(texts.begin) : { at: now, fault: null };
   const begin = typed.at ?? now;
   if (typed.fault) faults.begin = typed.fault;

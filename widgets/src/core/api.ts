@@ -201,7 +201,7 @@ export class Client {
       // not JSON: an answer of the proxy or of somebody else
     }
     if (this.passed && status === 403 && !msg && server) {
-      return new ApiError("auth", t("This page's notebook server does not know you any more: load the page again"), status);
+      return new ApiError("auth", t("This page's notebook server no longer recognizes you: load the page again"), status);
     }
     if (status === 401) {
       return new ApiError("auth", t("You are not logged in"), status, "", { href: this.loginUrl(`${this.root}/`), text: t("Log in") });
@@ -212,7 +212,7 @@ export class Client {
     }
     if (status === 403 && reason === "LoginTooOld") {
       const way = { href: this.root.replace(/services\/[^/]+$/, "hub/confirm"), text: t("Enter your password") };
-      return new ApiError("refused", t("This asks for your password again; then do it once more."), status, reason, way);
+      return new ApiError("refused", t("This needs your password again. After that, repeat the action."), status, reason, way);
     }
     if (status === 403 && msg) return new ApiError("refused", msg, status, reason, null, plain);
     if (status >= 500) return new ApiError("fault", msg || t("MLP Hub does not answer just now"), status);

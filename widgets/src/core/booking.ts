@@ -22,7 +22,7 @@ export function newBooking(now: number): BookingTexts {
 export function readBooking(texts: BookingTexts, names: string[], now: number): { asked: BookingCreate | null; faults: BookingFaults } {
   const faults: BookingFaults = {};
   const name = texts.name.trim();
-  const bad = badName(name) ?? (names.includes(name) ? t("there is a window {name} already", { name }) : null);
+  const bad = badName(name) ?? (names.includes(name) ? t("a window {name} already exists", { name }) : null);
   if (bad) faults.name = bad;
   const { at: start, fault: badStart } = readLocal(texts.start, texts.startWhich, true);
   const { at: end, fault: badEnd } = readLocal(texts.end, texts.endWhich, true);
@@ -36,7 +36,7 @@ export function readBooking(texts: BookingTexts, names: string[], now: number): 
     if (!parsed.ok) faults[d] = parsed.msg;
     else if (parsed.value) amount[d] = parsed.value;
   }
-  if (!faults.cpu && !faults.gpu && !faults.ram && !Object.keys(amount).length) faults.cpu = t("name an amount of something");
+  if (!faults.cpu && !faults.gpu && !faults.ram && !Object.keys(amount).length) faults.cpu = t("enter at least one amount");
   if (Object.keys(faults).length || start === null || end === null) return { asked: null, faults };
   return { asked: { name, start: new Date(start).toISOString(), end: new Date(end).toISOString(), amount }, faults };
 }

@@ -132,8 +132,8 @@ export async function sendFile(client: Client, url: string, file: File, told: (s
     if (digest) request.setRequestHeader("Repr-Digest", digest);
     request.upload.onprogress = (e) => told(e.loaded);
     request.onload = () => (request.status < 300 ? done() : failed(refusal(client, request.status, request.responseText)));
-    request.onerror = () => failed(new ApiError("network", t("The connection was cut; what is whole stays, upload the rest again")));
-    request.onabort = () => failed(new ApiError("refused", t("Stopped; what is whole stays")));
+    request.onerror = () => failed(new ApiError("network", t("The connection was lost; complete files stay, upload the rest again")));
+    request.onabort = () => failed(new ApiError("refused", t("Stopped; complete files stay")));
     request.onloadend = () => signal.removeEventListener("abort", stop);
     signal.addEventListener("abort", stop);
     if (signal.aborted) stop();

@@ -19,11 +19,11 @@ export function readEnvironment(texts: Record<EnvironmentField, string>, names: 
   const name = texts.name.trim();
   const faults: ReadEnvironment["faults"] = {};
   const same = names.find((one) => one.toLowerCase() === name.toLowerCase());
-  if (!NAME.test(name)) faults.name = t("Letters, digits, -, _ and ., at most 50");
-  else if (same) faults.name = t("There is {name} already", { name: same });
+  if (!NAME.test(name)) faults.name = t("Letters, digits, -, _ and ., at most 50 characters");
+  else if (same) faults.name = t("{name} already exists", { name: same });
   const image = texts.image.trim();
-  if (images && !IMAGE.test(image)) faults.image = t("An image, as in registry.example.org/team/train:1");
-  if (!images && !texts.requirements.trim()) faults.requirements = t("Name a package at least");
+  if (images && !IMAGE.test(image)) faults.image = t("An image, such as registry.example.org/team/train:1");
+  if (!images && !texts.requirements.trim()) faults.requirements = t("Name at least one package");
   const of = images ? { image } : { requirements: texts.requirements };
   return { asked: Object.keys(faults).length ? null : { name, ...of }, faults };
 }

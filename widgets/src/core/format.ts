@@ -150,7 +150,7 @@ export function parseRam(text: string, empty = t("empty means no limit")): Parse
   const typed = text.trim();
   if (typed === "") return { ok: true, value: null };
   const value = /^\d+(\.\d+)?$/.test(typed) ? Number(typed) * MIB : parseUnit(typed, true);
-  if (value === null) return { ok: false, msg: t('"{typed}" is no amount of memory: write 512 MiB or 16 GiB; {empty}', { typed, empty }) };
+  if (value === null) return { ok: false, msg: t('"{typed}" is not an amount of memory: write 512 MiB or 16 GiB; {empty}', { typed, empty }) };
   return { ok: true, value: Math.round(value / MIB) };
 }
 
@@ -159,7 +159,7 @@ export function parseBytes(text: string): Parsed {
   const typed = text.trim();
   if (typed === "") return { ok: true, value: null };
   const value = parseUnit(typed);
-  if (value === null) return { ok: false, msg: t('"{typed}" is no amount of storage: write 100 GiB or 1 TB; empty means no limit', { typed }) };
+  if (value === null) return { ok: false, msg: t('"{typed}" is not an amount of storage: write 100 GiB or 1 TB; empty means no limit', { typed }) };
   return { ok: true, value: Math.round(value) };
 }
 
@@ -171,7 +171,7 @@ export function badName(name: string, what = t("a name")): string | null {
   if (NAME.test(name)) return null;
   if (name.length > 50) return t("{what} has at most 50 characters, this one has {n}", { what, n: name.length });
   const close = name.normalize("NFKD").toLowerCase().replace(/[\u0300-\u036f]/g, "").replace(/[^a-z0-9]+/g, "-").replace(/^[-0-9]+|-+$/g, "").slice(0, 50).replace(/-+$/, "");
-  const rule = t("{what} holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash", { what });
+  const rule = t("{what} can contain only a-z, 0-9 and dashes, must start with a letter and must not end with a dash", { what });
   return NAME.test(close) ? t("{rule}, such as {close}", { rule, close }) : rule;
 }
 

@@ -9,10 +9,10 @@ export function keepingWords({ job_days: days, jobs, job_mib: mib }: Keeping): s
   let beyond = "";
   if (jobs !== null && mib !== null) {
     beyond = n(
-      "You may keep 1 job that has ended and {size} of its records; beyond that the oldest are deleted.",
-      "You may keep {n} jobs that have ended and {size} of their records; beyond that the oldest are deleted.", jobs, { size: ram(mib) },
+      "You can keep 1 ended job and {size} of its records; beyond that the oldest are deleted.",
+      "You can keep {n} ended jobs and {size} of their records; beyond that the oldest are deleted.", jobs, { size: ram(mib) },
     );
-  } else if (jobs !== null) beyond = n("You may keep 1 job that has ended; beyond that the oldest are deleted.", "You may keep {n} jobs that have ended; beyond that the oldest are deleted.", jobs);
-  else if (mib !== null) beyond = t("You may keep {size} of records of jobs that have ended; beyond that the oldest are deleted.", { size: ram(mib) });
+  } else if (jobs !== null) beyond = n("You can keep 1 ended job; beyond that the oldest are deleted.", "You can keep {n} ended jobs; beyond that the oldest are deleted.", jobs);
+  else if (mib !== null) beyond = t("You can keep {size} of records of ended jobs; beyond that the oldest are deleted.", { size: ram(mib) });
   return [after, beyond].filter(Boolean).join(" ");
 }

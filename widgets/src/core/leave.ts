@@ -9,15 +9,15 @@ export function leaveLines(has: Leaving, jobs: string, files: string): string[] 
   const ended = has.ended + has.suspended;
   const lines = [
     has.servers ? n("1 notebook server stops.", "{n} notebook servers stop.", has.servers) : "",
-    has.tokens ? n("1 token ends, and all logins.", "{n} tokens end, and all logins.", has.tokens) : t("All logins end."),
+    has.tokens ? n("1 token and all logins end.", "{n} tokens and all logins end.", has.tokens) : t("All logins end."),
     has.apps ? n("1 app is deleted with its keys.", "{n} apps are deleted with their keys.", has.apps) : "",
-    !has.running ? "" : stop ? n("1 job that runs is cancelled.", "{n} jobs that run are cancelled.", has.running) : n("1 job that runs goes on to its end.", "{n} jobs that run go on to their end.", has.running),
-    !has.waiting ? "" : stop || remove ? n("1 job that waits is cancelled.", "{n} jobs that wait are cancelled.", has.waiting) : n("1 job that waits is suspended.", "{n} jobs that wait are suspended.", has.waiting),
-    !ended ? "" : remove ? n("1 job that does not run is removed with its outputs.", "{n} jobs that do not run are removed with their outputs.", ended) : n("1 job that does not run stays with its outputs.", "{n} jobs that do not run stay with their outputs.", ended),
+    !has.running ? "" : stop ? n("1 running job is cancelled.", "{n} running jobs are cancelled.", has.running) : n("1 running job continues until it ends.", "{n} running jobs continue until they end.", has.running),
+    !has.waiting ? "" : stop || remove ? n("1 waiting job is cancelled.", "{n} waiting jobs are cancelled.", has.waiting) : n("1 waiting job is suspended.", "{n} waiting jobs are suspended.", has.waiting),
+    !ended ? "" : remove ? n("1 job that is not running is removed with its outputs.", "{n} jobs that are not running are removed with their outputs.", ended) : n("1 job that is not running stays with its outputs.", "{n} jobs that are not running stay with their outputs.", ended),
     stored(has, remove),
     remove
-      ? has.bytes === null ? t("The home directory is removed once nothing runs any more.") : t("The home directory, {size}, is removed once nothing runs any more.", { size: bytes(has.bytes) })
-      : t("The home directory stays for when the account is approved again."),
+      ? has.bytes === null ? t("The home directory is removed when nothing of the user runs any more.") : t("The home directory, {size}, is removed when nothing of the user runs any more.", { size: bytes(has.bytes) })
+      : t("The home directory stays until the account is approved again."),
   ];
   return lines.filter(Boolean);
 }

@@ -41,7 +41,7 @@ export function readLocal(text: string, which = "", choice = false): { at: numbe
   const chosen = which === "" ? undefined : found[Number(which)];
   if (chosen !== undefined) return { at: chosen, fault: null };
   const args = { time, zone: zoneName() };
-  return { at: null, fault: choice ? t("{time} comes twice on that day in {zone}; choose which", args) : t("{time} comes twice on that day in {zone}; take a time before or after", args) };
+  return { at: null, fault: choice ? t("{time} occurs twice on that day in {zone}; choose one", args) : t("{time} occurs twice on that day in {zone}; take a time before or after", args) };
 }
 
 /** The choices where a time comes twice; none where it does not. */

@@ -9,18 +9,18 @@ export const LOT = 50;
 
 /** The text of a file that a spreadsheet wrote; a sentence of what is wrong with it instead, as `Error`. */
 export function decoded(data: ArrayBuffer): string {
-  if (data.byteLength > MOST_BYTES) throw new Error(t("The file is too large for a list of people; half a megabyte at most"));
+  if (data.byteLength > MOST_BYTES) throw new Error(t("The file is too large for a list of people; at most half a megabyte"));
   const [a, b] = new Uint8Array(data.slice(0, 2));
   const encoding = a === 0xff && b === 0xfe ? "utf-16le" : a === 0xfe && b === 0xff ? "utf-16be" : "utf-8";
   try {
     return new TextDecoder(encoding, { fatal: true }).decode(data);
   } catch {
-    throw new Error(t("The file is no text in UTF-8; save the table as CSV, encoded as UTF-8"));
+    throw new Error(t("The file is not text in UTF-8; save the table as CSV, encoded as UTF-8"));
   }
 }
 
 export const stateWord = (state: ImportedPerson["state"]): string =>
-  ({ new: t("is made"), joins: t("joins the team"), there: t("is there"), made: t("made"), joined: t("joined"), refused: t("refused") })[state];
+  ({ new: t("will be made"), joins: t("will join the team"), there: t("already exists"), made: t("made"), joined: t("joined"), refused: t("refused") })[state];
 
 /** Lines of those for whom something is to be done, as lots of CSV; their names and teams hold nothing that would need quotes. */
 export function lots(people: ImportedPerson[]): string[] {

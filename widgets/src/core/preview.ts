@@ -12,8 +12,8 @@ export interface Line {
 export function backWords(p: TenantPreview | null, now: number): string {
   if (!p?.over.some((o) => o.tenant === p.tenant)) return "";
   return p.back_inside
-    ? t("Expected to be inside it by {time}: {because}", { time: clock(p.back_inside, now), because: p.back_inside_because })
-    : t("When it is inside it again: {because}", { because: p.back_inside_because });
+    ? t("Expected to be inside the quota by {time}: {because}", { time: clock(p.back_inside, now), because: p.back_inside_because })
+    : t("When it is inside the quota again: {because}", { because: p.back_inside_because });
 }
 
 export function previewLines(p: TenantPreview, now: number): Line[] {

@@ -36,7 +36,7 @@ export function readNew(texts: Record<NewField, string>, names: string[]): { ask
   const bad =
     badName(name) ??
     (name.length > NAME_MAX ? t("{what} has at most {most} characters, this one has {n}", { what: t("a name"), most: NAME_MAX, n: name.length }) : null) ??
-    (names.includes(name) ? t("there is an account {name} already", { name }) : null);
+    (names.includes(name) ? t("an account {name} already exists", { name }) : null);
   if (bad) faults.name = bad;
   if (days.fault) faults.days = days.fault;
   return { asked: Object.keys(faults).length ? null : { name, expires_in: days.value * DAY_S }, faults };
@@ -68,6 +68,6 @@ export const longestFirst = (of: ServiceAccount): TokenInfo[] =>
 
 /** What is said under a token that was just made. */
 export function givenWords(of: ServiceTokenGiven, now: number): string[] {
-  const until = t("It holds until {time}, and is shown this once.", { time: clock(of.expires, now) });
-  return of.old_until ? [until, t("Those before it are taken until {time}.", { time: clock(of.old_until, now) })] : [until];
+  const until = t("It is valid until {time} and is shown only once.", { time: clock(of.expires, now) });
+  return of.old_until ? [until, t("Earlier tokens are valid until {time}.", { time: clock(of.old_until, now) })] : [until];
 }

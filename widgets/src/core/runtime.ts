@@ -31,23 +31,23 @@ export function runtimeTexts(of: RuntimeInfo | null): RuntimeTexts {
 export function readRuntime(texts: RuntimeTexts, names: string[], before: RuntimeInfo | null): { name: string; asked: RuntimeUpdate | null; faults: RuntimeFaults } {
   const faults: RuntimeFaults = {};
   const name = texts.name.trim();
-  const bad = badName(name) ?? (!before && names.includes(name) ? t("there is a runtime {name} already", { name }) : null);
+  const bad = badName(name) ?? (!before && names.includes(name) ? t("a runtime {name} already exists", { name }) : null);
   if (bad) faults.name = bad;
   const title = texts.title.trim();
   if (!title) faults.title = t("a title is needed");
   const program = lines(texts.program);
-  if (!program.length) faults.program = t("a command is needed, one argument a line");
+  if (!program.length) faults.program = t("a command is needed, one argument per line");
   const env: Record<string, string> = {};
   for (const line of lines(texts.env)) {
     const at = line.indexOf("=");
-    if (at < 1) faults.env = t("{line} is no variable; right: NAME=VALUE, one a line", { line: line.slice(0, 40) });
+    if (at < 1) faults.env = t("{line} is not a variable; write NAME=VALUE, one per line", { line: line.slice(0, 40) });
     else env[line.slice(0, at).trim()] = line.slice(at + 1);
   }
   const roles: RuntimeRole[] = [];
   for (const part of texts.roles.split(",").map((p) => p.trim()).filter(Boolean)) {
     const found = /^([a-z][a-z0-9-]*)(?:\s+(\d{1,4}))?$/.exec(part);
     if (!found) {
-      faults.roles = t("{part} is no role; right: chief 1, worker", { part: part.slice(0, 40) });
+      faults.roles = t("{part} is not a role; write chief 1, worker", { part: part.slice(0, 40) });
       continue;
     }
     const role = found[1] ?? "";
@@ -56,7 +56,7 @@ export function readRuntime(texts: RuntimeTexts, names: string[], before: Runtim
   }
   if (!roles.length && !faults.roles) faults.roles = t("a role is needed, such as worker");
   const statuses = texts.success.split(",").map((s) => s.trim()).filter(Boolean);
-  if (statuses.some((s) => !/^\d{1,3}$/.test(s) || Number(s) > 127)) faults.success = t("exit statuses are numbers from 0 to 127, with commas between");
+  if (statuses.some((s) => !/^\d{1,3}$/.test(s) || Number(s) > 127)) faults.success = t("exit statuses are numbers from 0 to 127, separated by commas");
   const launcher = lines(texts.launcher);
   if (Object.keys(faults).length) return { name, asked: null, faults };
   const kept = before ? { rank_env: before.rank_env, linger_s: before.linger_s } : {};

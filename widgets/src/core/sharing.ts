@@ -47,11 +47,11 @@ export const networkWords = (tenant: Pick<Tenant, "name" | "job_network">): stri
     : t("Jobs of team {tenant} have no network; an administrator of the hub can allow it.", { tenant: tenant.name });
 
 const KEPT: Record<string, () => string> = {
-  shared: () => t("in the tree of all"), encrypted: () => t("encrypted with a key of its own"), dedicated: () => t("in a root of its own"),
+  shared: () => t("in the shared tree"), encrypted: () => t("encrypted with its own key"), dedicated: () => t("in its own root"),
 };
 const STEPS: Record<string, () => string> = {
-  waiting: () => t("waiting for what runs"), copying: () => t("copying"), comparing: () => t("comparing the copy"),
-  removing: () => t("removing what was copied"), undoing: () => t("undoing"), failed: () => t("not done"),
+  waiting: () => t("waiting for running work"), copying: () => t("copying"), comparing: () => t("comparing the copy"),
+  removing: () => t("removing the old files"), undoing: () => t("undoing"), failed: () => t("not done"),
 };
 
 /** How its files are kept; empty where that is as for everybody. */
@@ -62,15 +62,15 @@ export const isolationWords = (tenant: Pick<Tenant, "isolation">): string =>
 export function moveWords(move: Tenant["move"]): string {
   if (!move || move.state === "done") return "";
   const how = { how: KEPT[move.new]?.() ?? move.new, step: STEPS[move.state]?.() ?? move.state, done: bytes(move.done), total: bytes(move.total), why: move.message };
-  if (move.state === "copying" || move.state === "comparing") return t("Its files are on their way, to be kept {how}: {step}, {done} of {total}. Nothing of the team starts until that is done.", how);
-  if (move.state === "failed") return t("Its files were to be kept {how}, and are where they were: {why}.", how);
-  return t("Its files are on their way, to be kept {how}: {step}. {why}", how);
+  if (move.state === "copying" || move.state === "comparing") return t("Its files are being moved and will be kept {how}: {step}, {done} of {total}. Nothing of the team starts until the move is done.", how);
+  if (move.state === "failed") return t("The move of its files, to be kept {how}, was not done: {why}. The files are in their old place.", how);
+  return t("Its files are being moved and will be kept {how}: {step}. {why}", how);
 }
 
 /** "Guarantee lowered since 14:20 ...": what an idle tenant lends beyond what it is configured to; empty when all of it holds. */
 export function loweredWords(tenant: Tenant, now: number): string {
   if (!tenant.lowered) return "";
-  return t("Guarantee lowered to {percent}% since {time}: it has been idle for long. Restored as soon as one of its jobs waits or a notebook server of it starts", {
+  return t("Guarantee lowered to {percent}% since {time}, because the team was idle for a long time. It is restored as soon as one of its jobs waits or one of its notebook servers starts", {
     percent: trim(tenant.lowered.share * 100, 0), time: clock(tenant.lowered.since, now),
   });
 }
@@ -131,19 +131,19 @@ export function standingWords(s: Standing, show: (n: number) => string): string[
 
 /** What becomes of that which a tenant holds beyond its quota, and of what it borrowed; empty where it is inside its own. */
 export function beyondWords(tenant: Tenant): string {
-  const who = tenant.parent ? t("who shares {parent} with it", { parent: tenant.parent }) : tenant.cohort ? t("another team of cohort {cohort}", { cohort: tenant.cohort }) : "";
+  const who = tenant.parent ? t("a team that shares {parent} with it", { parent: tenant.parent }) : tenant.cohort ? t("another team of cohort {cohort}", { cohort: tenant.cohort }) : "";
   const over = Object.keys(tenant.over);
   if (over.length && over.every((dimension) => dimension === "rom")) {
-    return t("{amounts} in use beyond the quota. What runs goes on; who holds more than an equal part of it submits nothing new until there is room", { amounts: amounts(tenant.over) });
+    return t("{amounts} in use beyond the quota. Running work continues. A user who holds more than an equal part of the quota cannot submit new work until there is room", { amounts: amounts(tenant.over) });
   }
   if (over.length) {
     const said = { amounts: amounts(tenant.over), who };
     return who
-      ? t("{amounts} in use beyond the quota. Nothing is stopped for that alone: what runs goes on, and is taken back from the cheapest of its jobs as soon as {who} needs its own. Nothing new starts until enough is given back", said)
-      : t("{amounts} in use beyond the quota. Nothing is stopped for that alone: what runs goes on. Nothing new starts until enough is given back", said);
+      ? t("{amounts} in use beyond the quota. Running work continues, as nothing is stopped for that alone. As soon as {who} needs its own quota, it is taken back from the cheapest of the team's jobs. Nothing new starts until enough is given back", said)
+      : t("{amounts} in use beyond the quota. Running work continues, as nothing is stopped for that alone. Nothing new starts until enough is given back", said);
   }
   if (!who || !Object.keys(tenant.borrowed).length) return "";
-  return t("{amounts} of what is in use is borrowed: it stays until its jobs end, and is taken back from the cheapest of its jobs as soon as {who} needs its own", { amounts: amounts(tenant.borrowed), who });
+  return t("{amounts} of the use is borrowed. It stays until the team's jobs end. As soon as {who} needs its own quota, it is taken back from the cheapest of these jobs", { amounts: amounts(tenant.borrowed), who });
 }
 
 /** The parts of a bar in percent of its length: its own use, what is borrowed, what is beyond that, what is lent (at the far end). */
@@ -158,8 +158,8 @@ export type Part = "own" | "borrowed" | "over" | "lent";
 const partWords = (): [Part, string][] => [
   ["own", t("own use")],
   ["borrowed", t("borrowed: others take it back when they need it")],
-  ["over", t("beyond what it may hold")],
-  ["lent", t("lent: others use it now, it comes back when needed")],
+  ["over", t("beyond its limit")],
+  ["lent", t("lent: others use it now and give it back when it is needed")],
 ];
 
 /** What the colours of some bars mean; nothing where all show plain use. */

@@ -71,10 +71,10 @@ export function params(text: string): Record<string, string | number | boolean> 
 export function read(path: string, texts: Texts): { body: JobCreate | null; faults: Faults } {
   const faults: Faults = {};
   const name = texts.name.trim();
-  if (!NAME.test(name)) faults.name = t("letters, digits, -, _ and ., as in lr-0.001, at most 50 characters");
+  if (!NAME.test(name)) faults.name = t("letters, digits, -, _ and ., such as lr-0.001, at most 50 characters");
   const count = workers(texts.workers);
   if (count === null) faults.workers = t("a number such as 4, or 2:8 for as many as fit");
-  const usual = t("empty means as usual");
+  const usual = t("empty means the default");
   const amounts = { cpu: parseAmount(texts.cpu, t("CPU"), 0.1, usual), gpu: parseAmount(texts.gpu, t("GPU"), 0, usual), ram: parseRam(texts.ram, usual) };
   for (const field of ["cpu", "gpu", "ram"] as const) {
     const amount = amounts[field];
@@ -83,7 +83,7 @@ export function read(path: string, texts: Texts): { body: JobCreate | null; faul
   const limit = texts.time_limit.trim() ? seconds(texts.time_limit) : null;
   if (texts.time_limit.trim() && limit === null) faults.time_limit = t("a length of time such as 90s, 30m, 2h or 1h30m; empty means none");
   const given = params(texts.params);
-  if (given === null) faults.params = t("names with values, as in lr=0.1 optimizer=adam");
+  if (given === null) faults.params = t("names with values, such as lr=0.1 optimizer=adam");
   if (Object.keys(faults).length || count === null) return { body: null, faults };
   const value = (field: "cpu" | "gpu" | "ram"): number => {
     const amount = amounts[field];

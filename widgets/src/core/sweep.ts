@@ -51,8 +51,8 @@ export function countsWords(sweep: Sweep): string {
   const c = sweep.counts;
   return [
     t("{done} of {n} trials have ended", { done: ended(sweep), n: sweep.budget_trials }),
-    ...(c.running ? [n("1 runs", "{n} run", c.running)] : []),
-    ...(c.waiting ? [n("1 waits", "{n} wait", c.waiting)] : []),
+    ...(c.running ? [n("1 running", "{n} running", c.running)] : []),
+    ...(c.waiting ? [n("1 waiting", "{n} waiting", c.waiting)] : []),
     ...(c.stopped ? [n("1 was stopped early", "{n} were stopped early", c.stopped)] : []),
     ...(c.failed ? [n("1 failed", "{n} failed", c.failed)] : []),
   ].join(t(", "));

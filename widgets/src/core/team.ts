@@ -33,8 +33,8 @@ export function readAsk(texts: Record<AskField, string>): { asked: (Partial<Reco
     if (!parsed.ok) faults[of] = parsed.msg;
     else if (parsed.value !== null) amounts[of] = parsed.value;
   }
-  if (!texts.reason.trim()) faults.reason = t("say what for");
-  if (!Object.keys(amounts).length && !Object.keys(faults).some((f) => f !== "reason")) faults.cpu = t("ask for something");
+  if (!texts.reason.trim()) faults.reason = t("enter the purpose");
+  if (!Object.keys(amounts).length && !Object.keys(faults).some((f) => f !== "reason")) faults.cpu = t("enter an amount");
   return { asked: Object.keys(faults).length ? null : { ...amounts, reason: texts.reason.trim() }, faults };
 }
 

@@ -23,31 +23,31 @@ export const PLAIN = {
   description: { label: () => t("Description"), hint: () => t("At most 500 characters") },
   network: {
     label: () => t("Network of its jobs and notebooks"),
-    hint: () => t("Outbound: other machines, never this one. What is started after the change goes by it."),
-    options: () => [["", t("As the hub's settings say")], ["none", t("None")], ["outbound", t("Outbound")]],
+    hint: () => t("Outbound: other machines, but never this one. Work that starts after the change uses it."),
+    options: () => [["", t("As in the hub's settings")], ["none", t("None")], ["outbound", t("Outbound")]],
   },
   isolation: {
     label: () => t("How its files are kept"),
-    hint: () => t("Datasets, models and jobs' directories; homes stay where they are. A change moves them: nothing of the team starts meanwhile."),
-    options: () => [["shared", t("In the tree of all")], ["encrypted", t("Encrypted, with a key of its own")], ["dedicated", t("In a root of its own")]],
+    hint: () => t("Datasets, models and jobs' directories; homes stay where they are. A change moves these files. Until the move is done, nothing of the team starts."),
+    options: () => [["shared", t("In the shared tree")], ["encrypted", t("Encrypted, with its own key")], ["dedicated", t("In its own root")]],
   },
   data_root: {
-    label: () => t("Root of its own"),
-    hint: () => t("An absolute path for this tenant alone, such as /srv/tenants/red; only where its files are kept in a root of its own"),
+    label: () => t("Own root"),
+    hint: () => t("An absolute path for this team alone, such as /srv/tenants/red; only if its files have their own root"),
   },
   leavers: {
-    label: () => t("Running jobs of who leaves it"),
-    hint: () => t("Also of people whose account is taken away. What waits is suspended, and notebook servers end, either way."),
-    options: () => [["finish", t("Go on to their end")], ["stop", t("Are cancelled")]],
+    label: () => t("Running jobs of members who leave"),
+    hint: () => t("This also applies to people whose account is removed. In both cases waiting jobs are suspended and notebook servers end."),
+    options: () => [["finish", t("Continue until they end")], ["stop", t("Are cancelled")]],
   },
   datasets: {
     label: () => t("Datasets that a member's jobs may read"),
-    hint: () => t("Read only, and none of another team. What is started after the change goes by it."),
-    options: () => [["own", t("The member's own")], ["members", t("Those of all members")]],
+    hint: () => t("Read only, and no datasets of other teams. Work that starts after the change uses it."),
+    options: () => [["own", t("The member's own datasets")], ["members", t("Datasets of all members")]],
   },
   joining: {
-    label: () => t("Asking for a place in it"),
-    hint: () => t("People see its name and description only where they may ask; its admins decide."),
+    label: () => t("Requests to join it"),
+    hint: () => t("Other people see its name and description only if they may ask. Its admins decide."),
     options: () => [["closed", t("Nobody may ask")], ["asked", t("Anybody may ask")]],
   },
 } satisfies Partial<Record<keyof TenantSettings, Plain>>;
@@ -133,7 +133,7 @@ export function read(texts: Texts, names: string[] | null, kept: TenantSettings 
     return null;
   };
   if (names) {
-    const bad = badName(texts.name) ?? (names.includes(texts.name) ? t("tenant {name} exists already", { name: texts.name }) : null);
+    const bad = badName(texts.name) ?? (names.includes(texts.name) ? t("team {name} already exists", { name: texts.name }) : null);
     if (bad) faults.name = bad;
   }
   const amounts: Amounts = {
@@ -161,7 +161,7 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
     const bad = sharing[field] === null ? null : badName(sharing[field], field === "cohort" ? t("a cohort's name") : t("a parent's name"));
     if (bad) faults[field] = bad;
   }
-  if (sharing.cohort && sharing.parent) faults.parent = t("name a cohort or a parent, not both: with a parent it shares with its siblings");
+  if (sharing.cohort && sharing.parent) faults.parent = t("enter a cohort or a parent, not both: with a parent it shares with its siblings");
   for (const word of WORDS) {
     const name = LIMITS[word];
     // limits of single kinds of gpu have no field here, and stay
@@ -183,7 +183,7 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
 
 function limitFault(word: LimitWord, value: number, quota: number | null, shares: boolean): string | null {
   if (word !== "reserve" && !shares) return t("needs a cohort or a parent");
-  if (word !== "reserve" && quota === null) return t("needs a quota above; 0 means to own nothing");
+  if (word !== "reserve" && quota === null) return t("needs a quota above; 0 means that it owns nothing");
   if (word !== "borrow" && quota !== null && value > quota) return t("is above the quota");
   return null;
 }
@@ -194,13 +194,13 @@ export function placeFaults(name: string, all: ReadonlyMap<string, Pick<Texts, "
   const own = all.get(name);
   const [cohort, parent] = [own?.cohort.trim() ?? "", own?.parent.trim() ?? ""];
   // one name for a cohort and a tenant would mix up their trees
-  if (cohort && all.has(cohort)) faults.cohort = t("{cohort} is a tenant: give the cohort another name, or make {cohort} the parent", { cohort });
+  if (cohort && all.has(cohort)) faults.cohort = t("{cohort} is a team: give the cohort another name, or make {cohort} the parent", { cohort });
   if (name && [...all.values()].some((own) => own.cohort.trim() === name)) faults.name = t("{name} is the name of a cohort: use another one", { name });
-  if (parent && !all.has(parent)) faults.parent = t("there is no tenant {parent}", { parent });
+  if (parent && !all.has(parent)) faults.parent = t("team {parent} does not exist", { parent });
   const seen = new Set([name]);
   for (let at = parent; at && all.has(at); at = all.get(at)?.parent.trim() ?? "") {
     if (seen.has(at)) {
-      faults.parent = parent === name ? t("a tenant cannot be its own parent") : t("{parent} is below {name}, so it cannot be above it too", { parent, name });
+      faults.parent = parent === name ? t("a team cannot be its own parent") : t("{parent} is below {name}, so it cannot be above it too", { parent, name });
       break;
     }
     seen.add(at);

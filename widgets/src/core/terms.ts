@@ -5,18 +5,18 @@ type Words = Readonly<Record<string, () => string>>;
 
 export const REASONS: Words = {
   Invalid: () => t("not allowed"),
-  NotFound: () => t("not there"),
-  Conflict: () => t("there already"),
+  NotFound: () => t("not found"),
+  Conflict: () => t("already exists"),
   WrongState: () => t("not in this state"),
-  Forbidden: () => t("no right to it"),
+  Forbidden: () => t("no permission"),
   LoginTooOld: () => t("asks for the password again"),
   ExceedsMaxQuota: () => t("more than the whole quota"),
   WaitingForQuota: () => t("waits for quota"),
-  NoMatchingFlavor: () => t("no such device here"),
+  NoMatchingFlavor: () => t("device not available"),
   WaitingForResources: () => t("waits for room on the nodes"),
   TopologyPlacementFailed: () => t("waits for room in the right place"),
   WaitingForPreempted: () => t("waits for others to stop"),
-  Reserved: () => t("the room is kept for others"),
+  Reserved: () => t("the free room is kept for others"),
   DiskFull: () => t("waits for room on the disk"),
   TenantMoves: () => t("waits while its team's files are moved"),
   Suspended: () => t("suspended"),
@@ -25,18 +25,18 @@ export const REASONS: Words = {
 };
 
 export const POLICIES: Words = {
-  fair: () => t("share of the machines, now and lately"),
-  maxmin: () => t("share of the machines, now alone"),
+  fair: () => t("share of the machines, current and recent use"),
+  maxmin: () => t("share of the machines, current use only"),
   fifo: () => t("first come, first served"),
   priority: () => t("priority, then age"),
-  finish: () => t("who would be late first"),
+  finish: () => t("jobs that would be late first"),
 };
 
 export const ORDERS: Words = {
   priority: () => t("priority, then age"),
   fifo: () => t("age alone"),
-  fair: () => t("turns of its members, by what they use now and lately"),
-  maxmin: () => t("turns of its members, by what they use now"),
+  fair: () => t("turns of its members, by current and recent use"),
+  maxmin: () => t("turns of its members, by current use"),
 };
 
 /** Under these each tenant has a line of its own; the others put the jobs of all tenants into one. */

@@ -21,6 +21,6 @@ export function usedWords(job: Pick<Job, "cpu" | "ram"> & { ranks: Used[] }): st
   const most = Math.max(...known.map((r) => r.ram));
   const told = { ram: ram(job.ram), most: ram(most), cpu: cores(job.cpu), mean: cores(mean) };
   return job.ranks.length > 1
-    ? t("Each rank asked {ram}, used {most} at most; asked {cpu} cpu, used {mean} on average", told)
-    : t("Asked {ram}, used {most} at most; asked {cpu} cpu, used {mean} on average", told);
+    ? t("Each rank requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told)
+    : t("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told);
 }

@@ -53,7 +53,7 @@ function became(before: Job | undefined, job: Job): News | null {
   }
   const went = (phase: string): boolean => phase === "preempting" || phase === "queued";
   if (before && went(job.phase) && !went(before.phase) && job.started_at !== null && !["suspended", "suspending"].includes(before.phase)) {
-    return { kind: "warning", text: t("Job {job} was stopped and goes on when there is room again", { job: name }), job };
+    return { kind: "warning", text: t("Job {job} was stopped and continues when there is room again", { job: name }), job };
   }
   return null;
 }

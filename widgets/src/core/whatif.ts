@@ -222,27 +222,27 @@ export const seconds = (value: number): string => (value < 10 && value % 1 ? sec
 const percent = (value: number): string => `${trim(value * 100, 1)} %`;
 const plain = (value: number): string => trim(value, 2);
 
-const NEVER: Figure = { title: () => t("Never started"), hint: () => t("Jobs that found no place, those refused included"), of: (r) => r.never_started + r.refused, show: String, wish: -1 };
+const NEVER: Figure = { title: () => t("Never started"), hint: () => t("Jobs that got no place, including refused jobs"), of: (r) => r.never_started + r.refused, show: String, wish: -1 };
 export const WORK: Figure[] = [
-  { title: () => t("Average wait"), hint: () => t("All the time that a job is in the queue, of the jobs that had yet to start"), of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
+  { title: () => t("Average wait"), hint: () => t("Total time of a job in the queue; jobs already running do not count"), of: (r) => r.avg_wait_s, show: seconds, wish: -1 },
   { title: () => t("Median wait"), hint: () => t("Half of the jobs wait no longer than this"), of: (r) => r.p50_wait_s, show: seconds, wish: -1 },
-  { title: () => t("99 % wait at most"), hint: () => t("The wait of the unlucky"), of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
-  { title: () => t("Worst unfairness"), hint: () => t("Time taken, divided by the time alone on the tenant's fair share; above 1 is worse than alone"), of: (r) => r.ftf_worst, show: plain, wish: -1 },
-  { title: () => t("Preemptions"), hint: () => t("Times that running jobs were stopped for others"), of: (r) => r.preemptions, show: String, wish: -1 },
+  { title: () => t("99 % wait at most"), hint: () => t("Only 1 % of the jobs wait longer than this"), of: (r) => r.p99_wait_s, show: seconds, wish: -1 },
+  { title: () => t("Worst unfairness"), hint: () => t("Time taken, divided by the time that the job alone would take on the team's fair share; above 1 is worse than alone"), of: (r) => r.ftf_worst, show: plain, wish: -1 },
+  { title: () => t("Preemptions"), hint: () => t("How often running jobs were stopped for others"), of: (r) => r.preemptions, show: String, wish: -1 },
   NEVER,
 ];
 
 const whole_ = (run: SimulatedWork): SimulatedRun => run as SimulatedRun;
 const AGAIN: Figure = {
-  title: () => t("Waits after a stop"), hint: () => t("What jobs that were stopped for others, or lost their nodes, waited until they went on, all together"),
+  title: () => t("Waits after a stop"), hint: () => t("Total time that jobs waited to continue after they were stopped for others or lost their nodes"),
   of: (r) => r.waited_again_s, show: seconds, wish: -1, rare: true,
 };
 export const WHOLE: Figure[] = [
   ...WORK,
   AGAIN,
   { title: () => t("All done after"), hint: () => t("From the first submission to the last end"), of: (r) => whole_(r).makespan_s, show: seconds, wish: -1 },
-  { title: () => t("CPU in use"), hint: () => t("Of all cores, until the last end"), of: (r) => whole_(r).utilization["cpu"] ?? 0, show: percent, wish: 0 },
-  { title: () => t("GPU in use"), hint: () => t("Of all gpus, until the last end"), of: (r) => whole_(r).utilization["gpu"] ?? 0, show: percent, wish: 0, rare: true },
+  { title: () => t("CPU in use"), hint: () => t("Share of all cores, until the last job ends"), of: (r) => whole_(r).utilization["cpu"] ?? 0, show: percent, wish: 0 },
+  { title: () => t("GPU in use"), hint: () => t("Share of all GPUs, until the last job ends"), of: (r) => whole_(r).utilization["gpu"] ?? 0, show: percent, wish: 0, rare: true },
 ];
 
 /** Less than a hundredth of difference is none. */
@@ -260,7 +260,7 @@ export function rowOf(figure: Figure, before: SimulatedWork, after: SimulatedWor
   const differs = mark(a, b, -1) !== "same";
   const amount = figure.show(Math.abs(b - a));
   const change = b < a ? t("{amount} less", { amount }) : t("{amount} more", { amount });
-  const by = found !== "same" ? change : others && figure.wish && differs ? t("of other jobs: not all start in both") : "";
+  const by = found !== "same" ? change : others && figure.wish && differs ? t("different jobs: not all start in both runs") : "";
   return { silent: figure.rare === true && !a && !b, title: figure.title(), hint: figure.hint(), before: figure.show(a), after: figure.show(b), mark: found, by };
 }
 
@@ -273,15 +273,15 @@ export function whyTheSame(answer: Simulated): string | null {
   if (!before.waits.length) return t("Nothing changes: as it is, no job has to wait.");
   const [was, is] = [waitWords(before.waits), waitWords(after.waits)];
   const shown = after.waits[0];
-  const one = shown ? t("Of {job} of {user}, with the changes: {why}.", { job: shown.job, user: shown.user, why: shown.message }) : "";
+  const one = shown ? t("{job} of {user}, with the changes: {why}.", { job: shown.job, user: shown.user, why: shown.message }) : "";
   const whole = (said: string): string => [said, one].filter(Boolean).join(" ");
   if (was !== is) {
-    return whole(t("Nothing changes: what is other here lets no job start sooner or later, something else holds them back then. They wait for, as it is: {was}. With the changes: {is}.", { was, is }));
+    return whole(t("Nothing changes: the changes do not affect any start time, because something else then holds the jobs back. As it is, they wait for: {was}. With the changes: {is}.", { was, is }));
   }
   return whole(
     before.waits.some((w) => w.reason === "WaitingForQuota")
-      ? t("Nothing changes: what is other here lets no job start sooner or later. They wait for, in both runs: {was}.", { was })
-      : t("Nothing changes: nobody waits for quota in this work, so other quotas alone move no start. They wait for, in both runs: {was}.", { was }),
+      ? t("Nothing changes: the changes do not affect any start time. In both runs jobs wait for: {was}.", { was })
+      : t("Nothing changes: no job in this work waits for quota, so other quotas alone change no start time. In both runs jobs wait for: {was}.", { was }),
   );
 }
 
@@ -291,8 +291,8 @@ function waitWords(waits: SimulatedWait[]): string {
     .map((w) => {
       const reason = reasonWords(w.reason);
       if (!w.never) return n("1 job: {reason}", "{n} jobs: {reason}", w.jobs, { reason });
-      if (w.never === w.jobs) return n("1 job (in vain): {reason}", "{n} jobs (in vain): {reason}", w.jobs, { reason });
-      return n("1 job ({never} of them in vain): {reason}", "{n} jobs ({never} of them in vain): {reason}", w.jobs, { reason, never: w.never });
+      if (w.never === w.jobs) return n("1 job (never started): {reason}", "{n} jobs (never started): {reason}", w.jobs, { reason });
+      return n("1 job ({never} of them never started): {reason}", "{n} jobs ({never} of them never started): {reason}", w.jobs, { reason, never: w.never });
     })
     .join(t("; "));
 }
@@ -301,12 +301,12 @@ function waitWords(waits: SimulatedWait[]): string {
 export function waitsOf(before: SimulatedWork, after: SimulatedWork): string {
   const count = before.waits_of;
   const { running } = before;
-  if (!count && !after.waits_of) return running ? t("{n} ran already, and no other starts: there are no waits to tell", { n: running }) : t("None starts");
+  if (!count && !after.waits_of) return running ? t("{n} were already running, and no other job starts, so no wait is counted", { n: running }) : t("None starts");
   const starts = count === after.waits_of ? String(count) : t("{n} (with the changes {after})", { n: count, after: after.waits_of });
   const many = count === 1 && after.waits_of === 1 ? 1 : 2;
-  if (!running) return n("The waits are of the {starts} that starts", "The waits are of the {starts} that start", many, { starts });
-  const ran = n("1 ran already, and its wait is over", "{n} ran already, and their waits are over", running);
-  return n("{ran}: the waits are of the {starts} other that starts", "{ran}: the waits are of the {starts} others that start", many, { ran, starts });
+  if (!running) return n("Waits of the {starts} job that starts", "Waits of the {starts} jobs that start", many, { starts });
+  const ran = n("1 job was already running and waits no longer", "{n} jobs were already running and wait no longer", running);
+  return n("{ran}. Waits of the {starts} other job that starts", "{ran}. Waits of the {starts} other jobs that start", many, { ran, starts });
 }
 
 /** A start in words: "at once", "after 5 min", "not at all". */
@@ -317,7 +317,7 @@ export function startWords(at: number | null): string {
 
 /** What a job whose start moves waits for, in the run in which it starts later or never: "As it is: red may use ...". */
 export function whyWords(m: SimulatedMove): string {
-  if (!m.why) return t("Not told");
+  if (!m.why) return t("Not given");
   const sooner = m.before_s === null || (m.after_s !== null && m.after_s < m.before_s);
   return sooner ? t("As it is: {why}", { why: m.why }) : t("With the changes: {why}", { why: m.why });
 }

@@ -35,10 +35,10 @@ export interface Refusal {
   facts: Fact[];
 }
 /**
- * A row of the table below a reason: what it is (`label` in the reader's words), how much, and who it is about.
+ * Row of the table below a reason: its meaning, its value, and the one that it is about.
  *
- * `key` names it for programs, with its `dimension` where it has one; `number` is its value where that is a number, in the
- * units of quotas and in seconds.
+ * `label` is in the reader's words. `key` names the row for programs, with its `dimension` where it
+ * has one. `number` is its value where that is a number, in the units of quotas and in seconds.
  */
 export interface Fact {
   key: string;
@@ -64,10 +64,11 @@ export interface Fault {
   };
 }
 /**
- * Who is asking; what a page needs before anything else.
+ * Caller of the session, with the data that a page needs first.
  *
- * `warnings` are for platform admins: what is set less safe than it could be. `language` is the chosen one, empty where
- * none was. `images`: jobs run in containers here, so that environments are images.
+ * `warnings` are for platform admins: settings that are less safe than they could be. `language` is
+ * the chosen one, empty where none was chosen. `images`: jobs run in containers here, and environments
+ * are images.
  */
 export interface Session {
   username: string;
@@ -92,7 +93,9 @@ export interface Keeping {
   job_mib: number | null;
 }
 /**
- * How the platform stands: `ok`; `degraded`, with problems beside which requests are served; or `failing`.
+ * State of the platform: `ok`, `degraded` or `failing`.
+ *
+ * In the state `degraded` requests are served in spite of problems.
  */
 export interface Health {
   status: string;
@@ -148,11 +151,13 @@ export interface UserClosed {
   state?: string | null;
 }
 /**
- * What a user has here, all of which somebody decides on who closes the account.
+ * Belongings of a user that the person who closes the account decides on.
  *
- * Notebook servers, tokens and sessions end, `apps` are deleted; `running` jobs finish or are stopped, `waiting` ones are put aside or stopped,
- * `suspended` and `ended` ones stay or go with the files, as `datasets` and `models` (versions of them) do, which take `stored` bytes. `bytes` is the size of the home where it is known. `departure` is
- * null unless the account was closed since it was let in last.
+ * Notebook servers, tokens and sessions end, and `apps` are deleted. `running` jobs finish or are
+ * stopped. `waiting` jobs are put aside or stopped. `suspended` and `ended` jobs stay or are removed
+ * with the files. The same is true of `datasets` and of `models` (versions of them), which take
+ * `stored` bytes. `bytes` is the size of the home where it is known. `departure` is null unless the
+ * account was closed after its last admission.
  */
 export interface Leaving {
   username: string;
@@ -172,9 +177,9 @@ export interface Leaving {
   departure: Departing | null;
 }
 /**
- * What was chosen for a user who leaves, and how far that has come: `closing`, `ending`, `removing`, `left`.
+ * Choices for a user who leaves, and the progress: `closing`, `ending`, `removing`, `left`.
  *
- * `stopped`, `suspended` and `removed` say with how many jobs that was done so far.
+ * `stopped`, `suspended` and `removed` are the numbers of jobs that this was done to so far.
  */
 export interface Departing {
   stage: "closing" | "ending" | "left" | "removing";
@@ -193,26 +198,29 @@ export interface PasswordReset {
   password?: string | null;
 }
 /**
- * What an administrator tells somebody whose password they set; `password` where it was made up.
+ * New password for an administrator to give to the user; `password` is set where it was generated.
  */
 export interface PasswordSet {
   username: string;
   password: string | null;
 }
 /**
- * Whether somebody is to be an administrator of the platform.
+ * Administrator flag of a user of the platform.
  */
 export interface AdminRight {
   admin: boolean;
 }
 /**
- * What somebody chose for themselves. `language`: all that they read is in it; empty: as browser or terminal asks.
+ * Preferences of a user.
+ *
+ * `language` is the language of all texts for the user. Empty means the language of the browser or
+ * terminal.
  */
 export interface Preferences {
   language: "" | "en" | "zh-CN";
 }
 /**
- * What the spawner needs to know of a user: `GET /users/{user}:spawn`, with the ledger's scope only.
+ * User data for the spawner: `GET /users/{user}:spawn`, with the ledger's scope only.
  *
  * Where the hub runs as root, the user's processes run as system user `first_uid` plus `number`.
  */
@@ -225,11 +233,14 @@ export interface SpawnInfo {
   };
 }
 /**
- * What is left of a tenant's quota: cpu in cores, ram in MiB, gpu in devices. Null quotas: what the nodes have.
+ * Room in a tenant's quota: cpu in cores, ram in MiB, gpu in devices; null: the nodes' capacity.
  *
- * `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow`: what others leave idle now and it may have besides. `cpu_back` and `ram_back`: of its own quota, what a server would have besides by taking it back from tenants that
- * borrowed it (`back_from`). `network` is what the tenant says of its jobs and notebooks, null where it says nothing, and
- * `job_network` what its jobs have: `none` or `outbound`. `environments` are those that are ready, by name.
+ * `gpu_kinds` are the kinds that nodes have and the tenant may use. `cpu_borrow` and `ram_borrow` are
+ * idle amounts of others that the tenant may also have now. `cpu_back` and `ram_back` are amounts of
+ * its quota that a server could take back from the tenants that borrowed them (`back_from`). `network`
+ * is the tenant's setting for its jobs and notebooks, null without a setting. `job_network` is the
+ * network of its jobs: `none` or `outbound`. `environments` are the names of the environments that are
+ * ready.
  */
 export interface SpawnRoom {
   cpu: number | null;
@@ -279,10 +290,11 @@ export interface PeopleImported {
   refused: number;
 }
 /**
- * What becomes, or would become, of one line.
+ * Result, or preview of the result, of one line.
  *
- * `new`: the account is made; `joins`: it is there, and put into the team; `there`: nothing is to be done; `made` and `joined`:
- * that was done; `refused`: nothing is done, for what `note` says. A `password` is shown this once.
+ * `new`: the account is made. `joins`: the account exists, and is put into the team. `there`: nothing
+ * is left to do. `made` and `joined`: this was done. `refused`: nothing is done, and `note` has the
+ * reason. A `password` is shown this once.
  */
 export interface ImportedPerson {
   line: number;
@@ -311,9 +323,10 @@ export interface TokenInfo {
   ends_soon: boolean;
 }
 /**
- * A token of one's own for a program.
+ * Personal token for a program.
  *
- * No `scopes`: all that the asking token holds. No `expires_in` (seconds): 30 days, or as long as that token holds if less.
+ * Without `scopes` it has all scopes of the asking token. Without `expires_in` (seconds) it is valid
+ * for 30 days, or for the remaining time of the asking token if that is less.
  */
 export interface TokenAsk {
   note: string;
@@ -338,7 +351,9 @@ export interface TokenCreate {
   expires_in?: number | null;
 }
 /**
- * A token that the hub gave somebody on its own page, for the audit log: who asked, what for, what it may, until when.
+ * Token that the hub gave a user on its own page, for the audit log.
+ *
+ * The fields are the asker, the purpose, the scopes, and the time of expiry.
  */
 export interface TokenMade {
   actor: string;
@@ -363,11 +378,13 @@ export interface TokenUse {
   at: number;
 }
 /**
- * How somebody stands at the login's provider, reported by the hub that asked it.
+ * State of an account at the login's provider, as reported by the hub that asked the provider.
  *
- * `groups` are theirs now; `left_out` says which are not taken, and why. `ended`: their account was taken away there
- * (`disabled`), or only that login ended (`session`): then groups are as they were last known. `tokens`: how many of
- * theirs ended because the account was taken away just now. `admin`: a group made them a platform admin just now, or no longer.
+ * `groups` are the account's groups now. `left_out` are those that are not taken, with the reason.
+ * `ended`: the account was removed there (`disabled`), or only that login ended (`session`). In both
+ * cases `groups` are the last known ones. `tokens` is the number of the user's tokens that ended
+ * because the account was removed just now. `admin`: a group made the user a platform admin just now,
+ * or took that away.
  */
 export interface LoginStanding {
   /**
@@ -425,18 +442,23 @@ export interface ServiceRotate {
   grace?: number;
 }
 /**
- * A tenant, its quota (null: what the nodes have) and what is in use of it.
+ * Tenant with its quota (null: the nodes' capacity) and its use.
  *
- * `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), zeroes of the
- * first three left out. borrowed: held beyond its quota. lent: of its idle quota, what others hold now (where several
- * could have lent it, each counts in proportion to what it leaves idle). lendable: what it would still lend. free:
- * what it may take now, borrowing included; where it has no limit nothing is said. over: held beyond all that it may hold
- * with others as they are, as after its quota was lowered; nothing is stopped for that alone. lowered: what of its guarantee holds
- * while it is lowered because the tenant is idle for long; `lending_limit` and `reserved` are as configured. notes: in
- * the answer to a change, the booked windows, of this tenant or others, that no longer fit by it, or fit again.
- * `isolation` is how its files are to be kept, `move` where they are on their way there, null where they never were elsewhere.
- * `network` is as configured (null: as the hub's settings say), `job_network` what its jobs have: `none` or `outbound`.
- * `running` and `waiting` count jobs, no replicas of apps.
+ * `borrowed`, `lent`, `lendable` and `free` are by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`).
+ * Zeroes of the first three are left out. `borrowed` is use beyond its quota. `lent` is the part of
+ * its idle quota that others hold now. Where several tenants could have lent it, each counts in
+ * proportion to its idle quota. `lendable` is the part that it would still lend. `free` is the amount
+ * that it may take now, borrowing included. A dimension without a limit is left out.
+ *
+ * `over` is use beyond all that it may hold with others as they are, for example after its quota was
+ * lowered. Nothing is stopped for that alone. `lowered` is the part of its guarantee that holds while
+ * the guarantee is lowered because the tenant is idle for long. `lending_limit` and `reserved` are as
+ * configured. `notes` are, in the answer to a change, the booked windows of this tenant or others that
+ * no longer fit, or that fit again.
+ *
+ * `isolation` is the chosen grade for its files. `move` is their move to that grade, and is null where
+ * they never moved. `network` is as configured (null: the hub's default). `job_network` is the network
+ * of its jobs: `none` or `outbound`. `running` and `waiting` count jobs, without replicas of apps.
  */
 export interface Tenant {
   name: string;
@@ -495,7 +517,9 @@ export interface Tenant {
   notes: string[];
 }
 /**
- * What a tenant that is idle for long keeps back and reserves, until one of its jobs waits or a server of it asks.
+ * Reduced guarantee of a tenant that is idle for long: its lending limit and its reservation.
+ *
+ * It ends when a job of the tenant waits, or when a server of the tenant asks.
  */
 export interface LoweredGuarantee {
   since: string;
@@ -509,10 +533,11 @@ export interface LoweredGuarantee {
   message: string;
 }
 /**
- * The last time that a tenant's files were moved from one grade of isolation to another.
+ * Last move of a tenant's files from one grade of isolation to another.
  *
- * `state`: `waiting` for what runs, `copying`, `comparing`, `removing` what was copied, `done`; `undoing` and `failed` where it was
- * called off or cannot be done, as `message` says. `done` and `total` are bytes of the present state.
+ * `state`: `waiting` for running work, `copying`, `comparing`, `removing` the copied originals,
+ * `done`. `undoing` and `failed` mean that the move was called off or cannot be done, with the reason
+ * in `message`. `done` and `total` are bytes of the present state.
  */
 export interface IsolationMove {
   state: string;
@@ -526,7 +551,7 @@ export interface IsolationMove {
   ended_at: string | null;
 }
 /**
- * A new tenant. A quota left out (null) means: what the nodes have.
+ * New tenant; a quota that is left out (null) means the nodes' capacity.
  */
 export interface TenantCreate {
   /**
@@ -568,7 +593,7 @@ export interface TenantCreate {
     [k: string]: number;
   } | null;
   /**
-   * what its own jobs go by: `priority` (priority, then age); `fifo` (age alone); `fair` (turns of its members, by what they use now and lately); `maxmin` (turns of its members, by what they use now). Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead
+   * what its own jobs go by: `priority` (priority, then age); `fifo` (age alone); `fair` (turns of its members, by current and recent use); `maxmin` (turns of its members, by current use). Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead
    */
   queue_order?: "fair" | "fifo" | "maxmin" | "priority";
   /**
@@ -637,7 +662,7 @@ export interface TenantUpdate {
     [k: string]: number;
   } | null;
   /**
-   * what its own jobs go by: `priority` (priority, then age); `fifo` (age alone); `fair` (turns of its members, by what they use now and lately); `maxmin` (turns of its members, by what they use now). Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead
+   * what its own jobs go by: `priority` (priority, then age); `fifo` (age alone); `fair` (turns of its members, by current and recent use); `maxmin` (turns of its members, by current use). Under age alone no job of it stops another for its priority; in turns each member's jobs go by priority. Where the hub orders the jobs of all tenants in one line, that order holds instead
    */
   queue_order?: "fair" | "fifo" | "maxmin" | "priority";
   /**
@@ -667,12 +692,14 @@ export interface TenantUpdate {
   description?: string;
 }
 /**
- * What an update of a tenant would mean; nothing is changed by asking.
+ * Preview of an update of a tenant; the request itself changes nothing.
  *
- * The update itself stops nothing. `stopped` are jobs that others would take the room of, as the scheduler decides on
- * the tenants as they would be. `back_inside`: when the tenant is expected to hold no more than it may, from the time
- * limits of what runs; null when it does anyway or when no time can be told (`back_inside_because` says which end
- * makes it so, or why there is none). Lists hold 20 jobs at most; `notes` say all in sentences and count all.
+ * The update stops nothing. `stopped` are jobs whose room other jobs would take, as the scheduler
+ * decides on the tenants after the update. `back_inside` is the time when the tenant is expected to
+ * hold no more than it may, from the time limits of the running work. It is null where the tenant
+ * holds no more anyway, or where no time is known. `back_inside_because` is the end that makes it so,
+ * or the reason why no end does so. Lists hold 20 jobs at most. `notes` have everything as sentences,
+ * and count all jobs.
  */
 export interface TenantPreview {
   tenant: string;
@@ -783,7 +810,9 @@ export interface Holding {
   replica: number | null;
 }
 /**
- * What the jobs of a tenant took in the last 7 days, of the runs that are kept: core-hours, device-hours, the most at once.
+ * Use by a tenant's jobs in the last 7 days: core-hours, device-hours, and the most at once.
+ *
+ * Only the runs that are kept count.
  */
 export interface UsageTotal {
   cpu_hours: number;
@@ -792,9 +821,11 @@ export interface UsageTotal {
   gpu_most: number;
 }
 /**
- * What a tenant held in one hour, which begins at `time`: the mean of what was seen every 5 minutes, and the most jobs at once.
+ * Use of a tenant in the hour that begins at `time`: means of samples every 5 minutes, and most jobs.
  *
- * `cpu` and `gpu` are units, held by jobs, servers and apps; for sums of what jobs took there is `jobs` beside it. `ram` is in MiB, `rom` in bytes. Hours in which the hub was down are left out.
+ * `cpu` and `gpu` are units held by jobs, servers and apps. `jobs` has the sums of the jobs' use.
+ * `ram` is in MiB, `rom` in bytes. Job counts are the most at once. Hours in which the hub was down
+ * are left out.
  */
 export interface UsageHour {
   time: string;
@@ -844,7 +875,9 @@ export interface QuotaRequest {
   word: string;
 }
 /**
- * What a tenant is to have, all together, of each dimension that is named; the others stay. `reason` says what for.
+ * Requested total of a tenant in each dimension that is named; the other dimensions stay.
+ *
+ * `reason` is the purpose.
  */
 export interface QuotaAsk {
   reason: string;
@@ -894,9 +927,9 @@ export interface JoinRequest {
   note: string;
 }
 /**
- * Who did what to which object: `tenant.update` to `red`. `detail` depends on the action.
+ * Action of an actor on an object, such as `tenant.update` on `red`.
  *
- * `actor` is a user's name, or `system` for what the hub did by itself.
+ * `actor` is a user's name, or `system` for actions of the hub itself. `detail` depends on the action.
  */
 export interface AuditEntry {
   id: number;
@@ -910,7 +943,9 @@ export interface AuditEntry {
   };
 }
 /**
- * The most that a member, or each who has no cap of their own (`user` null), may hold at once with all jobs and notebook servers in the tenant.
+ * Limit on the jobs and notebook servers that a member holds at once in the tenant.
+ *
+ * `user` is null in the limit for each member without an individual cap.
  */
 export interface MemberCap {
   user: string | null;
@@ -919,9 +954,10 @@ export interface MemberCap {
   jobs: number | null;
 }
 /**
- * The most that a member may hold at once with all jobs and notebook servers in the tenant: null is as much as the tenant may.
+ * Limit on the jobs and notebook servers that a member holds at once in the tenant.
  *
- * `user` null means each member who has no cap of their own. One in which all is null is taken away.
+ * Null in a dimension means as much as the tenant may hold. `user` null means each member without an
+ * individual cap. A cap in which all values are null is removed.
  */
 export interface MemberCapSet {
   user?: string | null;
@@ -930,10 +966,11 @@ export interface MemberCapSet {
   jobs?: number | null;
 }
 /**
- * A booked window that is not over.
+ * Booked window that is not over.
  *
- * `open`: it has begun. `short`: a quota was lowered or nodes left, and it no longer fits; null while all of it can be
- * held, and again as soon as it can. `notes`: what else is to be known, in sentences.
+ * `open`: the window has begun. `short`: a quota was lowered or nodes left, and the window no longer
+ * fits. It is null while all of the amount can be held, and again as soon as it can. `notes` are
+ * further remarks, as sentences.
  */
 export interface Booking {
   tenant: string;
@@ -950,7 +987,9 @@ export interface Booking {
   notes: string[];
 }
 /**
- * A new booked window: from `start` to before `end` the amount is kept free for the tenant, besides what it reserves.
+ * New booked window: from `start` to before `end` the amount is kept free for the tenant.
+ *
+ * The amount is in addition to the tenant's reservation.
  */
 export interface BookingCreate {
   /**
@@ -994,10 +1033,10 @@ export interface RuntimeInfo {
   changed_at: string | null;
 }
 /**
- * A role of ranks: `count` of those that `--workers` gives, all that are left where it is null.
+ * Role of ranks: `count` of the ranks that `--workers` gives, or all the remaining ones where it is null.
  *
- * Ranks of the role `ps` come besides, as many as `--ps` says. `program` is the command of such a rank, where it is not the
- * runtime's.
+ * Ranks of the role `ps` are additional, and their number is that of `--ps`. `program` is the command
+ * of such a rank, where it differs from the runtime's.
  */
 export interface RuntimeRole {
   name: string;
@@ -1005,11 +1044,14 @@ export interface RuntimeRole {
   program: string[] | null;
 }
 /**
- * A tenant's runtime. Commands are lists of arguments and no shell reads them; they and `env` may have places in braces.
+ * Runtime of a tenant.
  *
- * `launcher` starts the ranks, each told its number in the variable `rank_env`; without one they are started side by side.
- * `needs` is the Python package without which no program can start. The job has ended when all ranks have, or `linger_s`
- * seconds after the first rank of the role `ends_with` at the latest. Exit statuses in `success` are no failure; 0 never is.
+ * Commands are lists of arguments, and a shell does not read them. Commands and `env` can have places
+ * in braces. `launcher` starts the ranks and gives each its number in the variable `rank_env`. Without
+ * a launcher the ranks are started side by side. `needs` is the Python package that every program
+ * needs to start. The job has ended when all ranks have ended, or at the latest `linger_s` seconds
+ * after the first rank of the role `ends_with`. Exit statuses in `success` are not failures. 0 is
+ * never a failure.
  */
 export interface RuntimeUpdate {
   title: string;
@@ -1095,9 +1137,10 @@ export interface JobCreate {
   provenance?: Provenance | null;
 }
 /**
- * What a client says of where it submits from; all of it are claims, kept to be shown and compared.
+ * Claims of a client about the place that it submits from, kept to be shown and compared.
  *
- * The git commit of the directory, whether files in it have changed since, and the environment as lines NAME==VERSION.
+ * The fields are the git commit of the directory, whether files in it have changed since that commit,
+ * and the environment as lines NAME==VERSION.
  */
 export interface Provenance {
   commit?: string | null;
@@ -1105,25 +1148,29 @@ export interface Provenance {
   environment?: string | null;
 }
 /**
- * A job with its status. `phase` is the fine life cycle, `state` the coarse one.
+ * Job with its status: `phase` is the fine life cycle, `state` the coarse one.
  *
- * A name has runs 1, 2, ...: `run` is which of them this is. In paths `NAME` means the latest one, `NAME@RUN` a certain one.
+ * A name has runs 1, 2, ...: `run` is the number of this one. In paths `NAME` means the latest run,
+ * and `NAME@RUN` a certain one.
  *
- * A job may run in several attempts: it is stopped and waits again, or goes on in another size. `started_at` and
- * `finished_at` are of the last one. `ran_s` are the seconds that all attempts which are over ran; the one that runs has run
- * since `started_at` besides. `waited_s` are the seconds in the queue in all waits that are over; while it waits, it has
- * waited since `waiting_since` besides. What it is in the queue for counts from `queued_at`: who is stopped for others keeps
- * its age there. The present attempt began with `progress_from` at `progress_since`, null before it reported anything.
+ * A job can run in several attempts: it is stopped and waits again, or continues in another size.
+ * `started_at` and `finished_at` are of the last attempt. `ran_s` is the number of seconds that all
+ * finished attempts ran. The attempt in progress has also run since `started_at`. `waited_s` is the
+ * number of seconds of all waits in the queue that are over. While the job waits, it has also waited
+ * since `waiting_since`. Its age in the queue counts from `queued_at`. A job that is stopped for
+ * others keeps its age there. The present attempt began with `progress_from` at `progress_since`, null
+ * before it reported anything.
  *
- * `sweep` is the name of the sweep whose trial number `trial` it is, null of one that is no trial.
+ * `sweep` is the name of the sweep, and `trial` the job's trial number in it. `sweep` is null where
+ * the job is not a trial.
  *
- * `put_first` says that an admin of its tenant put it before the others of its queue.
+ * `put_first`: an admin of the tenant put the job before the others of its queue.
  *
- * `source` is what its user made in the cluster, `MPIJob NAMESPACE/NAME`, where it has pods of its own in place of a program;
- * null for what was submitted here.
+ * `source` is the user's object in the cluster, `MPIJob NAMESPACE/NAME`, which has its own pods
+ * instead of a program. It is null for a job that was submitted here.
  *
- * `env_name` is the environment that its Python is of, `env_lock` the SHA-256 of the lock that this was made of, or the digest
- * that its image was named with.
+ * `env_name` is the environment of the job's Python. `env_lock` is the SHA-256 of the lock that this
+ * environment was built from, or the digest by which its image was named.
  */
 export interface Job {
   name: string;
@@ -1224,13 +1271,17 @@ export interface Rank {
   ram_peak: number | null;
 }
 /**
- * What went wrong first.
+ * First fault of a job.
  *
- * `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
- * machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
- * which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
- * `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory. `remedy` says so in a
- * sentence, with who can do something about it; empty without a hint.
+ * `hint` is the probable reason. `no-network`: the tenant's jobs have no network, and the program
+ * looked for another machine. `network-missing`: the same, and this machine cannot provide the network
+ * that the tenant may use. `memory-files`: /dev/shm or /tmp, which are memory, were full.
+ * `more-memory`: the job ran out of memory. `same-memory`: the same, and the job was not retried with
+ * the same memory. `process-limit` and `descriptor-limit`: the job reached its limit of processes or
+ * descriptors. `nobody-answers`: the job asked for input. `starts-at-home`: the job did not find a
+ * file by a path relative to another directory.
+ *
+ * `remedy` is the hint as a sentence, with the person who can act on it. It is empty without a hint.
  */
 export interface Failure {
   cause: string;
@@ -1243,9 +1294,11 @@ export interface Failure {
   remedy: string;
 }
 /**
- * What a job would be if it were created now: run `run` of its name, with `ranks_min` to `ranks_max` ranks, parameter servers included.
+ * Preview of a job, as if it were created now.
  *
- * `offer` says what it would take in all, and whether it would start now. What could never start is refused, as its creation is.
+ * The job would be run `run` of its name. It would have `ranks_min` to `ranks_max` ranks, parameter
+ * servers included. `offer` has its total resources, and whether it would start now. A job that could
+ * never start is refused, as its creation is.
  */
 export interface Preview {
   name: string;
@@ -1256,12 +1309,14 @@ export interface Preview {
   offer: Offer;
 }
 /**
- * What a job of this shape would get.
+ * Offer for a job of this shape.
  *
- * `fits_now`: it would start as soon as those of `gives_way` have made room, at once where there are none. `gives_way` says
- * of each job that would be stopped or give up workers for it, in a sentence that names other jobs of its own tenant only;
- * `grace` are the seconds that they have to end, 0 where nobody gives way. `expected_because` says where `expected_start` comes
- * from, or why no time can be told. `network` is what jobs of `tenant` have: `none` or `outbound`.
+ * `fits_now`: the job would start as soon as the jobs of `gives_way` have made room, at once if
+ * `gives_way` is empty. `gives_way` has one sentence for each job that would be stopped or give up
+ * workers. It names other jobs of the same tenant only. `grace` is the number of seconds that these
+ * jobs have to end, and is 0 where no job gives way. `expected_because` is the source of
+ * `expected_start`, or the reason why no time is known. `network` is the network of the jobs of
+ * `tenant`: `none` or `outbound`.
  */
 export interface Offer {
   fits_now: boolean;
@@ -1300,10 +1355,11 @@ export interface Verdict {
   };
 }
 /**
- * What is to be other than it was; what is left out stays.
+ * Changes for a new run; fields that are left out keep their value.
  *
- * `params` are put over those that it had, `args` take the place of all. With `exactly` nothing may be other: it is refused where
- * the script, a dataset, or the environment of `provenance` is not what it was.
+ * `params` are set over the earlier parameters. `args` replace all earlier arguments. With `exactly`
+ * nothing may change: the request is refused where the script, a dataset, or the environment of
+ * `provenance` differs from the earlier run.
  */
 export interface Resubmit {
   workers?: number | string;
@@ -1329,10 +1385,12 @@ export interface Resubmit {
   provenance?: Provenance | null;
 }
 /**
- * What is to be other of a job that has not ended; what is left out stays.
+ * Changes of a job that has not ended; fields that are left out keep their value.
  *
- * Who owns it may lower its priority and change its time limit while it waits. An admin of its tenant may change both of any job
- * there, the time limit of one that runs too, and its `place` in the tenant's queue: `first`, before all others, or its `own` again.
+ * The owner of the job may lower its priority and change its time limit while the job waits. An admin
+ * of its tenant may change both for any job there. The admin may also change the time limit of a
+ * running job, and the `place` of a job in the tenant's queue: `first`, before all others, or its
+ * `own` place.
  */
 export interface JobUpdate {
   /**
@@ -1385,10 +1443,11 @@ export interface Why {
   stopped: Stopped | null;
 }
 /**
- * That a job which waits ran before: how and when its last attempt was stopped, and what of its work is kept.
+ * Earlier run of a job that waits: how and when its last attempt was stopped, and the work that is kept.
  *
- * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
- * tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+ * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names
+ * other jobs of the same tenant only. `checkpoint_at` is the time when the newest file in the
+ * checkpoint directory was written. It is null where the directory has no file.
  */
 export interface Stopped {
   kind: "preempted" | "requeued" | "suspended";
@@ -1420,9 +1479,10 @@ export interface Event {
   reason: string | null;
 }
 /**
- * An attempt of a job, from 1 on, with the stages that it came to, in order.
+ * Attempt of a job, counted from 1, with its stages in order.
  *
- * `ended` is the kind of event with which it ended, as in the job's timeline, null while it goes on.
+ * `ended` is the kind of event that ended the attempt, as in the job's timeline. It is null while the
+ * attempt is in progress.
  */
 export interface JobAttempt {
   attempt: number;
@@ -1431,10 +1491,11 @@ export interface JobAttempt {
   ended_at: string | null;
 }
 /**
- * A stage that an attempt came to: when, and how many seconds after the one before; null for its first.
+ * Stage of an attempt: its time, and the seconds since the stage before, null for the first stage.
  *
- * It was queued, admitted, its pods created, bound to nodes, their images pulled and containers begun, its first program
- * started, the first line of output written. Where jobs run on one machine there are no pods.
+ * The stages: the attempt was queued, it was admitted, its pods were created, the pods were bound to
+ * nodes, their images were pulled, their containers began, the first program started, and the first
+ * line of output was written. Jobs on one machine have no pods.
  */
 export interface AttemptStage {
   stage: "admitted" | "bound" | "created" | "first-line" | "pulled" | "queued" | "started";
@@ -1442,14 +1503,16 @@ export interface AttemptStage {
   seconds: number | null;
 }
 /**
- * Why the scheduler did something with a job: why then, why there, why this one.
+ * Reason for an action of the scheduler on a job: its time, its place, and the choice of this job.
  *
- * `kind` is admitted, preempted or resized; it is told at the time of the decision, which an admission follows when those that
- * make room for it have ended. `waited_for` is what it waited for until then (`waited_reason` the type of that) and
- * `changed` what had changed since; `passed` are the first of those that were looked at before it and did not start, `passed_count`
- * how many there were; `order` is what its queue goes by, `rule` the rule of placement;
- * `nodes` are the best few places, `only` says that there was no other; `victims` are those that could have been stopped, `spared`
- * why the others could not. `share` is the tenant's dominant share before. Of cycles with very many decisions only `summary` is kept. `detail` is the summary as data.
+ * `kind` is admitted, preempted or resized. The time is that of the decision. An admission follows
+ * when the jobs that make room for it have ended. `waited_for` is the last reason for the wait
+ * (`waited_reason` is its type). `changed` is the list of changes since then. `passed` are the first
+ * of the jobs that were considered before it and did not start, and `passed_count` is their number.
+ * `order` is the order of its queue, and `rule` is the rule of placement. `nodes` are the few best
+ * places. `only`: no other place existed. `victims` are the jobs that could have been stopped.
+ * `spared` are the reasons why the others could not. `share` is the tenant's dominant share before.
+ * For cycles with very many decisions only `summary` is kept. `detail` is the summary as data.
  */
 export interface Decision {
   time: string;
@@ -1489,9 +1552,10 @@ export interface DecisionPassed {
   replica: number | null;
 }
 /**
- * A node that was looked at for a job: ranks it got there or would have got, what it has free after that, its score.
+ * Node that was considered for a job: its ranks, its free amounts after that, and its score.
  *
- * Scores are compared from the left, the smallest is best; what they are made of depends on the placement rule.
+ * The ranks are those that the job got there or would have got. Scores are compared from the left, and
+ * the smallest is best. Their parts depend on the placement rule.
  */
 export interface DecisionNode {
   node: string;
@@ -1501,14 +1565,16 @@ export interface DecisionNode {
   score: number[];
 }
 /**
- * A running job that could have been stopped for another: what that loses, and why it was chosen or not.
+ * Running job that could have been stopped for another: the loss, and the reason for the choice.
  *
- * `lost_work` is the most that may be lost, less what it saves when it is asked to end; in `lost_unit`: gpu-seconds, or
- * core-seconds where it has no gpu; empty where an older hub did not write it down. `gives` are the workers that it gives up instead of all,
- * 0 where it is stopped or left alone. `right` is that by which a chosen one makes room: reclaim, priority, in-one-piece or extra
- * (workers beyond the least of an elastic job). Names are null where they are not the
- * asker's to know; of those that share with the asker's tenant the tenant is named. Of a replica of an app `job` is the app's name, and
- * `replica` which one it is.
+ * `lost_work` is the most that can be lost, less the work that the job saves when it is asked to end.
+ * It is in `lost_unit`: gpu-seconds, or core-seconds for a job without a gpu. The unit is empty where
+ * an older hub did not store it. `gives` is the number of workers that the job gives up instead of
+ * all. It is 0 where the job is stopped or left alone. `right` is the ground on which a chosen job
+ * makes room: reclaim, priority, in-one-piece or extra (workers beyond the least of an elastic job).
+ *
+ * Names are null where the asker may not see them. For jobs that share with the asker's tenant, the
+ * tenant is named. For a replica of an app, `job` is the app's name, and `replica` is its number.
  */
 export interface DecisionVictim {
   job: string | null;
@@ -1611,7 +1677,7 @@ export interface RunMetric {
   high: number | null;
 }
 /**
- * What is to be done to runs: cancel them, delete those that ended, or give and take tags.
+ * Action on runs: cancel them, delete those that ended, or add and remove tags.
  */
 export interface RunsAct {
   act: "cancel" | "delete" | "tag" | "untag";
@@ -1626,7 +1692,9 @@ export interface RunsAct {
   tags?: string[];
 }
 /**
- * What became of one of them: `reason` and `msg` say why nothing did, both empty where it was done.
+ * Outcome of the action for one run.
+ *
+ * `reason` and `msg` are the reason why nothing was done. Both are empty where the action was done.
  */
 export interface RunOutcome {
   run: string;
@@ -1634,7 +1702,9 @@ export interface RunOutcome {
   msg: string;
 }
 /**
- * Curves of a run. `reported` are the points that they were made of, `more` says that there are metrics besides.
+ * Curves of a run.
+ *
+ * `reported` is the number of points that they were made of. `more`: there are further metrics.
  */
 export interface RunCurves {
   run: ListedRun;
@@ -1681,10 +1751,11 @@ export interface RunDetail {
   data: RunData[];
 }
 /**
- * A dataset that a run read: `uid` is that very one, `size` its bytes when the run was submitted.
+ * Dataset that a run read: `uid` is exactly that one, `size` its bytes when the run was submitted.
  *
- * `digest` is what its files were when the run first started, null before, and where they are too many: a SHA-256 of their paths,
- * lengths and checksums. Of `files` so many are `checked`, with a checksum; of the others the time of their last writing went in.
+ * `digest` is the state of its files when the run first started: a SHA-256 of their paths, lengths and
+ * checksums. It is null before that, and where there are too many files. Of `files` files, `checked`
+ * are included with a checksum. The others are included with the time of their last write.
  */
 export interface RunData {
   user: string;
@@ -1696,7 +1767,7 @@ export interface RunData {
   checked: number;
 }
 /**
- * What people write of a run; what is left out stays.
+ * Notes and tags that users give to a run; fields that are left out keep their value.
  */
 export interface RunUpdate {
   note?: string;
@@ -1780,10 +1851,12 @@ export interface SweepCreate {
   deadline?: number | null;
 }
 /**
- * A sweep with what became of it. `best` is the best trial so far, null before any has a value.
+ * Sweep with its outcome.
  *
- * `trials` are those that were made; a list of sweeps leaves them out. `budget_trials`, `budget_core_hours` and `deadline` are its
- * budget, `core_hours` what it has taken. `array` says that it is one, whose parameter is `index`.
+ * `best` is the best trial so far, null before any trial has a value. `trials` are the trials that
+ * were made. A list of sweeps leaves them out. `budget_trials`, `budget_core_hours` and `deadline` are
+ * the budget, and `core_hours` is the use so far. `array`: the sweep is an array, with the parameter
+ * `index`.
  */
 export interface Sweep {
   name: string;
@@ -1832,7 +1905,7 @@ export interface Sweep {
   ended_at: string | null;
 }
 /**
- * How many of its trials are so; those that go on wait or run.
+ * Numbers of trials by state; trials in progress are waiting or running.
  */
 export interface SweepCounts {
   waiting: number;
@@ -1844,9 +1917,11 @@ export interface SweepCounts {
   left: number;
 }
 /**
- * A trial. `job` is what its job is called, null while it is not there; `value` is what it reported last.
+ * Trial of a sweep.
  *
- * `steps` counts the values that it reported, `core_hours` are what it took, so far while it goes on.
+ * `job` is the name of its job, null before the job exists. `value` is the value that it reported
+ * last. `steps` counts the values that it reported. `core_hours` is the use of the trial, so far while
+ * it is in progress.
  */
 export interface SweepTrial {
   number: number;
@@ -1869,9 +1944,10 @@ export interface SweepTrial {
   };
 }
 /**
- * What a sweep would be and take: `at_a_time` trials at once as things are now.
+ * Preview of a sweep and its cost: `at_a_time` trials at once in the present state of the platform.
  *
- * `core_hours` and `expected_end` are null where nobody can know; `because` says why, or where they come from.
+ * `core_hours` and `expected_end` are null where they cannot be known. `because` is the reason for
+ * that, or the source of the values.
  */
 export interface SweepPreview {
   trials: number;
@@ -1892,7 +1968,9 @@ export interface SweepCurve {
   points: number[][];
 }
 /**
- * So much more of its budget: trials, core-hours, or seconds from now; a sweep that has ended goes on.
+ * Increase of a sweep's budget: trials, core-hours, or seconds from now.
+ *
+ * A sweep that has ended continues.
  */
 export interface SweepExtend {
   trials?: number | null;
@@ -1960,7 +2038,7 @@ export interface MetricsFrame {
   points: Point[];
 }
 /**
- * A stored report of one rank, as its process made it; null stands for what is no finite number.
+ * Stored report of one rank, as its process made it; null replaces a value that is not a finite number.
  */
 export interface Point {
   seq: number;
@@ -1979,17 +2057,17 @@ export interface EventsFrame {
   events: Event[];
 }
 /**
- * The job's newest attempts, all of them anew, in order.
+ * All newest attempts of the job, in order; they replace those sent before.
  */
 export interface AttemptsFrame {
   type: "attempts";
   attempts: JobAttempt[];
 }
 /**
- * Lines of one rank. `offset` is the cursor behind them.
+ * Lines of one rank; `offset` is the cursor behind them.
  *
- * `dropped` bytes are gone before them, and `dropped_lines` lines; null where those were not counted. A line of the stream
- * `mlp` stands where they are missing.
+ * `dropped` bytes are missing before the lines, and `dropped_lines` lines. The latter is null where
+ * the lines were not counted. A line of the stream `mlp` marks their position.
  */
 export interface LogFrame {
   type: "log";
@@ -2000,7 +2078,7 @@ export interface LogFrame {
   dropped_lines: number | null;
 }
 /**
- * A line of the frame's rank. One with `partial` has no end yet: the next line of its stream goes on with it.
+ * Line of the frame's rank; the next line of the stream continues a line with `partial`.
  */
 export interface LogText {
   time: string;
@@ -2016,7 +2094,7 @@ export interface WhyFrame {
   why: Why | null;
 }
 /**
- * All that was there is sent; what follows is new.
+ * Marker that all existing data is sent; the frames after it are new.
  */
 export interface SyncedFrame {
   type: "synced";
@@ -2028,11 +2106,11 @@ export interface EndFrame {
   type: "end";
 }
 /**
- * One line of a rank's output.
+ * Line of a rank's output.
  *
- * A `partial` one has no end yet, and the next line of its rank and stream goes on with it, as progress bars do. What begins
- * with `\r\x1b[J` takes the place of what the line had until then; `\x1b[E` stands between its rows. The stream `mlp` tells
- * what is missing of the log, in its place.
+ * A `partial` line has no end yet. The next line of its rank and stream continues it, as progress bars
+ * do. Text that begins with `\r\x1b[J` replaces the line so far. `\x1b[E` separates the rows of that
+ * text. The stream `mlp` marks the position of missing log lines.
  */
 export interface LogLine {
   rank: number;
@@ -2098,9 +2176,10 @@ export interface EnvironmentDetail {
   log: string;
 }
 /**
- * A version of a model to register: `src` says which file, or which directory with all below, becomes it.
+ * Version of a model to register: `src` is the file, or the directory with all below it, that it is from.
  *
- * With `any_files` it is kept whatever it is; else files that are no model of a known format are an error.
+ * With `any_files` all files are accepted. Otherwise files that are not a model of a known format are
+ * an error.
  */
 export interface ModelCreate {
   /**
@@ -2115,10 +2194,11 @@ export interface ModelCreate {
   any_files?: boolean;
 }
 /**
- * A version of a model. In paths `NAME` means the latest, `NAME@VERSION` a certain one.
+ * Version of a model; in paths `NAME` means the latest version, `NAME@VERSION` a certain one.
  *
- * `size` are bytes: what is kept for it while it is created, then exactly what its files have. `format` is told by names and
- * headers, nothing of it is loaded; who loads one that is `pickled` runs code that is in it. `facts` are what its header says.
+ * `size` is in bytes: the reserved size while the model is created, then the exact size of its files.
+ * `format` is found by names and headers, and nothing is loaded. To load a `pickled` model runs code
+ * that is in it. `facts` are the data of its header.
  */
 export interface Model {
   name: string;
@@ -2180,11 +2260,16 @@ export interface ModelStageChange {
   stage: "archived" | "none" | "production" | "staging";
 }
 /**
- * An app to deploy: the platform serves the model by the Open Inference Protocol, or a `command` runs, which sees the model at /model.
+ * App to deploy: the platform serves a model by the Open Inference Protocol, or a `command` runs.
  *
- * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
- * that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
- * before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+ * A command sees the model at /model. `command_port` is the port where the command listens, and the
+ * variable PORT has its number. cpu, gpu and ram are per replica. With `replicas` MIN:MAX the number
+ * of replicas follows the load, so that each has `concurrency` requests at once. Fewer run when the
+ * others were not needed for `idle` seconds. With a MIN of 0, no replica runs without requests.
+ *
+ * With `replace` an existing app of this name changes to this definition. Replicas of the new version
+ * answer before replicas of the old version end. `access` gives access to more than the owner and the
+ * app's keys: to the members of its tenant, or to everybody on this hub.
  */
 export interface AppCreate {
   /**
@@ -2299,9 +2384,10 @@ export interface AppReplica {
   started_at: string | null;
 }
 /**
- * An app as who may open it is shown it: where it answers and how it is, and nothing of what it runs with.
+ * App as users with access to it see it: its address and its state, but not its configuration.
  *
- * `serves` says what answers below `url`: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
+ * `serves` is the kind of server below `url`: a `model` by the Open Inference Protocol, as
+ * `model_name`, or a `command` in its own way.
  */
 export interface SharedApp {
   name: string;
@@ -2326,7 +2412,7 @@ export interface SharedApp {
   created_at: string;
 }
 /**
- * How many replicas there are to be from now on.
+ * Number of replicas from now on.
  */
 export interface AppScale {
   replicas: number | string;
@@ -2352,11 +2438,15 @@ export interface DatasetCreate {
   source?: DatasetSource | null;
 }
 /**
- * Objects that a dataset is made of. `url`: s3://BUCKET/PREFIX. `endpoint`: where, as https://HOST:PORT; none: at Amazon's.
+ * Source of a dataset's objects.
  *
- * `secret`: name of the secret of the user's own, or else of the tenant's, that opens it; none: it is open to everybody.
- * `mode`: `copy` has the platform copy all of it; with `read-through` nothing is copied: who reads a file gets it from there, and
- * a job what it names of it, which counts in the tenant's `rom` until no job needs it.
+ * `url` is s3://BUCKET/PREFIX. `endpoint` is the address of the store, as https://HOST:PORT. Without
+ * `endpoint` the objects are at Amazon's.
+ *
+ * `secret` is the name of the secret that opens the source: the user's own, or else the tenant's.
+ * Without `secret` the source is open to everybody. With the `mode` `copy` the platform copies all
+ * objects. With `read-through` it copies nothing: a reader of a file gets it from the source, and a
+ * job gets the files that it names. Those files count in the tenant's `rom` until no job needs them.
  */
 export interface DatasetSource {
   url: string;
@@ -2366,9 +2456,11 @@ export interface DatasetSource {
   mode: "copy" | "read-through";
 }
 /**
- * A dataset. `size`: bytes that it takes of its tenant's `rom`; what its files take is `used`, which becomes the same.
+ * Dataset of a user.
  *
- * `path` is where its files are, below the platform's address. Its machine of states is on the page of phases.
+ * `size` is the number of bytes that the dataset takes of its tenant's `rom`. `used` is the size of
+ * its files, and `size` becomes equal to it. `path` is the address of its files, below the platform's
+ * address. The page of phases has the state machine.
  */
 export interface Dataset {
   name: string;
@@ -2384,16 +2476,17 @@ export interface Dataset {
   source: DatasetSource | null;
 }
 /**
- * How far the upload of a dataset is, by the word of who uploads it.
+ * Progress of a dataset's upload, as reported by the uploader.
  */
 export interface DatasetHeartbeat {
   state: "creating" | "error" | "ready";
   progress: number;
 }
 /**
- * What a token may do with a dataset's files: told to the part of the platform that holds them.
+ * Access of a token to the files of a dataset, for the part of the platform that holds the files.
  *
- * `owner` is the system uid whose files they are; null: the platform's own. `through`: they are those of its source.
+ * `owner` is the system uid of the files' owner. It is null where the files are the platform's own.
+ * `through`: the files are those of the dataset's source.
  */
 export interface DatasetAccess {
   uid: string;
@@ -2405,7 +2498,7 @@ export interface DatasetAccess {
   through: boolean;
 }
 /**
- * So many bytes are going to be written to what has this uid.
+ * Request to write `size` bytes to the dataset with this uid.
  */
 export interface StorageTake {
   uid: string;
@@ -2413,10 +2506,12 @@ export interface StorageTake {
   once?: string | null;
 }
 /**
- * Writing is over: of what was taken so much is not needed any more, and the files have grown by so much, or shrunk.
+ * End of a write: the bytes that are no longer needed, and the growth of the files.
  *
- * `gone` are bytes that were removed as it seems: the service has a look, since who owns files says how long they are. `took` is
- * the key of a take that nobody answered: what it took is given back, and it takes nothing where it comes later.
+ * `granted` is the part of the taken bytes that is not needed any more. `grown` is negative where the
+ * files have shrunk. `gone` is the apparent number of removed bytes. The service measures the files
+ * itself, since the owner of files controls their reported length. `took` is the key of a take that
+ * got no answer. Its bytes are given back. If that take arrives later, it takes nothing.
  */
 export interface StorageGive {
   uid: string;
@@ -2427,9 +2522,10 @@ export interface StorageGive {
   took?: string | null;
 }
 /**
- * What is read of the source of the dataset with this uid: the object at a path of it, or a list of what has that in front.
+ * Request to read the source of the dataset with this uid: the object at `path`, or a list.
  *
- * A list is one page of at most `limit`, behind `after`; `flat`: without what lies deeper than the next `/`.
+ * A list has the objects whose paths begin with `path`. It is one page of at most `limit` objects
+ * after `after`. `flat`: the list leaves out objects that are deeper than the next `/`.
  */
 export interface SourceOpen {
   uid: string;
@@ -2440,7 +2536,9 @@ export interface SourceOpen {
   limit?: number;
 }
 /**
- * Where that is to be had for a few minutes, without a credential; what it was asked for, and no more.
+ * Address of a source's object or list, valid for a few minutes, without a credential.
+ *
+ * The address is good for the requested object or list only.
  */
 export interface SourceAddress {
   url: string;
@@ -2450,7 +2548,7 @@ export interface SourceAddress {
   secret: boolean;
 }
 /**
- * A secret, as far as anybody is told: its name, the names of what is in it, and who set it when.
+ * Secret without its values: its name, the names of its keys, who set it, and when.
  */
 export interface Secret {
   /**
@@ -2464,7 +2562,9 @@ export interface Secret {
   changed_by: string;
 }
 /**
- * What is to be in a secret, by name: of an object store `access_key_id` and `secret_access_key`, perhaps `session_token`.
+ * Contents of a secret, by name.
+ *
+ * An object store needs `access_key_id` and `secret_access_key`, and can need `session_token`.
  */
 export interface SecretSet {
   keys: {
@@ -2472,7 +2572,9 @@ export interface SecretSet {
   };
 }
 /**
- * What somebody chose, and what may be chosen: whether this hub sends mail, and which services' addresses it takes.
+ * Notification choices of a user, and the possible choices.
+ *
+ * `mail`: this hub sends mail. `services` are the services whose addresses it takes.
  */
 export interface Notifications {
   browser: ("answered" | "asked" | "failed" | "finished" | "late" | "preempted" | "started")[];
@@ -2490,7 +2592,9 @@ export interface QuietTime {
   until: string;
 }
 /**
- * A way to somebody, as far as it is told: `shown` is what of its address is no secret. `trouble` says why it failed last.
+ * Channel to a user, without the secret part of its address.
+ *
+ * `shown` is the part of the address that is not secret. `trouble` is the reason of the last failure.
  */
 export interface NoticeChannel {
   /**
@@ -2519,7 +2623,10 @@ export interface NotificationsSet {
   channels?: ChannelSet[];
 }
 /**
- * A way to somebody. `address` is `mailto:ann@example.org`, `https://...`, or a service's; left out: what it was.
+ * Channel to a user.
+ *
+ * `address` is `mailto:ann@example.org`, `https://...`, or the address of a service. Without `address`
+ * the channel keeps the present one.
  */
 export interface ChannelSet {
   /**
@@ -2533,7 +2640,7 @@ export interface ChannelSet {
   address?: string | null;
 }
 /**
- * Which channel is to be tried.
+ * Channel to try.
  */
 export interface ChannelTest {
   /**
@@ -2549,7 +2656,9 @@ export interface ChannelTested {
   trouble: string | null;
 }
 /**
- * Something to be told of a job, or of a request of `tenant`, where `job` is empty. `id` grows with time; `quiet`: somebody does not want to be told of it now.
+ * News of a job, or of a request of `tenant` where `job` is empty.
+ *
+ * `id` grows with time. `quiet`: the user does not want to be notified now.
  */
 export interface Notice {
   id: number;
@@ -2569,7 +2678,9 @@ export interface Notice {
   quiet: boolean;
 }
 /**
- * Something that is told; `tenant` is empty where it is for everybody. It is plain text: whoever shows it shows it as such.
+ * Message to the members of `tenant`, or to everybody where `tenant` is empty.
+ *
+ * The text is plain text, and clients must show it as plain text.
  */
 export interface Announcement {
   id: number;
@@ -2610,23 +2721,24 @@ export interface AppKeyCreate {
   name: string;
 }
 /**
- * Who may open an app with an account of the hub, besides its owner: nobody, members of its tenant, or everybody.
+ * Access to an app with an account of the hub: only its owner, the members of its tenant, or everybody.
  */
 export interface AppAccessSet {
   access: "hub" | "private" | "tenant";
 }
 /**
- * Who may open an app with an account of the hub.
+ * Present access to an app with an account of the hub.
  */
 export interface AppAccessNow {
   access: "hub" | "private" | "tenant";
 }
 /**
- * What was asked of an app, or of all of a tenant's, since it was first asked.
+ * Requests to an app, or to all apps of a tenant, since the first request.
  *
- * `latency` counts answers by the first of `bounds_ms` within which they began, and in its last place slower ones; `p50_ms` and
- * `p99_ms` are such bounds, null where nothing was asked or it took longer than all. `minutes` are of the last hour, those without
- * a request left out.
+ * `latency` counts answers by the first of `bounds_ms` within which they began. Its last item counts
+ * slower answers. `p50_ms` and `p99_ms` are values of `bounds_ms`. They are null without requests, or
+ * where the time was above all bounds. `minutes` covers the last hour, without the minutes that had no
+ * requests.
  */
 export interface AppUsage {
   since: string;
@@ -2643,7 +2755,9 @@ export interface AppUsage {
   minutes: AppMinute[];
 }
 /**
- * What was asked in the minute that begins at `time`; `errors` are answers of 500 and above.
+ * Requests to an app in the minute that begins at `time`.
+ *
+ * `errors` counts answers with a status of 500 or above.
  */
 export interface AppMinute {
   time: string;
@@ -2653,9 +2767,11 @@ export interface AppMinute {
   bytes_out: number;
 }
 /**
- * A request for an app, as the gateway asks about it: by user and app or by its host's label, with what it brought.
+ * Question of the gateway about a request for an app, with the secret that the request brought.
  *
- * `again`: it was let in, is open still, and is asked about once more, which is no guess whatever else comes from its address.
+ * The app is given by user and app, or by the label of its host. `again`: the request was admitted and
+ * is still open, and the gateway checks it again. Such a check is not a guess, even if other requests
+ * from its address are guesses.
  */
 export interface AppAdmit {
   kind: "cookie" | "key" | "token";
@@ -2667,7 +2783,10 @@ export interface AppAdmit {
   again?: boolean;
 }
 /**
- * What the gateway does with a request. But for `may` all else is empty: what is not there and what is not open are one.
+ * Verdict of the hub about a request for an app.
+ *
+ * The other fields are empty unless the verdict is `may`. An app that does not exist and an app that
+ * is not open get the same answer.
  */
 export interface AppAdmission {
   verdict: "may" | "often" | "refused" | "unknown";
@@ -2684,7 +2803,9 @@ export interface AppAdmission {
   replicas: string[];
 }
 /**
- * A code that a browser brought to an app's own origin; `way` is the digest of what that browser had when it asked for it.
+ * Code that a browser brought to an app's own origin.
+ *
+ * `way` is the digest of the secret that the browser had when it asked for the code.
  */
 export interface AppEnter {
   label: string;
@@ -2699,7 +2820,9 @@ export interface AppEntered {
   lasts_s: number;
 }
 /**
- * What was asked of apps, as the gateway tells it; told again it counts once.
+ * Requests to apps, as the gateway reports them.
+ *
+ * A repeated report counts once.
  */
 export interface AppsUsed {
   /**
@@ -2708,9 +2831,10 @@ export interface AppsUsed {
   counted: CountedUse[];
 }
 /**
- * What a process of the gateway counted of an app, by its uid, or of a tenant's apps, since it began to (`run`).
+ * Counts of one gateway process (`run`) for an app, by its uid, or for the apps of a tenant.
  *
- * `under_way` is how many requests were, on average, since it was told last; `minutes` are those that have changed.
+ * The counts begin with the process. `under_way` is the mean number of requests in progress since the
+ * last report. `minutes` are the minutes that have changed.
  */
 export interface CountedUse {
   kind: "app" | "tenant";
@@ -2737,7 +2861,7 @@ export interface CountedUse {
   minutes: CountedMinute[];
 }
 /**
- * What the gateway counted in one minute, by its number since the epoch.
+ * Counts of the gateway for one minute, which is given by its number since the epoch.
  */
 export interface CountedMinute {
   minute: number;
@@ -2747,11 +2871,14 @@ export interface CountedMinute {
   bytes_out: number;
 }
 /**
- * How all stands. `teams` are those that hold most and those for which most waits, of `teams_all`; `longest` waits longest.
+ * State of the platform.
  *
- * `nodes` counts those that are there, `nodes_up` those that answer, `nodes_open` those that take new work; `troubles` are the first
- * of the others. `apps_failing` counts the apps in error, `app_troubles` are the first of them. `running` counts jobs, no replicas of
- * apps; `waiting` is all that waits. `teams` and apps in error may be as old as `at`; all else is of this moment.
+ * `teams` are the tenants that hold most and those with the most waiting work, of `teams_all`.
+ * `longest` waits longest. `nodes` counts the nodes that are present, `nodes_up` those that answer,
+ * `nodes_open` those that take new work. `troubles` are the first of the other nodes. `apps_failing`
+ * counts the apps in error, and `app_troubles` are the first of them. `running` counts jobs, without
+ * replicas of apps. `waiting` is all waiting work. `teams` and apps in error can be as old as `at`.
+ * All other values are of this moment.
  */
 export interface Overview {
   at: string;
@@ -2775,7 +2902,7 @@ export interface Overview {
   app_troubles: AppTrouble[];
 }
 /**
- * What a tenant holds of its quota (null: what the nodes have). The fields mean what those of a `Tenant` mean.
+ * Use of a tenant's quota (null: the nodes' capacity); the fields mean the same as those of a `Tenant`.
  */
 export interface TeamHolds {
   name: string;
@@ -2803,7 +2930,9 @@ export interface TeamHolds {
   waiting: number;
 }
 /**
- * How many wait for one reason; null: no cycle has looked at them yet. `message` is what is said of the one that waits longest.
+ * Count of waiting work for one reason; null: no cycle has looked at it yet.
+ *
+ * `message` is the message of the one that waits longest.
  */
 export interface WaitingFor {
   reason: string | null;
@@ -2881,7 +3010,7 @@ export interface NodeTrouble {
   conditions: NodeCondition[];
 }
 /**
- * What is wrong with a node, and what is told of it.
+ * Fault of a node, with its message.
  */
 export interface NodeCondition {
   kind: "Absent" | "Cordoned" | "DiskPressure" | "Drained" | "MemoryPressure" | "NotReady" | "PIDPressure";
@@ -2897,10 +3026,11 @@ export interface AppTrouble {
   message: string;
 }
 /**
- * A node: what is there, what may be given out and what is in use.
+ * Node with its capacity, its allocatable amounts and its use.
  *
- * `up`: it answers. `schedulable`: it takes new ranks, of those who tolerate its `taints`; else `conditions` say why not.
- * What others than the hub hold there now (`cpu_others` and so on) is not part of what may be given out.
+ * `up`: the node answers. `schedulable`: it takes new ranks of jobs that tolerate its `taints`.
+ * Otherwise `conditions` are the reasons. The amounts that others than the hub hold there now
+ * (`cpu_others` and so on) are not part of the allocatable amounts.
  */
 export interface Node {
   name: string;
@@ -2926,7 +3056,9 @@ export interface Node {
   holders: Holding[];
 }
 /**
- * What keeps workloads off a node. With the key `tenant` and the effect `NoSchedule` it leaves the node to that tenant.
+ * Taint that keeps workloads off a node.
+ *
+ * With the key `tenant` and the effect `NoSchedule` it reserves the node for that tenant.
  */
 export interface Taint {
   key: string;
@@ -2934,7 +3066,10 @@ export interface Taint {
   effect: "NoExecute" | "NoSchedule" | "PreferNoSchedule";
 }
 /**
- * How a node is drained, null while it is in service; what runs there; and how many `others` take new work.
+ * Preview of a node's drain.
+ *
+ * `drain` is how the node is drained, null while it is in service. `stops` is the work that runs on
+ * it. `others` is the number of other nodes that take new work.
  */
 export interface NodeDrainPreview {
   node: string;
@@ -3063,7 +3198,9 @@ export interface WhatIfWindow {
   until?: string | null;
 }
 /**
- * What would be other: tenants by name, new tenants by name, nodes that come, go or are down, the policy.
+ * Changes to simulate: tenants by name, new tenants by name, the policy, and nodes.
+ *
+ * Nodes are added, removed or down.
  */
 export interface WhatIfChanges {
   tenants?: {
@@ -3087,7 +3224,9 @@ export interface WhatIfChanges {
   policy?: WhatIfPolicy | null;
 }
 /**
- * What would be other about a tenant. What is left out stays; a quota that is null has no limit.
+ * Changes of a tenant in a simulation.
+ *
+ * Fields that are left out keep their value. A quota that is null has no limit.
  */
 export interface WhatIfTenant {
   cpu?: number | null;
@@ -3126,7 +3265,7 @@ export interface WhatIfNodes {
   };
 }
 /**
- * How the hub would schedule. What is left out stays.
+ * Scheduling policy in a simulation; fields that are left out keep their value.
  */
 export interface WhatIfPolicy {
   name?: "fair" | "fifo" | "finish" | "maxmin" | "priority";
@@ -3139,10 +3278,11 @@ export interface WhatIfPolicy {
   aging_s?: number;
 }
 /**
- * What came out. `before` is as things are and `after` with the changes; a scenario has `after` only.
+ * Results of a simulation: `before` is without the changes, `after` with them.
  *
- * `begin` is the instant that seconds count from. `remarks` tell what was assumed and what cannot be told. `lines` are those
- * of `after`, where asked for; `lines_left_out` of them were too many.
+ * A scenario has `after` only. `begin` is the instant that seconds count from. `remarks` are the
+ * assumptions, and the limits of the results. `lines` are those of `after`, where requested.
+ * `lines_left_out` is the number of lines that were too many.
  */
 export interface Simulated {
   begin: string | null;
@@ -3159,9 +3299,10 @@ export interface Simulated {
   lines_left_out: number;
 }
 /**
- * One run in all. `utilization` is from 0 to 1 by dimension, `lost_work_s` worker-seconds done twice.
+ * Results of a whole run.
  *
- * `waits`: what jobs waited for, each counted once; the most first.
+ * `utilization` is from 0 to 1 by dimension. `lost_work_s` is worker-seconds of work that was done
+ * twice. `waits` are the reasons for waits, the most frequent first. Each job counts once.
  */
 export interface SimulatedRun {
   jobs: number;
@@ -3190,7 +3331,7 @@ export interface SimulatedRun {
   gantt: string | null;
 }
 /**
- * One tenant's part: what it used in core and gpu hours, its share of all that was used, and its fair share by weight.
+ * Results of one tenant: core and gpu hours used, share of all use, and fair share by weight.
  */
 export interface SimulatedTenant {
   jobs: number;
@@ -3213,9 +3354,10 @@ export interface SimulatedTenant {
   fair_share: number;
 }
 /**
- * What `jobs` of those that did not run when the run began waited for last before they started, by reason.
+ * Last reason for the wait of `jobs` jobs that did not run when the run began.
  *
- * `never` of them wait for it in vain. `message` has the numbers of one of them, `job` of `user`, which waits longest.
+ * `never` of them wait for it in vain. `message` has the numbers of one of them, `job` of `user`,
+ * which waits longest.
  */
 export interface SimulatedWait {
   reason: string;
@@ -3237,9 +3379,9 @@ export interface SimulatedMoves {
   most: SimulatedMove[];
 }
 /**
- * A job whose start moves: seconds from the begin of the run, null where it does not start.
+ * Job whose start moves: seconds from the begin of the run, null where it does not start.
  *
- * `why`: what it waits for in the run in which it starts later, or never.
+ * `why` is the reason for its wait in the run in which it starts later, or never.
  */
 export interface SimulatedMove {
   job: string;
@@ -3250,7 +3392,7 @@ export interface SimulatedMove {
   why: string | null;
 }
 /**
- * What jobs of a window really waited, each time that they were in the queue, to hold `before` against.
+ * Real waits of the jobs of a window, counted for each time in the queue, to compare with `before`.
  */
 export interface RecordedWaits {
   jobs: number;

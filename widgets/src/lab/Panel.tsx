@@ -111,7 +111,7 @@ export function Panel({ client, watch, visible, open, pages }: PanelProps): JSX.
       <Announced client={client} every={visible ? 60_000 : 0} />
       <div class="mlp-lab-tools">
         {seen.mine.length ? (
-          <Select label={t("Whose jobs")} hideLabel name="whose" value={team} onChange={setWhose} options={[["", t("Mine")], ...seen.mine.map((name): [string, string] => [name, t("Team {name}", { name })])]} />
+          <Select label={t("Owner of the jobs")} hideLabel name="whose" value={team} onChange={setWhose} options={[["", t("Mine")], ...seen.mine.map((name): [string, string] => [name, t("Team {name}", { name })])]} />
         ) : null}
         <Select
           label={t("State")}

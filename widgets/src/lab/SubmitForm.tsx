@@ -77,7 +77,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
         }}
       >
         <div class="mlp-form-grid">
-          {field("name", t("Name"), t("used again it is the next run"))}
+          {field("name", t("Name"), t("a used name makes its next run"))}
           {isNotebook(path) ? null : (
             <>
               <Select
@@ -91,7 +91,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
             </>
           )}
           {field("cpu", t("CPU"), t("cores of each"))}
-          {field("ram", t("Memory"), t("of each, as in 2 GiB"))}
+          {field("ram", t("Memory"), t("of each, such as 2 GiB"))}
           {field("gpu", t("GPU"), t("devices of each"))}
           <Select
             label={t("Team")}
@@ -100,8 +100,8 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
             onChange={(tenant) => setTexts((old) => ({ ...old, tenant }))}
             options={[["", t("yours")], ...(me.data?.tenants ?? []).map((name): [string, string] => [name, name])]}
           />
-          {field("time_limit", t("Time limit"), t("as in 30m or 2h"), t("none"))}
-          {field("params", t("Parameters"), t("as in lr=0.1 epochs=5"), t("none"))}
+          {field("time_limit", t("Time limit"), t("such as 30m or 2h"), t("none"))}
+          {field("params", t("Parameters"), t("such as lr=0.1 epochs=5"), t("none"))}
         </div>
         {error || me.error ? <ErrorBox error={error ?? me.error} /> : null}
         <div class="mlp-dialog-buttons">

@@ -37,15 +37,15 @@ export function Manage({ user, run, busy, error, close }: {
     client.put<{ password: string | null }>(paths.userAction(name, "password"), {}).then((done) => setMade(done.password ?? ""), setFailed);
   };
   const acts: (Act | null)[] = [
-    user.servers ? { label: t("Stop notebook"), text: n("Stops 1 notebook server. What is saved stays, what runs in it is lost.", "Stops {n} notebook servers. What is saved stays, what runs in them is lost.", user.servers), act: () => put("stop_servers", t("Notebook of {name} stopped", { name })) } : null,
-    mine ? null : { label: t("New password"), text: t("Makes up a password for you to tell {name}. The old one ends, and with it all logins, tokens and notebook servers. Jobs go on.", { name }), act: reset },
-    mine ? null : { label: t("Log out everywhere"), text: t("Ends all logins and tokens of {name} and stops notebook servers. Jobs go on.", { name }), act: () => put("logout", t("{name} is logged out everywhere", { name })) },
+    user.servers ? { label: t("Stop notebook"), text: n("Stops 1 notebook server. Saved files stay, running work in it is lost.", "Stops {n} notebook servers. Saved files stay, running work in them is lost.", user.servers), act: () => put("stop_servers", t("Notebook of {name} stopped", { name })) } : null,
+    mine ? null : { label: t("New password"), text: t("Creates a new password, which you give to {name}. The old password ends, and so do all logins, tokens and notebook servers. Jobs continue.", { name }), act: reset },
+    mine ? null : { label: t("Log out everywhere"), text: t("Ends all logins and tokens of {name} and stops notebook servers. Jobs continue.", { name }), act: () => put("logout", t("{name} is logged out everywhere", { name })) },
     mine || user.state !== "Actived" ? null : user.admin
-      ? { label: t("No longer admin"), text: t("{name} keeps the account, and sees own jobs and tenants only.", { name }), danger: true, act: () => put("admin", t("{name} is no longer an administrator", { name }), { admin: false }) }
-      : { label: t("Make admin"), text: t("{name} may do all that you may: people, tenants, every job.", { name }), danger: true, act: () => put("admin", t("{name} is an administrator", { name }), { admin: true }) },
+      ? { label: t("Remove as admin"), text: t("{name} keeps the account, and sees only own jobs and teams.", { name }), danger: true, act: () => put("admin", t("{name} is no longer an administrator", { name }), { admin: false }) }
+      : { label: t("Make admin"), text: t("{name} can do everything that you can: users, teams, all jobs.", { name }), danger: true, act: () => put("admin", t("{name} is an administrator", { name }), { admin: true }) },
     mine || user.state !== "Actived" ? null : {
       label: t("Deactivate"),
-      text: t("{name} is logged out and cannot log in until approved again. You are shown before what becomes of jobs and files.", { name }),
+      text: t("{name} is logged out and cannot log in until approved again. Before that, you see what happens to jobs and files.", { name }),
       danger: true,
       act: () => setLeaves(true),
     },
@@ -60,7 +60,7 @@ export function Manage({ user, run, busy, error, close }: {
           <p>
             <code>{made}</code>
           </p>
-          <p>{t("You see it once. They should change it at their next login.")}</p>
+          <p>{t("You see it only once. The user should change it at the next login.")}</p>
         </div>
       ) : (
         <dl class="mlp-acts">
@@ -76,7 +76,7 @@ export function Manage({ user, run, busy, error, close }: {
           ))}
         </dl>
       )}
-      {!open.length ? <p class="mlp-dialog-text">{t("Your own password is changed in the hub's page Password, where you also log out everywhere.")}</p> : null}
+      {!open.length ? <p class="mlp-dialog-text">{t("You change your own password on the hub's page Password. There you can also log out everywhere.")}</p> : null}
       {failed ? <ErrorBox error={failed} /> : error}
       <div class="mlp-dialog-buttons">
         <button type="button" class="mlp-button" data-autofocus onClick={close}>

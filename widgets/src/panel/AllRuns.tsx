@@ -52,7 +52,7 @@ export function AllRunsPage(): JSX.Element {
   return (
     <>
       <PageHead title={t("All runs")} sub={page ? n("1 run", "{n} runs", page.total) : undefined}>
-        {find(t("Search, as lr<0.1 tag=best"), words, setWords)}
+        {find(t("Search, such as lr<0.1 tag=best"), words, setWords)}
         {find(t("Of user"), user, setUser)}
         <Select
           label={t("State")}
@@ -69,7 +69,7 @@ export function AllRunsPage(): JSX.Element {
       </PageHead>
       {runs.error ? <ErrorBox error={runs.error} retry={() => void runs.reload()} /> : null}
       {!page && !runs.error ? <Loading what={t("Loading runs")} lines={6} /> : null}
-      {page && !page.runs.length ? <Empty title={search ? t("No run fits") : t("No runs yet")} /> : null}
+      {page && !page.runs.length ? <Empty title={search ? t("No run matches") : t("No runs yet")} /> : null}
       {page?.runs.length ? <Table stack caption={t("Runs of everybody, the newest first")} columns={columns(now)} rows={page.runs} rowKey={(run) => run.uid} /> : null}
       {page && page.total > page.runs.length && limit < MOST ? <ShowMore more={() => setLimit((shown) => Math.min(MOST, shown + PAGE))} /> : null}
     </>

@@ -23,7 +23,7 @@ function nothing(): Place {
     page: (
       <>
         <PageHead title={t("Nothing here")} />
-        <Empty title={t("There is no such page, or it is not for you")}>
+        <Empty title={t("This page does not exist, or you may not see it")}>
           <p>
             <Link to={base}>{t("Go to your jobs")}</Link>
           </p>
@@ -190,7 +190,7 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
   return (
     <HubProvider client={client} session={session} renew={renew}>
       <a class="mlp-skip" href="#main">
-        {t("Skip to the page")}
+        {t("Skip to the content")}
       </a>
       <Nav client={client} session={session} changed={() => load(true)} nav={shown.under} themes={themes} />
       <main class="mlp-main" id="main">
@@ -223,7 +223,7 @@ function Problems({ client }: { client: Client }): JSX.Element | null {
   }, [client, spoken]);
   if (!messages.length) return null;
   return (
-    <div class="mlp-note mlp-note-bad" role="status" aria-label={t("What does not work now")}>
+    <div class="mlp-note mlp-note-bad" role="status" aria-label={t("Current problems")}>
       <Icon name="warn" />
       <div class="mlp-note-text">{messages.join(t(". "))}</div>
     </div>
@@ -233,9 +233,9 @@ function Problems({ client }: { client: Client }): JSX.Element | null {
 /** What an administrator has to know of how the hub is set up. */
 function Warning({ text }: { text: string }): JSX.Element {
   return (
-    <div class="mlp-note mlp-note-bad" role="note" aria-label={t("Set less safe than it could be")}>
+    <div class="mlp-note mlp-note-bad" role="note" aria-label={t("Settings are less safe than possible")}>
       <Icon name="warn" />
-      <div class="mlp-note-text">{t("Mind: {text}.", { text })}</div>
+      <div class="mlp-note-text">{t("Warning: {text}.", { text })}</div>
     </div>
   );
 }

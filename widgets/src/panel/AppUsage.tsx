@@ -96,7 +96,7 @@ export function AppUsage({ path, now }: { path: string; now: number }): JSX.Elem
           <dd>{within(usage, usage.p50_ms)}</dd>
         </div>
         <div>
-          <dt>{t("99 of 100 within")}</dt>
+          <dt>{t("99 % were answered within")}</dt>
           <dd>{within(usage, usage.p99_ms)}</dd>
         </div>
         <div>

@@ -29,7 +29,7 @@ export const addressOf = (a: Named): string => new URL(`${base}apps/${encodeURIC
 export const servesModel = (a: Application | SharedApp): boolean => ("serves" in a ? a.serves === "model" : a.command === null);
 
 export const accessWords = (access: Access): string =>
-  ({ private: t("its owner alone"), tenant: t("members of its team"), hub: t("everybody with an account") })[access];
+  ({ private: t("only its owner"), tenant: t("members of its team"), hub: t("everybody with an account") })[access];
 
 /** The address to copy, and texts that ask it. */
 export function Asking({ of }: { of: Application | SharedApp }): JSX.Element {
@@ -47,8 +47,8 @@ export function Asking({ of }: { of: Application | SharedApp }): JSX.Element {
         <h2>{t("How to ask it")}</h2>
         <span class="mlp-dim">
           {mine
-            ? rich(t("In the place of {key} goes one of its keys, below, or a token of yours"), { key: <code>{KEY}</code> })
-            : rich(t("In the place of {key} goes a token of yours, or a key that {user} gives you"), { key: <code>{KEY}</code>, user: of.user })}
+            ? rich(t("Replace {key} with one of its keys below, or with one of your tokens"), { key: <code>{KEY}</code> })
+            : rich(t("Replace {key} with one of your tokens, or with a key that {user} gives you"), { key: <code>{KEY}</code>, user: of.user })}
         </span>
       </div>
       <div class="mlp-copied">
@@ -86,14 +86,14 @@ export function AccessCard({ of, changed }: { of: Application; changed: () => Pr
     void run(() => client.put(`${paths.app(of.user, of.name)}/access`, { access }), t("{name} may be opened by {who}", { name: of.name, who: accessWords(access as Access) })).finally(() => setMoved(null));
   };
   return (
-    <section class="mlp-card" aria-label={t("Who may open it")}>
+    <section class="mlp-card" aria-label={t("Access")}>
       <div class="mlp-card-head">
-        <h2>{t("Who may open it")}</h2>
-        <span class="mlp-dim">{t("With an account of the hub, besides its owner; keys are apart from that")}</span>
+        <h2>{t("Access")}</h2>
+        <span class="mlp-dim">{t("Users of the hub who can open it, in addition to its owner; keys work independently of this")}</span>
       </div>
       {error ? <ErrorBox error={error} /> : null}
       {of.user === session.username && of.phase !== "deleting" ? (
-        <Select label={t("Who may open it")} hideLabel name="access" value={moved ?? of.access} onChange={change} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
+        <Select label={t("Access")} hideLabel name="access" value={moved ?? of.access} onChange={change} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
       ) : (
         <p>{accessWords(of.access)}</p>
       )}
@@ -135,7 +135,7 @@ export function AppKeys({ of }: { of: Application }): JSX.Element {
     <>
       <OwnList
         title={t("Keys")}
-        about={t("With one of them programs reach this app and nothing else")}
+        about={t("A program with one of these keys can use this app and nothing else")}
         load={keys}
         words={{ loading: t("Loading keys"), none: t("No keys yet"), caption: t("Keys, by name") }}
         add={mine ? { label: t("New key"), open: () => setMaking(true) } : null}
@@ -181,7 +181,7 @@ function KeyForm({ path, taken, done, cancel }: { path: string; taken: string[];
   const form = useForm({
     begin: () => ({ name: "" }),
     read: ({ name }) => {
-      const fault = taken.includes(name) ? t("There is one of this name; revoke it first") : nameFault(name);
+      const fault = taken.includes(name) ? t("A key of this name exists; revoke it first") : nameFault(name);
       return { asked: fault ? null : { name }, faults: fault ? { name: fault } : {} };
     },
     send: async ({ asked }) => done(await client.post<AppKeyShown>(path, asked)),
@@ -190,7 +190,7 @@ function KeyForm({ path, taken, done, cancel }: { path: string; taken: string[];
   });
   return (
     <OwnForm form={form} label={t("New key")} yes={t("Make key")} doing={t("Making")} cancel={cancel}>
-      <Field {...form.given("name")} label={t("Name")} placeholder="builds" hint={t("Says which program uses it")} autofocus />
+      <Field {...form.given("name")} label={t("Name")} placeholder="builds" hint={t("Shows which program uses it")} autofocus />
     </OwnForm>
   );
 }
@@ -202,7 +202,7 @@ function MadeKey({ of, close }: { of: AppKeyShown; close: () => void }): JSX.Ele
     <Dialog title={t("Key {name}", { name: of.name })} onClose={close}>
       <div class="mlp-dialog-text">
         <div class="mlp-field">
-          <label for={id}>{t("You see it once; copy it now.")}</label>
+          <label for={id}>{t("You see it only once; copy it now.")}</label>
           <input id={id} readOnly value={key} data-autofocus onFocus={(e) => e.currentTarget.select()} autocomplete="off" spellcheck={false} />
         </div>
       </div>

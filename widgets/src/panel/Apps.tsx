@@ -51,7 +51,7 @@ export function AppsPage(): JSX.Element {
     { title: t("Name"), kind: "name", cell: (a) => <Link to={href("app", a.user, a.name)}>{a.name}</Link> },
     { title: t("State"), kind: "tight", cell: (a) => <State of={a} /> },
     { title: t("Replicas"), kind: "tight", cell: (a) => <span title={answers(a)}>{`${a.ready}/${a.wanted}`}</span> },
-    { title: t("Under way"), kind: "low", cell: (a) => (a.under_way === null ? "" : <span title={t("Requests at once, lately")}>{a.under_way}</span>) },
+    { title: t("In progress"), kind: "low", cell: (a) => (a.under_way === null ? "" : <span title={t("Requests at once, lately")}>{a.under_way}</span>) },
     { title: t("Note"), hideTitle: true, kind: "grow", cell: (a) => <span class="mlp-clip" title={a.message}>{a.message || what(a)}</span> },
     { title: t("Team"), kind: "low", cell: (a) => a.tenant },
     { title: t("Address"), kind: "tight", cell: (a) => <Way of={a} /> },
@@ -66,7 +66,7 @@ export function AppsPage(): JSX.Element {
         apps.error ? null : <Loading what={t("Loading apps")} lines={6} />
       ) : items.length === 0 ? (
         <Empty title={t("No apps yet")}>
-          <p>{rich(t("Have a model answer requests: {command}"), { command: <code>%mlp apps deploy digits</code> })}</p>
+          <p>{rich(t("Let a model answer requests: {command}"), { command: <code>%mlp apps deploy digits</code> })}</p>
         </Empty>
       ) : (
         <Table stack caption={t("My apps, newest first")} columns={columns} rows={items} rowKey={(a) => a.uid} />
@@ -163,8 +163,8 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
       {a.under_way === null && typeof a.replicas === "number" ? null : (
         <p class="mlp-standing">
           {[
-            a.under_way === null ? "" : n("1 request under way", "{n} requests under way", a.under_way),
-            typeof a.replicas === "number" ? "" : t("{range} replicas, one for each {n} requests at once", { range: a.replicas, n: a.concurrency }),
+            a.under_way === null ? "" : n("1 request in progress", "{n} requests in progress", a.under_way),
+            typeof a.replicas === "number" ? "" : t("{range} replicas, one per {n} requests at once", { range: a.replicas, n: a.concurrency }),
           ].filter(Boolean).join(" · ")}
         </p>
       )}
@@ -185,7 +185,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
       {asking ? (
         <Confirm
           title={t("Delete app {name}?", { name: a.name })}
-          text={<p>{t("Its replicas are ended, and nothing answers at its address any more. The model stays.")}</p>}
+          text={<p>{t("Its replicas end, and its address no longer answers. The model stays.")}</p>}
           yes={t("Delete")}
           busy={busy}
           error={error ? <ErrorBox error={error} /> : null}

@@ -15,7 +15,7 @@ import { href, Link } from "./address";
 import { n, t } from "../core/language";
 
 const EVERY = 10_000;
-const spans = (): [string, string][] => [["", t("All that is kept")], ["3600", t("Last hour")], ["86400", t("Last day")], ["604800", t("Last 7 days")], ["2592000", t("Last 30 days")]];
+const spans = (): [string, string][] => [["", t("All records")], ["3600", t("Last hour")], ["86400", t("Last day")], ["604800", t("Last 7 days")], ["2592000", t("Last 30 days")]];
 const kinds = (): [string, string][] => [["", t("All decisions")], ["admitted", t("Admitted")], ["preempted", t("Preempted")], ["resized", t("Resized")]];
 const TONES: Record<string, string> = { admitted: "good", preempted: "wait" };
 /** What the hub writes down; any other action may be typed too. */
@@ -125,7 +125,7 @@ export function AuditPage(): JSX.Element {
   ] : [
     { title: t("When"), cell: (r) => ("made" in r ? when(r.made.decision.time) : null), kind: "tight" },
     { title: t("Job"), cell: (r) => ("made" in r ? <Link to={href("jobs", r.made.user, reference(named(r.made)))}>{t("{job} of {user}", { job: title(named(r.made)), user: r.made.user })}</Link> : null), kind: "name" },
-    { title: t("Tenant"), cell: (r) => ("made" in r ? r.made.tenant : null), kind: "low" },
+    { title: t("Team"), cell: (r) => ("made" in r ? r.made.tenant : null), kind: "low" },
     { title: t("What"), cell: (r) => ("made" in r ? <Chip kind={TONES[r.made.decision.kind] ?? "idle"}>{eventWord(r.made.decision.kind)}</Chip> : null), kind: "tight" },
     { title: t("Why"), cell: (r) => ("made" in r ? <Why made={r.made} /> : null), kind: "grow" },
   ];
@@ -135,7 +135,7 @@ export function AuditPage(): JSX.Element {
   return (
     <>
       <PageHead title={t("Audit")} sub={count}>
-        <Select label={t("Show")} name="of" hideLabel value={filters.of} onChange={(of) => set({ of: of as Filters["of"] })} options={[["changes", t("Who changed what")], ["decisions", t("What the scheduler decided")]]} />
+        <Select label={t("Show")} name="of" hideLabel value={filters.of} onChange={(of) => set({ of: of as Filters["of"] })} options={[["changes", t("Record of changes")], ["decisions", t("Decisions of the scheduler")]]} />
         {changes ? (
           <>
             <Find key="actor" label={t("Who")} value={filters.actor} onChange={(actor) => set({ actor })} />
@@ -157,7 +157,7 @@ export function AuditPage(): JSX.Element {
       ) : pages.rows.length ? (
         <Table stack caption={changes ? t("Changes, the newest first") : t("Decisions of the scheduler, the newest first")} columns={columns} rows={pages.rows} rowKey={(r) => r.key} />
       ) : (
-        <Empty title={filtered(filters) ? t("Nothing passes these filters") : changes ? t("Nothing was changed yet") : t("Nothing was decided in the last days")}>
+        <Empty title={filtered(filters) ? t("No entry matches these filters") : changes ? t("No changes yet") : t("No decisions in the last days")}>
           {filtered(filters) ? (
             <p>
               <button type="button" class="mlp-button" onClick={() => setFilters({ ...NO_FILTERS, of: filters.of })}>

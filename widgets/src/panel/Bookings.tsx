@@ -45,7 +45,7 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
             {open ? <Chip kind="good">{t("open since {time}", { time: clock(w.start, now) })}</Chip> : null} {text}
             {w.short ? (
               <div>
-                <Chip kind="bad">{t("does not fit since {time}", { time: clock(w.short.since, now) })}</Chip> <span class="mlp-dim">{withLocalTimes(w.short.message, now)}</span>
+                <Chip kind="bad">{t("has not fit since {time}", { time: clock(w.short.since, now) })}</Chip> <span class="mlp-dim">{withLocalTimes(w.short.message, now)}</span>
               </div>
             ) : null}
           </>
@@ -73,7 +73,7 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
   return (
     <OwnList
       title={t("Booked windows")}
-      about={t("Kept free on the nodes for this time, whatever others may use")}
+      about={t("Kept free on the nodes for this time, regardless of the quotas of others")}
       load={windows}
       words={{ loading: t("Loading booked windows"), none: t("No windows are booked"), caption: t("Booked windows of {tenant}", { tenant }) }}
       add={session.admin ? { label: t("Book a window"), open: () => setMaking(true) } : null}
@@ -96,7 +96,7 @@ export function Bookings({ tenant, saves }: { tenant: string; saves: number }): 
       removing={
         removing && {
           title: t("Remove window {name}?", { name: removing.name }),
-          text: t("{amounts} are no longer kept free for {tenant}. What runs goes on.", { amounts: amounts(removing.amount), tenant }),
+          text: t("{amounts} are no longer kept free for {tenant}. Running work continues.", { amounts: amounts(removing.amount), tenant }),
           yes: t("Remove"),
           onYes: () => void run(() => client.delete(paths.booking(tenant, removing.name)), t("Window {name} removed", { name: removing.name })),
           onNo: stop,

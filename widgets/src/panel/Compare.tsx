@@ -93,13 +93,13 @@ export function ComparePage({ user, runs: asked }: { user: string; runs: string 
     <div onKeyDown={zoomBy}>
       <p class="mlp-crumbs"><Link to={href("runs")}>{t("Runs")}</Link><span aria-hidden="true"> / </span>{t("Compare")}</p>
       <PageHead title={t("Compare")} sub={n("1 run", "{n} runs", wanted.length)}>
-        <Select label={t("Along")} name="by" hideLabel value={by} onChange={(v) => { setBy(v as By); setRange(null); }} options={[["step", t("By step")], ["epoch", t("By epoch")], ["time", t("By time")]]} />
+        <Select label={t("X axis")} name="by" hideLabel value={by} onChange={(v) => { setBy(v as By); setRange(null); }} options={[["step", t("By step")], ["epoch", t("By epoch")], ["time", t("By time")]]} />
         <Select label={t("Smoothing")} name="smooth" hideLabel value={smooth} onChange={setSmooth} options={SMOOTH.map(([key, text]) => [key, text()])} />
         <button type="button" class="mlp-toggle" aria-pressed={log} onClick={() => setLog(!log)}>{t("Log scale")}</button>
         {range ? <button type="button" class="mlp-button mlp-small" onClick={() => setRange(null)}>{t("Show all")}</button> : null}
       </PageHead>
       {runs.error ? <ErrorBox error={runs.error} retry={() => void runs.reload()} /> : null}
-      {wanted.length < 2 ? <Empty title={t("Select two runs at least on the page Runs")} /> : !runs.data ? (runs.error ? null : <Loading what={t("Loading runs")} lines={6} />) : (
+      {wanted.length < 2 ? <Empty title={t("Select at least two runs on the page Runs")} /> : !runs.data ? (runs.error ? null : <Loading what={t("Loading runs")} lines={6} />) : (
         <>
           <Legend runs={listed} labels={labels} hidden={hidden} onToggle={toggle} onLight={setLit} />
           {metrics.length > 1 ? (
@@ -113,7 +113,7 @@ export function ComparePage({ user, runs: asked }: { user: string; runs: string 
               {shown.map((m) => <OverlayBox key={m} runs={found} labels={labels} metric={m} by={by} smooth={Number(smooth)} log={log} range={range} onZoom={setRange} hidden={hidden} lit={lit} />)}
             </div>
           )}
-          <p class="mlp-dim mlp-chart-note">{t("Drag over a chart to zoom in all of them, double-click or Escape shows all again.")} {t("By keyboard: arrow keys read single values, + and - zoom.")}</p>
+          <p class="mlp-dim mlp-chart-note">{t("Drag over a chart to zoom all charts; double-click or press Escape to show everything again.")} {t("By keyboard: arrow keys read single values, + and - zoom.")}</p>
           <Differences runs={listed} of={found} labels={labels} />
         </>
       )}

@@ -11,7 +11,7 @@ export function Copy({ text, label, large }: {
 }): JSX.Element | null {
   const { say } = useHub();
   if (!("clipboard" in navigator)) return null;
-  const copy = (): void => void navigator.clipboard.writeText(text).then(() => say(t("Copied")), () => say(t("The browser does not let this page copy: mark the text instead")));
+  const copy = (): void => void navigator.clipboard.writeText(text).then(() => say(t("Copied")), () => say(t("The browser does not let this page copy: select the text instead")));
   return (
     <button type="button" class={large ? "mlp-button" : "mlp-button mlp-small"} onClick={copy} aria-label={label} title={label}>
       {t("Copy")}

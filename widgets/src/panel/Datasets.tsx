@@ -27,9 +27,9 @@ function State({ of }: { of: Dataset }): JSX.Element {
   const progress = { progress: of.progress };
   const coming = of.source ? t("being copied, {progress} %", progress) : t("being uploaded, {progress} %", progress);
   const [kind, text] = {
-    creating: ["busy", isThrough(of) ? t("being looked at") : coming],
+    creating: ["busy", isThrough(of) ? t("being examined") : coming],
     ready: ["good", isThrough(of) ? t("read through") : t("ready")],
-    error: ["bad", isThrough(of) ? t("cannot be read") : t("not whole, {progress} %", progress)],
+    error: ["bad", isThrough(of) ? t("cannot be read") : t("incomplete, {progress} %", progress)],
     deleting: ["idle", t("being deleted")],
   }[of.state] as [string, string];
   return <Chip kind={kind}>{text}</Chip>;
@@ -97,7 +97,7 @@ export function DatasetsPage(): JSX.Element {
         found.error ? null : <Loading what={t("Loading datasets")} lines={6} />
       ) : items.length === 0 ? (
         <Empty title={t("No datasets yet")}>
-          <p>{rich(t("Drop files below, or upload them from where they are: {command}"), { command: <code>%mlp data push photos</code> })}</p>
+          <p>{rich(t("Drop files below, or upload them from the machine that has them: {command}"), { command: <code>%mlp data push photos</code> })}</p>
         </Empty>
       ) : (
         <Table stack caption={t("My datasets, by name")} columns={columns} rows={items} rowKey={(d) => d.name} />
@@ -133,7 +133,7 @@ function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken:
   const [going, setGoing] = useState<Going | null>(null);
   const [error, setError] = useState<unknown>(null);
   const size = uploads.reduce((sum, u) => sum + u.file.size, 0);
-  const clash = taken.includes(name) ? t("There is one of this name: open it to add files to it") : null;
+  const clash = taken.includes(name) ? t("A dataset of this name exists; open it to add files to it") : null;
   const wrong = clash ?? (NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
   const start = async (): Promise<void> => {
     setError(null);
@@ -141,7 +141,7 @@ function NewDataset({ uploads, taken, close, done }: { uploads: Upload[]; taken:
       await client.post<Dataset>(paths.datasets(session.username), { name, size, tenant: tenant || null });
       await done();
       await upload(client, session.username, name, "", withoutTop(uploads), setGoing);
-      say(t("{name} is whole", { name }));
+      say(t("{name} is complete", { name }));
       close();
       go(href("datasets", session.username, name));
     } catch (e) {
@@ -185,7 +185,7 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
     const lists = await Promise.all(of.map((path) => client.list<Secret>(path)));
     return [...new Set(lists.flatMap((list) => list.items.map((one) => one.name)))].sort();
   });
-  const clash = taken.includes(name) ? t("There is one of this name; choose another one") : null;
+  const clash = taken.includes(name) ? t("This name is already used; choose another one") : null;
   const wrong = clash ?? (!name || NAMED.test(name) ? null : t("a-z, 0-9, - and ., beginning with a letter, 50 characters at most"));
   const start = async (): Promise<void> => {
     const source = { url, endpoint: endpoint || null, secret: secret || null, region: region || null, mode };
@@ -197,23 +197,23 @@ function CopiedDataset({ taken, close, done }: { taken: string[]; close: () => v
       <h2>{t("Use an object store")}</h2>
       {error ? <ErrorBox error={error} /> : null}
       <Field label={t("Name")} name="name" value={name} onInput={setName} error={wrong} autofocus />
-      <Field label={t("Source, as s3://BUCKET/PREFIX")} name="url" value={url} onInput={setUrl} />
-      <Field label={t("Endpoint; none: Amazon's")} name="endpoint" value={endpoint} onInput={setEndpoint} />
-      <Field label={t("Secret that opens it, yours or your team's; none: open to everybody")} name="secret" value={secret} onInput={setSecret} choices={known.data ?? []} />
+      <Field label={t("Source, such as s3://BUCKET/PREFIX")} name="url" value={url} onInput={setUrl} />
+      <Field label={t("Endpoint; empty: Amazon's")} name="endpoint" value={endpoint} onInput={setEndpoint} />
+      <Field label={t("Secret that opens it, yours or your team's; empty: open to everybody")} name="secret" value={secret} onInput={setSecret} choices={known.data ?? []} />
       <Select
-        label={t("What is here of it")}
+        label={t("Files stored here")}
         name="mode"
         value={mode}
         onChange={setMode}
         options={[
           ["copy", t("all: it is copied")],
-          ["read-through", t("nothing but what jobs name: it is read through")],
+          ["read-through", t("only files that jobs name: it is read through")],
         ]}
       />
-      {mode === "copy" ? null : <Field label={t("Region of the bucket; none: us-east-1")} name="region" value={region} onInput={setRegion} />}
+      {mode === "copy" ? null : <Field label={t("Region of the bucket; empty: us-east-1")} name="region" value={region} onInput={setRegion} />}
       {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((one) => [one, one])} /> : null}
       <p class="mlp-tools">
-        <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, mode === "copy" ? t("{name} is being copied", { name }) : t("{name} is being looked at", { name }))}>
+        <button type="button" class="mlp-button mlp-primary" disabled={busy || wrong !== null || !name} onClick={() => void run(start, mode === "copy" ? t("{name} is being copied", { name }) : t("{name} is being examined", { name }))}>
           {mode === "copy" ? t("Copy") : t("Add")}
         </button>
         <button type="button" class="mlp-button" onClick={close}>
@@ -239,8 +239,8 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
     <>
       <PageHead title={name} sub={[d.tenant, bytes(d.used), t("made {time}", { time: clock(d.made_at, now) })].join(" · ")}>
         {mine && d.source && d.state !== "creating" && !(isThrough(d) && d.state === "ready") ? (
-          <button type="button" class="mlp-button" disabled={again.busy} onClick={() => void again.run(() => client.put(`${path}:sync`), isThrough(d) ? t("{name} is being looked at", { name }) : t("{name} is being copied", { name }))}>
-            {isThrough(d) ? t("Look again") : t("Fetch what changed")}
+          <button type="button" class="mlp-button" disabled={again.busy} onClick={() => void again.run(() => client.put(`${path}:sync`), isThrough(d) ? t("{name} is being examined", { name }) : t("{name} is being copied", { name }))}>
+            {isThrough(d) ? t("Check again") : t("Fetch what changed")}
           </button>
         ) : null}
         {mine ? (
@@ -253,7 +253,7 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
       <p class="mlp-standing">
         <State of={d} /> {d.message}
       </p>
-      {d.source ? <p class="mlp-standing">{isThrough(d) ? t("Read through from {url}; its size is what jobs have of it now", { url: d.source.url }) : t("A copy of {url}", { url: d.source.url })}</p> : null}
+      {d.source ? <p class="mlp-standing">{isThrough(d) ? t("Read through from {url}; its size counts only the files that jobs use now", { url: d.source.url }) : t("A copy of {url}", { url: d.source.url })}</p> : null}
       {d.state === "deleting" || (isThrough(d) && d.state !== "ready") ? null : <DataFiles of={d} writes={mine && !isThrough(d) && !(d.source && d.state === "creating")} changed={found.reload} />}
       {asked ? (
         <Question title={t("Delete dataset {name}?", { name })} busy={busy} no={() => setAsked(false)} yes={() => void run(() => remove(client, d), t("{name} is being deleted", { name }))}>
@@ -353,7 +353,7 @@ function DataFiles({ of, writes, changed }: { of: Dataset; writes: boolean; chan
       {going ? <GoingUp of={going.at} all={going.all} /> : writes ? <Drop chosen={send}>{t("Drop files or directories here")}</Drop> : null}
       {asked ? (
         <Question title={t("Delete {name}?", { name: asked.name })} busy={busy} no={() => setAsked(null)} yes={() => void run(() => removeData(client, at(asked.name)), t("{name} deleted", { name: asked.name }))}>
-          {asked.directory ? t("It is removed for good, with all that is in it.") : t("It is removed for good.")}
+          {asked.directory ? t("It is removed for good, with all its contents.") : t("It is removed for good.")}
         </Question>
       ) : null}
     </section>

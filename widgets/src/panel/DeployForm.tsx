@@ -25,7 +25,7 @@ export function DeployForm({ model, cancel }: { model: Model; cancel: () => void
       const wrong = nameFault(name);
       const faults: Partial<Record<keyof Texts, string>> = {
         ...(wrong ? { name: wrong } : {}),
-        ...(count === null ? { replicas: t("A number from 1 to 100, or MIN:MAX as 0:2") } : {}),
+        ...(count === null ? { replicas: t("A number from 1 to 100, or MIN:MAX such as 0:2") } : {}),
       };
       return { asked: wrong || count === null ? null : { name, replicas: count }, faults };
     },
@@ -48,14 +48,14 @@ export function DeployForm({ model, cancel }: { model: Model; cancel: () => void
     <section class="mlp-card" aria-label={t("Deploy {name} as an app", { name: `${model.name}@${model.version}` })}>
       <div class="mlp-card-head">
         <h2>{t("Deploy {name} as an app", { name: `${model.name}@${model.version}` })}</h2>
-        <span class="mlp-dim">{t("It takes 1 core and 1 GiB of {team} for each replica; the mlp command takes more options", { team: model.tenant })}</span>
+        <span class="mlp-dim">{t("Each replica takes 1 core and 1 GiB of {team}; the mlp command has more options", { team: model.tenant })}</span>
       </div>
-      {replaces ? <ErrorBox error={t("There is an app {name} already. Go on, and it serves this version from then on; its address and keys stay.", { name: there })} /> : null}
+      {replaces ? <ErrorBox error={t("An app {name} already exists. If you continue, it serves this version from then on; its address and keys stay.", { name: there })} /> : null}
       <OwnForm form={replaces ? { ...form, refused: null } : form} label={t("Deploy")} yes={replaces ? t("Change that app") : t("Deploy")} doing={t("Deploying")} cancel={cancel}>
         <div class="mlp-form-grid">
           <Field {...form.given("name")} label={t("Name of the app")} autofocus />
-          <Field {...form.given("replicas")} label={t("Replicas")} hint={t("0:2 sleeps while nobody asks")} />
-          <Select label={t("Who may open it")} name="access" value={access} onChange={(one) => setAccess(one as Access)} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
+          <Field {...form.given("replicas")} label={t("Replicas")} hint={t("0:2 sleeps while no requests come")} />
+          <Select label={t("Access")} name="access" value={access} onChange={(one) => setAccess(one as Access)} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
         </div>
       </OwnForm>
     </section>

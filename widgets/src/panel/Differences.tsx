@@ -63,13 +63,13 @@ export function Differences({ runs, of, labels }: { runs: ListedRun[]; of: RunOf
           {found.some((d) => d.data.length) ? <Rows caption={t("Datasets that differ")} runs={inShort} rows={data} same={t("The data that they read was the same")} /> : null}
           <Rows
             caption={t("Packages that differ")} runs={known.map(called)} rows={differing(known.map((d) => packages(d.environment)))}
-            same={known.length < 2 ? t("Nobody told their environments") : t("Their environments are the same")}
+            same={known.length < 2 ? t("The environments of these runs are not known") : t("Their environments are the same")}
           />
-          <Rows caption={t("Commits")} runs={inShort} rows={differing(found.map((d) => ({ [t("Commit")]: d.run.commit ? `${d.run.commit.slice(0, 12)}${d.run.dirty ? t(" and changes") : ""}` : "" })))} same={t("They are of the same commit, or nobody told it")} />
+          <Rows caption={t("Commits")} runs={inShort} rows={differing(found.map((d) => ({ [t("Commit")]: d.run.commit ? `${d.run.commit.slice(0, 12)}${d.run.dirty ? t(" and changes") : ""}` : "" })))} same={t("They have the same commit, or their commits are not known")} />
           <Programs of={found} called={called} />
         </>
       ) : null}
-      {of.length > MOST ? <p class="mlp-dim">{t("Programs and environments are those of the first {n}.", { n: MOST })}</p> : null}
+      {of.length > MOST ? <p class="mlp-dim">{t("Only the programs and environments of the first {n} are compared.", { n: MOST })}</p> : null}
     </section>
   );
 }
@@ -85,7 +85,7 @@ function Programs({ of, called }: { of: RunDetail[]; called: (d: RunDetail) => s
     <>
       <h2 class="mlp-h-section">{t("Programs")}</h2>
       <div class="mlp-page-tools">
-        <Select label={t("Of")} name="one" value={one} options={options} onChange={setOne} />
+        <Select label={t("Base run")} name="one" value={one} options={options} onChange={setOne} />
         <Select label={t("Compared with")} name="other" value={other} options={options} onChange={setOther} />
       </div>
       {a?.program === null || b?.program === null ? <p class="mlp-dim">{t("The text of one of them was not kept")}</p> : same ? <p class="mlp-dim">{t("Their programs are the same")}</p> : (

@@ -26,11 +26,11 @@ function User({ of }: { of: NodeUser }): JSX.Element {
 
 /** What the choice means for what runs there. */
 function consequence(found: NodeDrainPreview, evict: boolean): string {
-  if (!found.stops.length) return t("Nothing runs there.");
-  if (!evict) return t("All of this goes on to its end; nothing new comes.");
+  if (!found.stops.length) return t("Nothing runs on it.");
+  if (!evict) return t("All of this continues until it ends; no new work starts there.");
   return found.others
-    ? t("Jobs are asked to end, may save a checkpoint, and go on elsewhere as soon as there is room. Notebook servers are stopped: what is saved stays, what runs in them is lost.")
-    : t("Jobs are asked to end, may save a checkpoint, and wait until the node is back: no other node takes work. Notebook servers are stopped: what is saved stays, what runs in them is lost.");
+    ? t("Jobs are asked to end, can save a checkpoint, and continue elsewhere as soon as there is room. Notebook servers are stopped: saved files stay, running work in them is lost.")
+    : t("Jobs are asked to end, can save a checkpoint, and wait until the node is back, because no other node accepts work. Notebook servers are stopped: saved files stay, running work in them is lost.");
 }
 
 export function Drain({ node, done, close }: { node: string; done: () => Promise<void>; close: () => void }): JSX.Element {
@@ -46,19 +46,19 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
   });
   const drain = found.data?.drain ?? null;
   const takeOut = (): void => {
-    if (!reason.trim()) return setFault(t("Say why: owners of what is stopped read it"));
-    void run(() => client.put(paths.nodeAction(node, "drain"), { reason: reason.trim(), evict }), t("{name} takes nothing new", { name: node }));
+    if (!reason.trim()) return setFault(t("Enter a reason; owners of stopped work read it"));
+    void run(() => client.put(paths.nodeAction(node, "drain"), { reason: reason.trim(), evict }), t("{name} accepts no new work", { name: node }));
   };
   return (
     <Dialog title={drain ? t("Node {name} is out of service", { name: node }) : t("Take {name} out of service?", { name: node })} onClose={close}>
       {found.error ? <ErrorBox error={found.error} /> : null}
-      {!found.data && !found.error ? <Loading what={t("Looking what runs on {name}", { name: node })} lines={3} /> : null}
+      {!found.data && !found.error ? <Loading what={t("Checking what runs on {name}", { name: node })} lines={3} /> : null}
       {found.data ? (
         <div class="mlp-dialog-text">
           {drain ? <p>{t("{reason} · {actor}, since {time}", { reason: drain.reason, actor: drain.actor, time: clock(drain.since, now) })}</p> : null}
           {found.data.stops.length ? (
             <>
-              <p>{n("1 runs there:", "{n} run there:", found.data.stops.length)}</p>
+              <p>{n("1 workload runs on it:", "{n} workloads run on it:", found.data.stops.length)}</p>
               <ul class="mlp-drain-users">
                 {found.data.stops.map((of) => (
                   <User key={`${of.kind} ${of.user}/${of.name}`} of={of} />
@@ -71,9 +71,9 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
       ) : null}
       {found.data && !drain ? (
         <>
-          <Field name="reason" label={t("Why")} value={reason} onInput={(typed) => { setReason(typed); setFault(""); }} hint={t("Owners of what is stopped read it")} error={fault} autofocus />
+          <Field name="reason" label={t("Why")} value={reason} onInput={(typed) => { setReason(typed); setFault(""); }} hint={t("Owners of stopped work read it")} error={fault} autofocus />
           <label class="mlp-inline mlp-drain-evict">
-            <input type="checkbox" name="evict" checked={evict} onChange={(e) => setEvict(e.currentTarget.checked)} /> {t("Move away what runs there")}
+            <input type="checkbox" name="evict" checked={evict} onChange={(e) => setEvict(e.currentTarget.checked)} /> {t("Move its work away")}
           </label>
         </>
       ) : null}
@@ -83,12 +83,12 @@ export function Drain({ node, done, close }: { node: string; done: () => Promise
           {t("Cancel")}
         </button>
         {drain && !drain.evict && found.data?.stops.length ? (
-          <button type="button" class="mlp-button mlp-quiet-danger" disabled={busy} onClick={() => void run(() => client.put(paths.nodeAction(node, "drain"), { reason: drain.reason, evict: true }), t("What runs on {name} is moved away", { name: node }))}>
-            {t("Move away what runs there")}
+          <button type="button" class="mlp-button mlp-quiet-danger" disabled={busy} onClick={() => void run(() => client.put(paths.nodeAction(node, "drain"), { reason: drain.reason, evict: true }), t("Work on {name} is moved away", { name: node }))}>
+            {t("Move its work away")}
           </button>
         ) : null}
         {drain ? (
-          <button type="button" class="mlp-button mlp-primary" disabled={busy} onClick={() => void run(() => client.put(paths.nodeAction(node, "return")), t("{name} takes work again", { name: node }))}>
+          <button type="button" class="mlp-button mlp-primary" disabled={busy} onClick={() => void run(() => client.put(paths.nodeAction(node, "return")), t("{name} accepts work again", { name: node }))}>
             {t("Put back into service")}
           </button>
         ) : (

@@ -28,7 +28,7 @@ export function EnvironmentsPage(): JSX.Element {
   const [tenant, setTenant] = useState(session.tenants[0] ?? "");
   return (
     <>
-      <PageHead title={t("Environments")} sub={session.images ? t("Images that a team's jobs and notebook servers run in, in place of the platform's") : t("Packages that jobs and notebooks of a team have besides the platform's")}>
+      <PageHead title={t("Environments")} sub={session.images ? t("Images in which a team's jobs and notebook servers run, instead of the platform's") : t("Packages that jobs and notebooks of a team have in addition to the platform's")}>
         {session.tenants.length > 1 ? <Select label={t("Team")} name="tenant" value={tenant} onChange={setTenant} options={session.tenants.map((name) => [name, name])} /> : null}
       </PageHead>
       {tenant ? <Environments key={tenant} tenant={tenant} /> : null}
@@ -75,7 +75,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
   return (
     <OwnList
       title={t("Environments of {tenant}", { tenant })}
-      about={session.images ? t("The same image for everybody in the team; takes none of its storage") : t("Made once, the same for everybody in the team; charged to its storage")}
+      about={session.images ? t("The same image for everybody in the team; uses none of its storage") : t("Made once, and the same for everybody in the team; charged to the team's storage")}
       load={environments}
       words={{ loading: t("Loading environments"), none: t("This team has no environments yet"), caption: t("Environments of {tenant}", { tenant }) }}
       add={{ label: t("Create an environment"), open: () => setAdding(true) }}
@@ -86,7 +86,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
             names={items.map((e) => e.name)}
             done={(made) => {
               setAdding(false);
-              say(made.image ? t("Environment {name} is there", { name: made.name }) : t("Environment {name} is being made", { name: made.name }));
+              say(made.image ? t("Environment {name} is made", { name: made.name }) : t("Environment {name} is being made", { name: made.name }));
               void environments.reload();
             }}
             cancel={() => setAdding(false)}
@@ -100,12 +100,12 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
         removing && {
           title: t("Delete environment {name}?", { name: removing.name }),
           text: removing.jobs.length
-            ? t("Jobs use it that have not ended: {jobs}. Until they have, it stays.", { jobs: removing.jobs.join(t(", ")) })
+            ? t("Jobs that have not ended use it: {jobs}. It stays until they end.", { jobs: removing.jobs.join(t(", ")) })
             : removing.servers.length && !removing.image
-              ? t("Running notebook servers were started with it: {servers}. Until they have ended, it stays.", { servers: removing.servers.join(t(", ")) })
+              ? t("Running notebook servers were started with it: {servers}. It stays until they end.", { servers: removing.servers.join(t(", ")) })
               : removing.image
-                ? t("No job or notebook server can have it any more. Servers that run keep it; the image stays in its registry.")
-                : t("No job or notebook server can have it any more. Notebooks that run on it may fail."),
+                ? t("Jobs and notebook servers can no longer use it. Running servers keep it; the image stays in its registry.")
+                : t("Jobs and notebook servers can no longer use it. Notebooks that run on it can fail."),
           yes: t("Delete"),
           onYes: () => void run(() => client.delete(paths.environment(tenant, removing.name)), t("Environment {name} is being deleted", { name: removing.name })),
           onNo: () => {
@@ -115,7 +115,7 @@ function Environments({ tenant }: { tenant: string }): JSX.Element {
         }
       }
     >
-      <p class="mlp-dim">{rich(t("A job has one by its option, {command}; a notebook server by the field Environment of its start"), { command: <code>%mlp submit train.py --env-name NAME</code> })}</p>
+      <p class="mlp-dim">{rich(t("Jobs use one with the option {command}, notebook servers with the field Environment of their start page"), { command: <code>%mlp submit train.py --env-name NAME</code> })}</p>
       {offers ? (
         <p class="mlp-dim">
           {t("PyTorch takes several GB, charged to the team's storage once")}{" "}
@@ -149,11 +149,11 @@ function EnvironmentForm({ tenant, names, done, cancel }: {
   });
   return (
     <OwnForm form={form} label={t("Create an environment for {tenant}", { tenant })} yes={t("Create")} doing={t("Creating")} cancel={cancel}>
-      <Field {...form.given("name")} label={t("Name")} hint={t("As in --env-name NAME")} autofocus />
+      <Field {...form.given("name")} label={t("Name")} hint={t("The NAME in --env-name NAME")} autofocus />
       {session.images ? (
         <Field {...form.given("image")} label={t("Image")} hint={t("With its registry, and a tag or a digest: registry.example.org/team/train:1")} />
       ) : (
-        <Lines {...form.given("requirements")} label={t("Requirements")} hint={t("Packages, one a line, as in pandas>=2.2; paste a requirements.txt")} />
+        <Lines {...form.given("requirements")} label={t("Requirements")} hint={t("Packages, one per line, such as pandas>=2.2; paste a requirements.txt")} />
       )}
     </OwnForm>
   );
@@ -174,11 +174,11 @@ export function EnvironmentPage({ tenant, name }: { tenant: string; name: string
       <p>
         <State of={e} /> {t("By {user}, {time}", { user: e.user, time: clock(e.created_at, now) })}
       </p>
-      {e.message ? <pre class="mlp-tail" tabIndex={0} aria-label={t("What went wrong")}>{e.message}</pre> : null}
+      {e.message ? <pre class="mlp-tail" tabIndex={0} aria-label={t("Cause of the failure")}>{e.message}</pre> : null}
       {e.state === "ready" ? <p>{rich(t("Use it: {command}"), { command: <code>{`%mlp submit train.py --env-name ${e.name}`}</code> })}</p> : null}
       {e.shared_with.length ? <p>{t("The same files as {names}; charged once", { names: e.shared_with.join(t(", ")) })}</p> : null}
       {e.jobs.length || e.servers.length ? <p>{t("Used by {names}", { names: [...e.jobs, ...e.servers].join(t(", ")) })}</p> : null}
-      <section class="mlp-card" aria-label={t("What it was made of")}>
+      <section class="mlp-card" aria-label={t("Composition")}>
         {e.image ? <Text title={t("Image")} text={e.image} /> : <Text title={t("Requirements")} text={requirements} />}
         {log ? <Text title={t("How it was made")} text={log} /> : null}
         {lock ? <Text title={t("Lock")} text={lock} closed /> : null}

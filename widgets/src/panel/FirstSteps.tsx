@@ -57,13 +57,13 @@ function Card({ finished, dismiss }: { finished: boolean; dismiss: () => void })
         <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={dismiss}>{t("Dismiss")}</button>
       </div>
       <ol class="mlp-first">
-        <Step done={done.server} about={t("Choose its size, or take what is suggested.")}>
+        <Step done={done.server} about={t("Choose its size, or use the suggestion.")}>
           <a class="mlp-link" href={hubPage("spawn")}>{t("Start a notebook")}</a>
         </Step>
-        <Step done={done.job} about={t("It waits in your home directory: two ranks learn to read digits in about a minute.")}>
+        <Step done={done.job} about={t("It is in your home directory: two ranks learn to read digits in about a minute.")}>
           <a class="mlp-link" href={sample("01-digits-mpi")}>{t("Run the sample")}</a>
         </Step>
-        <Step done={done.quota} about={t("What your team may use, and who uses it now.")}>
+        <Step done={done.quota} about={t("Your team's quota and its current users.")}>
           <Link to={href("quota")}>{t("See your quota")}</Link>
         </Step>
       </ol>

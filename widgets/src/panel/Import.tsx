@@ -16,7 +16,7 @@ const columns = (): Column<ImportedPerson>[] => [
   { title: t("User"), kind: "name", cell: (one) => one.name },
   { title: t("Team"), cell: (one) => one.team },
   {
-    title: t("What becomes of it"),
+    title: t("Result"),
     kind: "grow",
     cell: (one) => (
       <>
@@ -82,7 +82,7 @@ export function Import({ done, close }: { done: () => Promise<void>; close: () =
     <Dialog title={t("Import people")} onClose={close}>
       <div class="mlp-dialog-text">
         <p>
-          {t("A CSV file in UTF-8 with a line for each: name, team, admin. Team and admin may be left empty.")} <code>ann,red,no</code>
+          {t("A CSV file in UTF-8, one line per person: name, team, admin. Team and admin can be empty.")} <code>ann,red,no</code>
         </p>
         {over || made ? null : (
           <p>
@@ -93,7 +93,7 @@ export function Import({ done, close }: { done: () => Promise<void>; close: () =
         )}
         {people ? (
           <p role="status">
-            {[over || made ? "" : n("1 line does something", "{n} lines do something", count), refused ? n("1 is refused", "{n} are refused", refused) : ""].filter(Boolean).join(" · ")}
+            {[over || made ? "" : n("1 row makes a change", "{n} rows make a change", count), refused ? n("1 row refused", "{n} rows refused", refused) : ""].filter(Boolean).join(" · ")}
           </p>
         ) : null}
         {made ? <p>{t("The passwords are shown this once. They should be changed at the next login.")}</p> : null}

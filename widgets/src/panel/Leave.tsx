@@ -25,7 +25,7 @@ export function Leave({ name, run, busy, error, close }: {
   return (
     <Dialog title={t("Deactivate {name}?", { name })} onClose={close}>
       {found.error ? <ErrorBox error={found.error} /> : null}
-      {!found.data && !found.error ? <Loading what={t("Looking what {name} has here", { name })} lines={3} /> : null}
+      {!found.data && !found.error ? <Loading what={t("Checking what {name} has here", { name })} lines={3} /> : null}
       {found.data ? (
         <ul class="mlp-dialog-text">
           {leaveLines(found.data, jobs, files).map((line) => (
@@ -34,7 +34,7 @@ export function Leave({ name, run, busy, error, close }: {
         </ul>
       ) : null}
       <div class="mlp-dialog-fields">
-        <Select label={t("Jobs")} name="jobs" value={jobs} options={[["finish", t("Those that run may finish")], ["stop", t("All stop")]]} onChange={setJobs} />
+        <Select label={t("Jobs")} name="jobs" value={jobs} options={[["finish", t("Running jobs can finish")], ["stop", t("All stop")]]} onChange={setJobs} />
         <Select label={t("Files")} name="files" value={files} options={[["keep", t("Keep")], ["remove", t("Remove for good")]]} onChange={setFiles} />
       </div>
       {error}

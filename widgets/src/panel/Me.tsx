@@ -75,7 +75,7 @@ function OtherTeams({ user }: { user: string }): JSX.Element | null {
             {team.asked_at ? (
               <>
                 <Chip kind="wait">{t("asked {ago}", { ago: ago(team.asked_at, now) })}</Chip>{" "}
-                <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Take back the request to {tenant}", { tenant: team.tenant })} onClick={() => void run(() => client.delete(paths.team(user, team.tenant)), t("{tenant} is asked no more", { tenant: team.tenant }))}>{t("Take back")}</button>
+                <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Take back the request to {tenant}", { tenant: team.tenant })} onClick={() => void run(() => client.delete(paths.team(user, team.tenant)), t("Request to {tenant} taken back", { tenant: team.tenant }))}>{t("Take back")}</button>
               </>
             ) : (
               <button type="button" class="mlp-button mlp-small" aria-label={t("Ask to join {tenant}", { tenant: team.tenant })} onClick={() => {
@@ -88,12 +88,12 @@ function OtherTeams({ user }: { user: string }): JSX.Element | null {
       </ul>
       {error && !asking ? <ErrorBox error={error} /> : null}
       {asking ? (
-        <Dialog title={t("Ask {tenant} for a place", { tenant: asking })} onClose={() => setAsking(null)}>
+        <Dialog title={t("Ask to join {tenant}", { tenant: asking })} onClose={() => setAsking(null)}>
           <form class="mlp-form" noValidate onSubmit={(e) => {
             e.preventDefault();
             void run(() => client.post(paths.teams(user), { tenant: asking, note: note.trim() }), t("The admins of {tenant} were asked", { tenant: asking }));
           }}>
-            <Field name="note" label={t("A word to its admins")} value={note} onInput={setNote} autofocus hint={t("At most 200 characters; may be left out")} />
+            <Field name="note" label={t("A message to its admins")} value={note} onInput={setNote} autofocus hint={t("At most 200 characters; may be left out")} />
             {error ? <ErrorBox error={error} /> : null}
             <div class="mlp-dialog-buttons">
               <button type="button" class="mlp-button" onClick={() => setAsking(null)}>{t("Close")}</button>
@@ -166,7 +166,7 @@ function Client(): JSX.Element {
     <section class="mlp-card" aria-label={t("On your own machine")}>
       <div class="mlp-card-head">
         <h2>{t("On your own machine")}</h2>
-        <span class="mlp-dim">{t("The command mlp in one file; it needs Python 3.11 and nothing else. Notebooks have it already.")}</span>
+        <span class="mlp-dim">{t("The mlp command is one file and needs only Python 3.11. Notebooks already have it.")}</span>
       </div>
       <pre class="mlp-tail" tabIndex={0} aria-label={t("Commands")}>{`curl -o mlp ${address}\nchmod +x mlp\n./mlp login ${location.origin}\n./mlp jobs`}</pre>
     </section>

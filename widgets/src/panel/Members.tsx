@@ -31,7 +31,7 @@ const stays = (of: Member): boolean => follows(of) || isProgram(of.user);
 export function leavesDefault(user: User | undefined, tenant: string): string {
   if (!user || tenant === "default" || user.tenants.join() !== "default") return "";
   const name = user.username;
-  return t("{name} is in default only as long as in no other team: what {name} starts from then on counts for {tenant}. What runs in default goes on.", { name, tenant });
+  return t("{name} is in default only while {name} is in no other team. New work of {name} counts for {tenant}. Running work in default continues.", { name, tenant });
 }
 
 /** What is said once somebody was put into a tenant. */
@@ -93,7 +93,7 @@ export function Members({ tenant, taken = 0 }: { tenant: string; taken?: number 
       {removing ? (
         <Confirm
           title={t("Remove {user} from {tenant}?", { user: removing, tenant })}
-          text={<p>{t("{user} can start nothing more in {tenant}. Jobs that wait are suspended, those that run go on or end as the team says, and a notebook server in {tenant} is stopped.", { user: removing, tenant })}</p>}
+          text={<p>{t("{user} can start nothing more in {tenant}. Waiting jobs are suspended. Running jobs continue or end, as the team's settings say. The user's notebook server in {tenant} is stopped.", { user: removing, tenant })}</p>}
           yes={t("Remove")}
           busy={busy}
           error={error ? <ErrorBox error={error} /> : null}

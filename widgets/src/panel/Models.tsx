@@ -111,7 +111,7 @@ export function ModelPage({ user, name }: { user: string; name: string }): JSX.E
       </p>
       <p class="mlp-standing">{t("From {src}, {time}", { src: m.src, time: clock(m.created_at, now) })}</p>
       {metrics.length ? <p class="mlp-standing">{t("Metrics: {metrics}", { metrics: metrics.map(([key, value]) => `${key} ${value}`).join(t(", ")) })}</p> : null}
-      {m.pickled ? <p class="mlp-dim mlp-standing">{t("Who loads it runs code that is in it: load only what you trust.")}</p> : null}
+      {m.pickled ? <p class="mlp-dim mlp-standing">{t("Loading it runs code that is in it: load only models that you trust.")}</p> : null}
       {busy || m.state !== "ready" ? null : <Files client={client} of={path} />}
       {asking === "delete" ? (
         <Confirm

@@ -55,8 +55,8 @@ function Overcommit({ node }: { node: Node }): JSX.Element | null {
     <p class="mlp-dim">
       {rich(
         n(
-          "The 1 core is given out {times} times, because most work leaves cores idle: {all} in all. Set by {setting}; memory is given out once.",
-          "Each of the {n} cores is given out {times} times, because most work leaves cores idle: {all} in all. Set by {setting}; memory is given out once.",
+          "The hub gives out the 1 core {times} times, {all} in all, because most work leaves cores idle. Set by {setting}; memory is given out once.",
+          "The hub gives out each of the {n} cores {times} times, {all} in all, because most work leaves cores idle. Set by {setting}; memory is given out once.",
           node.cpu, { times: trim(node.cpu_allocatable / node.cpu, 2), all: cpus(node.cpu_allocatable) },
         ),
         { setting: <code>MLP_NODE_CPU_OVERCOMMIT</code> },
@@ -69,7 +69,7 @@ function Overcommit({ node }: { node: Node }): JSX.Element | null {
 function Others({ node }: { node: Node }): JSX.Element | null {
   const held = { cpu: node.cpu_others, ram: node.ram_others, gpu: node.gpu_others };
   if (!held.cpu && !held.ram && !held.gpu) return null;
-  return <p class="mlp-dim">{t("Others than the hub hold {amount}, which is not given out.", { amount: sizeWords({ ...held, gpu_kind: node.gpu_kind }) })}</p>;
+  return <p class="mlp-dim">{t("Workloads outside the hub use {amount}, which the hub does not give out.", { amount: sizeWords({ ...held, gpu_kind: node.gpu_kind }) })}</p>;
 }
 
 const CONDITIONS: Record<NodeCondition["kind"], () => string> = {
@@ -104,7 +104,7 @@ export function NodesPage(): JSX.Element {
       <PageHead title={t("Nodes")} sub={nodes.data ? n("1 node, {up} up", "{n} nodes, {up} up", items.length, { up: items.filter((node) => node.up).length }) : undefined} />
       {nodes.error ? <ErrorBox error={nodes.error} retry={() => void nodes.reload()} /> : null}
       {!nodes.data && !nodes.error ? <Loading what={t("Loading nodes")} lines={5} /> : null}
-      {nodes.data && !items.length ? <Empty title={t("No nodes")}><p>{t("The service knows of no machine to run jobs on.")}</p></Empty> : null}
+      {nodes.data && !items.length ? <Empty title={t("No nodes")}><p>{t("The service has no machine to run jobs on.")}</p></Empty> : null}
       {users.length ? (
         <ul class="mlp-user-legend" aria-label={t("Users")}>
           {users.map((u) => (

@@ -38,7 +38,7 @@ export function Notifications(): JSX.Element {
     <section class="mlp-card" aria-label={t("Notifications")}>
       <div class="mlp-card-head">
         <h2>{t("Notifications")}</h2>
-        <span class="mlp-dim">{t("What you are told of your jobs and of requests, and where. Addresses are sealed and not shown again.")}</span>
+        <span class="mlp-dim">{t("The events of your jobs and requests that the hub notifies you of, and where. Addresses are stored encrypted and not shown again.")}</span>
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!now ? (
@@ -85,7 +85,7 @@ function Channel({ one, channels, keep }: { one: NoticeChannel; channels: Channe
     setSaid(t("Trying {name}", { name }));
     try {
       const how = await client.post<ChannelTested>(`${paths.notifications(session.username)}:test`, { channel: name });
-      setSaid(how.taken ? t("{name} took it", { name }) : t("{name} did not take it: {why}", { name, why: how.trouble ?? "" }));
+      setSaid(how.taken ? t("{name} accepted it", { name }) : t("{name} did not accept it: {why}", { name, why: how.trouble ?? "" }));
     } catch (error) {
       setSaid(words(error));
     }
@@ -108,7 +108,7 @@ function Channel({ one, channels, keep }: { one: NoticeChannel; channels: Channe
       {removing ? (
         <Confirm
           title={t("Remove {name}?", { name })}
-          text={<p>{t("Nothing more is sent there, and its address is forgotten.")}</p>}
+          text={<p>{t("Nothing more is sent there, and its address is deleted.")}</p>}
           yes={t("Remove")}
           busy={false}
           error={null}
@@ -134,7 +134,7 @@ function NewChannel({ now, keep }: { now: Chosen; keep: Keep }): JSX.Element {
   return (
     <form class="mlp-form mlp-notices-form" aria-label={t("New channel")} onSubmit={(e) => void add(e)}>
       <div class="mlp-form-grid">
-        <Field label={t("Name of a new channel")} name="channel" value={name} onInput={setName} hint={t("As you call it: team, mail")} />
+        <Field label={t("Name of a new channel")} name="channel" value={name} onInput={setName} hint={t("A name you choose, such as team or mail")} />
         <Field label={t("Its address")} name="address" value={address} onInput={setAddress} hint={now.mail ? "mailto:ann@example.org, https://..." : "https://..."} />
       </div>
       <div class="mlp-form-buttons">
@@ -162,7 +162,7 @@ function Quiet({ now, keep }: { now: Chosen; keep: Keep }): JSX.Element {
   return (
     <form class="mlp-form mlp-notices-form" aria-label={t("Quiet hours")} onSubmit={submit}>
       <div class="mlp-form-grid">
-        <Field type="time" label={t("Quiet from")} name="begin" value={begin} onInput={setBegin} hint={t("Nothing is sent then; what there was comes together afterwards.")} />
+        <Field type="time" label={t("Quiet from")} name="begin" value={begin} onInput={setBegin} hint={t("Nothing is sent during this time. The notifications are sent together afterwards.")} />
         <Field type="time" label={t("Quiet until")} name="until" value={until} onInput={setUntil} hint={now.quiet ? t("Times of {zone}", { zone: now.timezone }) : ""} />
       </div>
       <div class="mlp-form-buttons">

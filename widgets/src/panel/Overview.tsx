@@ -59,12 +59,12 @@ function Figure({ value, label, to, more }: { value: ComponentChildren; label: s
 function Figures({ all, asked }: { all: Overview; asked: number }): JSX.Element {
   const queue = href("admin", "queue");
   return (
-    <ul class="mlp-figures" aria-label={t("What runs and what waits")}>
+    <ul class="mlp-figures" aria-label={t("Running and waiting work")}>
       <Figure value={all.running} label={n("job runs", "jobs run", all.running)} to={queue} />
       <Figure value={all.waiting} label={n("waits", "wait", all.waiting)} to={queue} more={all.suspended ? t("{n} suspended", { n: all.suspended }) : ""} />
       <Figure value={all.servers} label={n("notebook server", "notebook servers", all.servers)} to={href("admin", "nodes")} more={all.servers_waiting ? t("{n} waiting", { n: all.servers_waiting }) : ""} />
       <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={[all.replicas ? n("1 replica", "{n} replicas", all.replicas) : "", all.apps_failing ? t("{n} in error", { n: all.apps_failing }) : ""].filter(Boolean).join(" · ")} />
-      <Figure value={`${all.nodes_open}/${all.nodes}`} label={t("nodes take work")} to={href("admin", "nodes")} more={all.nodes_up < all.nodes ? t("{n} down", { n: all.nodes - all.nodes_up }) : ""} />
+      <Figure value={`${all.nodes_open}/${all.nodes}`} label={t("nodes accept work")} to={href("admin", "nodes")} more={all.nodes_up < all.nodes ? t("{n} down", { n: all.nodes - all.nodes_up }) : ""} />
       {asked ? <Figure value={asked} label={n("request to answer", "requests to answer", asked)} to={href("admin", "requests")} /> : null}
     </ul>
   );
@@ -88,13 +88,13 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
   const nothing = !all.problems.length && !all.troubles.length && !over.length && !all.apps_failing;
   const more = all.apps_failing - all.app_troubles.length;
   return (
-    <section class="mlp-card" aria-label={t("What is wrong")}>
+    <section class="mlp-card" aria-label={t("Problems")}>
       <div class="mlp-card-head">
-        <h2>{t("What is wrong")}</h2>
+        <h2>{t("Problems")}</h2>
       </div>
       {nothing ? (
         <p class="mlp-dim">
-          <Icon name="good" /> {t("Nothing that the platform knows of.")}
+          <Icon name="good" /> {t("The platform knows of no problem.")}
         </p>
       ) : (
         <ul class="mlp-lines">
@@ -106,7 +106,7 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
           {all.troubles.map((one) => (
             <Trouble key={one.name} of={one} />
           ))}
-          {all.nodes - all.nodes_open > all.troubles.length ? <li class="mlp-dim">{n("1 more node takes nothing new", "{n} more nodes take nothing new", all.nodes - all.nodes_open - all.troubles.length)}</li> : null}
+          {all.nodes - all.nodes_open > all.troubles.length ? <li class="mlp-dim">{n("1 more node accepts no new work", "{n} more nodes accept no new work", all.nodes - all.nodes_open - all.troubles.length)}</li> : null}
           {all.app_troubles.map((one) => (
             <li key={`app ${one.user}/${one.name}`}>
               <Link to={href("app", one.user, one.name)}>{t("app {name} of {user}", { name: one.name, user: one.user })}</Link>{" "}
@@ -128,7 +128,7 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
 function Reason({ of, all }: { of: WaitingFor; all: number }): JSX.Element {
   return (
     <li class="mlp-reason">
-      <span>{of.reason ? reasonWords(of.reason) : t("not looked at yet")}</span>
+      <span>{of.reason ? reasonWords(of.reason) : t("not examined yet")}</span>
       <Bar value={of.count} of={all} calm />
       <b>{of.count}</b>
       <span class="mlp-dim">{of.message}</span>
@@ -152,9 +152,9 @@ function Waiting({ all, now }: { all: Overview; now: number }): JSX.Element {
     { title: t("Why"), kind: "grow", cell: (e) => e.message },
   ];
   return (
-    <section class="mlp-card" aria-label={t("What waits and why")}>
+    <section class="mlp-card" aria-label={t("Waiting work and reasons")}>
       <div class="mlp-card-head">
-        <h2>{t("What waits and why")}</h2>
+        <h2>{t("Waiting work and reasons")}</h2>
         <span class="mlp-head-end">
           <Link to={href("admin", "queue")}>{t("The queue")}</Link>
         </span>
@@ -166,10 +166,10 @@ function Waiting({ all, now }: { all: Overview; now: number }): JSX.Element {
               <Reason key={one.reason} of={one} all={all.waiting} />
             ))}
           </ul>
-          <Table stack caption={t("What waits longest")} columns={columns} rows={all.longest} rowKey={(e) => `${e.kind} ${e.user}/${reference(e)}`} />
+          <Table stack caption={t("Longest waits")} columns={columns} rows={all.longest} rowKey={(e) => `${e.kind} ${e.user}/${reference(e)}`} />
         </>
       ) : (
-        <Empty title={t("Nothing waits")} />
+        <Empty title={t("Nothing is waiting")} />
       )}
     </section>
   );
@@ -198,9 +198,9 @@ function Holding({ all }: { all: Overview }): JSX.Element {
   const teams = all.teams.filter(busy);
   const idle = all.teams_all - teams.length;
   return (
-    <section class="mlp-card" aria-label={t("Who holds what")}>
+    <section class="mlp-card" aria-label={t("Current use by team")}>
       <div class="mlp-card-head">
-        <h2>{t("Who holds what")}</h2>
+        <h2>{t("Current use by team")}</h2>
         <span class="mlp-head-end">
           <Link to={href("admin", "tenants")}>{t("All teams")}</Link>
         </span>
@@ -215,7 +215,7 @@ function Holding({ all }: { all: Overview }): JSX.Element {
         <Empty title={t("Nobody holds anything")} />
       )}
       {teams.length ? <BarLegend bars={teams.flatMap((one) => DIMENSIONS.map((d) => standing(one, d)))} /> : null}
-      {idle && teams.length ? <p class="mlp-dim">{n("1 other team holds nothing, or less.", "{n} other teams hold nothing, or less.", idle)}</p> : null}
+      {idle && teams.length ? <p class="mlp-dim">{n("1 other team holds less, or nothing.", "{n} other teams hold less, or nothing.", idle)}</p> : null}
     </section>
   );
 }

@@ -63,7 +63,7 @@ export function Programs({ tenant }: { tenant: string }): JSX.Element {
   return (
     <OwnList
       title={t("Accounts for programs")}
-      about={t("Builds and nightly runs work as these: jobs of their own out of this team's quota, and nothing else")}
+      about={t("Builds and nightly runs use these accounts. They can submit their own jobs in this team's quota, and nothing else")}
       load={accounts}
       words={{ loading: t("Loading accounts for programs"), none: t("This team has no accounts for programs"), caption: t("Accounts for programs of {tenant}", { tenant }) }}
       add={{ label: t("New account"), open: () => setForm({ of: null }) }}
@@ -81,7 +81,7 @@ export function Programs({ tenant }: { tenant: string }): JSX.Element {
         ending !== null
           ? {
               title: t("End account {name}?", { name: ending }),
-              text: t("None of its tokens is taken any more. Jobs that run go on to their end, those that wait are suspended. Its name and files stay this team's."),
+              text: t("All its tokens become invalid. Running jobs continue until they end, waiting jobs are suspended. Its name and files stay with this team."),
               yes: t("End account"),
               onYes: () => void run(() => client.delete(paths.service(tenant, ending)), t("Account {name} ended", { name: ending })),
               onNo: () => {
@@ -98,7 +98,7 @@ export function Programs({ tenant }: { tenant: string }): JSX.Element {
 }
 
 function Tokens({ of, now }: { of: TokenInfo[]; now: number }): JSX.Element {
-  if (!of.length) return <Chip kind="bad">{t("no token is taken")}</Chip>;
+  if (!of.length) return <Chip kind="bad">{t("no valid token")}</Chip>;
   return (
     <ul class="mlp-tokens">
       {of.map((token) => {
@@ -125,8 +125,8 @@ function NewForm({ tenant, names, done, cancel }: { tenant: string; names: strin
   return (
     <OwnForm form={form} label={t("New account for a program of {tenant}", { tenant })} yes={t("Make account and token")} doing={t("Making")} cancel={cancel}>
       <div class="mlp-form-grid">
-        <Field {...form.given("name")} label={t("Name")} placeholder="nightly" hint={t("It works as the user svc-NAME; nobody logs in as it")} autofocus />
-        <Field {...form.given("days")} label={t("Days its token holds")} hint={t("365 at most; make another one in time")} />
+        <Field {...form.given("name")} label={t("Name")} placeholder="nightly" hint={t("It works as the user svc-NAME; nobody can log in as that user")} autofocus />
+        <Field {...form.given("days")} label={t("Days its token is valid")} hint={t("365 at most; make another one before it ends")} />
       </div>
     </OwnForm>
   );
@@ -144,8 +144,8 @@ function TurnForm({ tenant, name, done, cancel }: { tenant: string; name: string
   return (
     <OwnForm form={form} label={t("New token for {name}", { name })} yes={t("Make token")} doing={t("Making")} cancel={cancel}>
       <div class="mlp-form-grid">
-        <Field {...form.given("days")} label={t("Days the new token holds")} hint={t("365 at most; make another one in time")} autofocus />
-        <Field {...form.given("grace")} label={t("Hours the old ones are taken still")} hint={t("0: they end at once, as where one was lost")} />
+        <Field {...form.given("days")} label={t("Days the new token is valid")} hint={t("365 at most; make another one before it ends")} autofocus />
+        <Field {...form.given("grace")} label={t("Hours the old tokens stay valid")} hint={t("0: the old tokens end at once, for example after one was lost")} />
       </div>
     </OwnForm>
   );

@@ -106,7 +106,7 @@ function Behind({ e }: { e: QueueEntry }): JSX.Element {
   return (
     <>
       {" "}
-      <button type="button" class="mlp-link" aria-expanded={answer !== null} aria-controls={id} aria-label={t("Numbers behind it, of {job}", { job: isServer(e) ? serverName(e) : e.name })} onClick={ask}>
+      <button type="button" class="mlp-link" aria-expanded={answer !== null} aria-controls={id} aria-label={t("Numbers for {job}", { job: isServer(e) ? serverName(e) : e.name })} onClick={ask}>
         {t("numbers")}
       </button>
       <div id={id} class="mlp-behind">
@@ -121,7 +121,7 @@ function Behind({ e }: { e: QueueEntry }): JSX.Element {
 function expected(e: QueueEntry, now: number): JSX.Element | string {
   if (ms(e.expected_start) !== null) return <span title={e.expected_because}>{starts(e.expected_start, now)}</span>;
   if (e.phase !== "queued") return "–";
-  return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : isServer(e) ? t("Not looked at yet") : t("Not looked at yet; the job's page says more")}>{t("not known")}</span>;
+  return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : isServer(e) ? t("Not examined yet") : t("Not examined yet; the job's page has more")}>{t("not known")}</span>;
 }
 
 const key = (e: QueueEntry): string => `${e.kind} ${e.user}/${reference(e)}`;
@@ -178,14 +178,14 @@ export function QueueTables({ rows, total, tenants, line = "", done, more }: {
   const job: Column<QueueEntry> = { title: t("Job"), cell: (e) => (isServer(e) ? <Server e={e} /> : e.kind === "app" ? <App e={e} /> : <Named job={e} />), kind: "name" };
   const common: Column<QueueEntry>[] = [
     { title: t("User"), cell: (e) => e.user },
-    ...(tenants ? [{ title: t("Tenant"), cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),
+    ...(tenants ? [{ title: t("Team"), cell: (e: QueueEntry) => <Link to={href("admin", "tenants", e.tenant)}>{e.tenant}</Link> }] : []),
     { title: t("State"), cell: (e) => <StateBadge phase={e.phase} />, kind: "tight" },
   ];
   const steer: Column<QueueEntry>[] = rows.some((e) => e.kind === "job" && maySteer(session, e))
     ? [{ title: t("Actions"), hideTitle: true, kind: "num", cell: (e) => (e.kind === "job" ? <Steer job={e} done={done} /> : null) }]
     : [];
   const waits: Column<QueueEntry>[] = [
-    { title: tenants ? t("In its line") : "#", cell: (e) => e.position ?? "–", kind: "num tight" },
+    { title: tenants ? t("In its queue") : "#", cell: (e) => e.position ?? "–", kind: "num tight" },
     job,
     ...common,
     { title: t("Priority"), cell: (e) => priorityName(e.priority), kind: "tight" },
@@ -207,7 +207,7 @@ export function QueueTables({ rows, total, tenants, line = "", done, more }: {
     <>
       <Head class="mlp-h-section">{t("Waiting")}</Head>
       {line && waiting.length ? <p class="mlp-dim mlp-line-words">{line}</p> : null}
-      {waiting.length ? <Table caption={t("Waiting jobs in their order")} stack columns={waits} rows={waiting.slice(0, shown)} rowKey={key} /> : <p class="mlp-dim">{t("Nothing waits.")}</p>}
+      {waiting.length ? <Table caption={t("Waiting jobs in their order")} stack columns={waits} rows={waiting.slice(0, shown)} rowKey={key} /> : <p class="mlp-dim">{t("Nothing is waiting.")}</p>}
       <Head class="mlp-h-section">{t("Running")}</Head>
       {running.length ? <Table caption={t("Running jobs")} stack columns={runs} rows={running.slice(0, shown)} rowKey={key} /> : <p class="mlp-dim">{t("Nothing runs.")}</p>}
       {Math.max(waiting.length, (total ?? rows.length) - running.length, running.length) > shown ? (
@@ -224,10 +224,10 @@ export function QueueTables({ rows, total, tenants, line = "", done, more }: {
 
 /** Whose lines there are, and what they go by where that is not priority. */
 function lineWords(policy: string, tenants: Tenant[], rows: QueueEntry[]): string {
-  if (!LINE_PER_TENANT.includes(policy)) return t("All teams wait in one line.");
+  if (!LINE_PER_TENANT.includes(policy)) return t("The jobs of all teams wait in one queue.");
   const shown = new Set(rows.map((e) => e.tenant));
-  const others = tenants.filter((one) => shown.has(one.name) && one.queue_order !== "priority").map((one) => t("{tenant} by {order}", { tenant: one.name, order: orderWords(one.queue_order) }));
-  return t("Each team has a line of its own; whose turn it is follows from the policy. Lines go by {orders}.", { orders: [orderWords("priority"), ...others].join(t("; ")) });
+  const others = tenants.filter((one) => shown.has(one.name) && one.queue_order !== "priority").map((one) => t("{tenant}: {order}", { tenant: one.name, order: orderWords(one.queue_order) }));
+  return t("Each team has its own queue, and the policy decides which team is next. Order of the queues: {orders}.", { orders: [orderWords("priority"), ...others].join(t("; ")) });
 }
 
 export function QueuePage(): JSX.Element {
@@ -249,13 +249,13 @@ export function QueuePage(): JSX.Element {
     <>
       <PageHead title={t("Queue")} sub={queue.data ? [n("1 running, {waiting} waiting", "{n} running, {waiting} waiting", running, { waiting }), policy].filter(Boolean).join(" · ") : undefined}>
         <span class="mlp-dim mlp-live" data-live={live}>{live ? t("Live") : t("Reconnecting")}</span>
-        <Select label={t("Tenant")} name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", t("All tenants")], ...tenants.map((name) => [name, name] as [string, string])]} />
+        <Select label={t("Team")} name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", t("All teams")], ...tenants.map((name) => [name, name] as [string, string])]} />
       </PageHead>
       {queue.error ? <ErrorBox error={queue.error} retry={() => void queue.reload()} /> : null}
       {!queue.data ? (
         queue.error ? null : <Loading what={t("Loading the queue")} lines={6} />
       ) : rows.length === 0 ? (
-        <Empty title={t("Nothing runs and nothing waits")} />
+        <Empty title={t("Nothing is running or waiting")} />
       ) : (
         <QueueTables
           rows={rows}

@@ -43,7 +43,7 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
     { title: t("Since"), kind: "num low", cell: (h) => ago(h.since, now) },
   ];
   if (!holdings.length) return <p class="mlp-dim">{t("Nothing is in use.")}</p>;
-  return <Table stack caption={t("Who uses it")} columns={columns} rows={holdings} rowKey={(h) => `${h.applier} ${h.holder} ${h.user} ${h.since}`} />;
+  return <Table stack caption={t("Current users")} columns={columns} rows={holdings} rowKey={(h) => `${h.applier} ${h.holder} ${h.user} ${h.since}`} />;
 }
 
 export function QuotaPage(): JSX.Element {
@@ -53,7 +53,7 @@ export function QuotaPage(): JSX.Element {
   useEffect(() => remember(session.username, { quota: true }), [session.username]);
   return (
     <>
-      <PageHead title={t("Quota")} sub={t("What your teams may use, and who uses it now")} />
+      <PageHead title={t("Quota")} sub={t("The quota of your teams and its current users")} />
       {usage.error ? <ErrorBox error={usage.error} retry={() => void usage.reload()} /> : null}
       {!usage.data && !usage.error ? <Loading what={t("Loading your quota")} lines={5} /> : null}
       {usage.data && !items.length ? <Empty title={t("You are in no team yet")}><p>{t("Ask an admin to add you to one.")}</p></Empty> : null}

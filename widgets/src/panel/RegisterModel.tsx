@@ -60,7 +60,7 @@ function RegisterForm({ items, job, cancel }: { items: FoundModel[]; job: string
   return (
     <OwnForm form={form} label={t("Register as a model")} yes={t("Register")} doing={t("Registering")} cancel={cancel}>
       <div class="mlp-form-grid">
-        <Field {...form.given("name")} label={t("Name")} hint={t("Where there is one of this name it is its next version")} autofocus />
+        <Field {...form.given("name")} label={t("Name")} hint={t("If a model of this name exists, this is its next version")} autofocus />
         {items.length > 1 ? <Select label={t("What")} name="src" value={src} onChange={setSrc} options={items.map((one) => [one.src, `${one.path} (${one.format})`])} /> : null}
       </div>
     </OwnForm>

@@ -26,7 +26,7 @@ export function RequestsPage(): JSX.Element {
     <>
       <PageHead title={t("Requests")} sub={found.data ? n("1 request for more quota", "{n} requests for more quota", items.length) : undefined} />
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
-      {!found.data ? (found.error ? null : <Loading what={t("Loading requests")} lines={3} />) : items.length ? items.map((one) => <Asked key={one.id} of={one} answer={(verb) => setAnswer({ of: one, verb })} />) : <Empty title={t("Nobody asks for anything")} />}
+      {!found.data ? (found.error ? null : <Loading what={t("Loading requests")} lines={3} />) : items.length ? items.map((one) => <Asked key={one.id} of={one} answer={(verb) => setAnswer({ of: one, verb })} />) : <Empty title={t("No open requests")} />}
       {answer ? <Answering answer={answer} close={() => setAnswer(null)} done={async () => {
         countChanged("quota requests");
         await found.reload();
@@ -55,7 +55,7 @@ function Asked({ of, answer }: { of: QuotaRequest; answer: (verb: Answer["verb"]
       <p class="mlp-wrap">{of.reason}</p>
       {state.error ? <ErrorBox error={state.error} retry={() => void state.reload()} /> : null}
       {lines.length ? (
-        <div class={`mlp-note mlp-note-${kind}`} aria-label={t("What this quota would mean")} role="group">
+        <div class={`mlp-note mlp-note-${kind}`} aria-label={t("Effect of this quota")} role="group">
           <Icon name={kind === "bad" ? "warn" : kind === "good" ? "good" : "wait"} />
           <div class="mlp-note-text">{lines.map((l) => <p key={l.text}>{l.text}</p>)}</div>
         </div>
@@ -82,10 +82,10 @@ function Answering({ answer, close, done }: { answer: Answer; close: () => void;
     <Dialog title={title} onClose={close}>
       <form class="mlp-form" noValidate onSubmit={(e) => {
         e.preventDefault();
-        void run(() => client.put(paths.answerRequest(of.tenant, of.id, verb), { word: word.trim() }), accepts ? t("{tenant} has what it asked for", { tenant: of.tenant }) : t("The request of {tenant} was declined", { tenant: of.tenant }));
+        void run(() => client.put(paths.answerRequest(of.tenant, of.id, verb), { word: word.trim() }), accepts ? t("{tenant} gets what it requested", { tenant: of.tenant }) : t("The request of {tenant} was declined", { tenant: of.tenant }));
       }}>
         <p>{amountWords(of)}</p>
-        <Field name="word" label={t("A word to those who asked")} value={word} onInput={setWord} autofocus hint={t("At most 500 characters; may be left out")} />
+        <Field name="word" label={t("A message to the people who asked")} value={word} onInput={setWord} autofocus hint={t("At most 500 characters; may be left out")} />
         {error ? <ErrorBox error={error} /> : null}
         <div class="mlp-dialog-buttons">
           <button type="button" class="mlp-button" onClick={close}>{t("Close")}</button>

@@ -47,7 +47,7 @@ export function RunDetails({ user, name }: { user: string; name: string }): JSX.
   const facts: [string, JSX.Element | string][] = [
     [t("Parameters"), Object.entries(found.run.params).map(([key, value]) => `${key}=${value}`).join(", ")],
     [t("Arguments"), found.args.join(" ")],
-    [t("Starts in"), found.workdir ? `~/${found.workdir}` : ""],
+    [t("Start directory"), found.workdir ? `~/${found.workdir}` : ""],
     [t("Commit"), found.run.commit ? `${found.run.commit.slice(0, 12)}${found.run.dirty ? t(" and changes") : ""}` : ""],
     [t("Datasets"), found.data.map((d) => `${d.user}/${d.name} (${[bytes(d.size), ...(d.digest ? [dataWords(d)] : [])].join(t(", "))})`).join(", ")],
     [t("Environment of the team"), found.env_name ? `${found.env_name} (${found.env_image ?? `${t("lock")} ${(found.env_lock ?? "").slice(0, 12)}`})` : ""],
@@ -55,9 +55,9 @@ export function RunDetails({ user, name }: { user: string; name: string }): JSX.
     [t("Note"), found.run.note],
   ];
   return (
-    <section class="mlp-card" aria-label={t("What this run was")}>
+    <section class="mlp-card" aria-label={t("Details of this run")}>
       <div class="mlp-card-head">
-        <h2>{t("What this run was")}</h2>
+        <h2>{t("Details of this run")}</h2>
         {mine ? (
           <span class="mlp-row mlp-head-end">
             <button type="button" class="mlp-button mlp-small" onClick={() => setAsking("write")}>{t("Tags and note")}</button>
@@ -102,7 +102,7 @@ function Again({ of, busy, error, onDone, onClose }: { of: RunDetail; busy: bool
           {Object.keys(params).map((key, i) => <Field key={key} label={key} name={`param-${key}`} value={params[key] ?? ""} autofocus={i === 0} onInput={(v) => setParams({ ...params, [key]: v })} />)}
           <Field label={t("Workers")} name="workers" value={workers} onInput={setWorkers} />
         </div>
-        <Lines label={t("Arguments")} name="args" value={args} onInput={setArgs} hint={t("One a line")} />
+        <Lines label={t("Arguments")} name="args" value={args} onInput={setArgs} hint={t("One per line")} />
         {error ? <ErrorBox error={error} /> : null}
         <div class="mlp-dialog-buttons">
           <button type="button" class="mlp-button" onClick={onClose}>{t("Close")}</button>
@@ -122,7 +122,7 @@ function Write({ of, busy, error, onDone, onClose }: { of: ListedRun; busy: bool
         e.preventDefault();
         onDone({ tags: tags.split(/[\s,]+/).filter(Boolean), note });
       }}>
-        <Field label={t("Tags")} name="tags" value={tags} onInput={setTags} autofocus hint={t("Words, with spaces between them")} />
+        <Field label={t("Tags")} name="tags" value={tags} onInput={setTags} autofocus hint={t("Words, separated by spaces")} />
         <Lines label={t("Note")} name="note" value={note} onInput={setNote} />
         {error ? <ErrorBox error={error} /> : null}
         <div class="mlp-dialog-buttons">

@@ -184,7 +184,7 @@ export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Ele
       {!page ? (
         failed ? null : <Loading what={t("Loading runs")} lines={8} />
       ) : total === 0 ? (
-        <Empty title={search ? t("No run fits this search") : t("No runs yet")}>
+        <Empty title={search ? t("No run matches this search") : t("No runs yet")}>
           {search || tenant !== null ? null : <p>{rich(t("Submit one from a notebook cell: {command}"), { command: <code>%%mlp submit --param lr=0.1 --name digits</code> })}</p>}
         </Empty>
       ) : (
@@ -199,9 +199,9 @@ export function RunsPage({ tenant = null }: { tenant?: string | null }): JSX.Ele
       ) : asking ? (
         <Confirm
           title={asking === "delete" ? n("Delete 1 run?", "Delete {n} runs?", selected.size) : n("Cancel 1 job?", "Cancel {n} jobs?", selected.size)}
-          text={<p>{asking === "delete" ? t("Their records, logs, curves and files are removed. This cannot be undone. Those that have not ended stay.") : t("Their ranks are stopped for good. What they have written stays.")}</p>}
+          text={<p>{asking === "delete" ? t("Their records, logs, curves and files are removed. This cannot be undone. Those that have not ended stay.") : t("Their ranks are stopped for good. Their output so far stays.")}</p>}
           yes={asking === "delete" ? t("Delete") : t("Cancel jobs")}
-          no={asking === "delete" ? t("Cancel") : t("Let them go on")}
+          no={asking === "delete" ? t("Cancel") : t("Let them continue")}
           busy={busy} error={error ? <ErrorBox error={error} /> : null} onYes={() => void act(asking)} onNo={() => setAsking(null)}
         />
       ) : null}
@@ -215,7 +215,7 @@ function Refusals({ of, close }: { of: RunOutcome[]; close: () => void }): JSX.E
   return (
     <div class="mlp-note mlp-note-bad" role="alert">
       <div class="mlp-note-text">
-        <p>{n("1 run was left as it is:", "{n} runs were left as they are:", of.length)}</p>
+        <p>{n("1 run was not changed:", "{n} runs were not changed:", of.length)}</p>
         <ul>{of.slice(0, TOLD).map((one) => <li key={one.run}>{one.run}: {one.msg}</li>)}</ul>
       </div>
       <button type="button" class="mlp-button mlp-small" onClick={close}>{t("Close")}</button>
@@ -232,11 +232,11 @@ function TagDialog({ busy, error, onDone, onClose }: { busy: boolean; error: unk
         e.preventDefault();
         if (tags.length) onDone("tag", tags);
       }}>
-        <Field label={t("Tags")} name="tags" value={text} onInput={setText} autofocus hint={t("Words, with spaces between them")} />
+        <Field label={t("Tags")} name="tags" value={text} onInput={setText} autofocus hint={t("Words, separated by spaces")} />
         {error ? <ErrorBox error={error} /> : null}
         <div class="mlp-dialog-buttons">
           <button type="button" class="mlp-button" onClick={onClose}>{t("Close")}</button>
-          <button type="button" class="mlp-button" disabled={busy || !tags.length} onClick={() => onDone("untag", tags)}>{t("Take away")}</button>
+          <button type="button" class="mlp-button" disabled={busy || !tags.length} onClick={() => onDone("untag", tags)}>{t("Remove")}</button>
           <button type="submit" class="mlp-button mlp-primary" disabled={busy || !tags.length}>{t("Add")}</button>
         </div>
       </form>

@@ -27,7 +27,7 @@ export function Runtimes({ tenant, manages }: { tenant: string; manages: boolean
   const columns: Column<RuntimeInfo>[] = [
     { title: t("Runtime"), kind: "name", cell: (r) => r.name },
     {
-      title: t("What it is"),
+      title: t("Description"),
       kind: "grow",
       cell: (r) => (
         <>
@@ -71,9 +71,9 @@ export function Runtimes({ tenant, manages }: { tenant: string; manages: boolean
   return (
     <OwnList
       title={t("Runtimes")}
-      about={t("How ranks are started, besides the platform's own; for members of this team")}
+      about={t("Ways to start ranks, in addition to those of the platform; for members of this team")}
       load={runtimes}
-      words={{ loading: t("Loading runtimes"), none: t("This team has no runtimes of its own"), caption: t("Runtimes of {tenant}", { tenant }) }}
+      words={{ loading: t("Loading runtimes"), none: t("This team has not registered any runtimes"), caption: t("Runtimes of {tenant}", { tenant }) }}
       add={manages ? { label: t("Register a runtime"), open: () => setForm({ of: null }) } : null}
       form={
         form ? (
@@ -97,7 +97,7 @@ export function Runtimes({ tenant, manages }: { tenant: string; manages: boolean
       removing={
         removing && {
           title: t("Remove runtime {name}?", { name: removing.name }),
-          text: t("No new job can have it. Jobs that were submitted with it keep it."),
+          text: t("New jobs cannot use it. Jobs that were submitted with it keep it."),
           yes: t("Remove"),
           onYes: () => void run(() => client.delete(paths.runtime(tenant, removing.name)), t("Runtime {name} removed", { name: removing.name })),
           onNo: stop,
@@ -127,21 +127,21 @@ function RuntimeForm({ tenant, of, names, done, cancel }: {
   return (
     <OwnForm form={form} label={label} yes={of ? t("Save") : t("Register")} doing={t("Saving")} cancel={cancel}>
       <div class="mlp-form-grid">
-        <Field {...given("name")} label={t("Name")} placeholder="ps-workers" hint={t("As in --runtime NAME")} autofocus={!of} disabled={of !== null} />
+        <Field {...given("name")} label={t("Name")} placeholder="ps-workers" hint={t("The NAME in --runtime NAME")} autofocus={!of} disabled={of !== null} />
         <Field {...given("title")} label={t("Title")} autofocus={of !== null} />
         <Field {...given("description")} label={t("Description")} />
       </div>
       <div class="mlp-form-grid">
-        <Lines {...given("program")} label={t("Command of a rank")} hint={t("One argument a line, no shell reads them; {place} is the job's program", { place: "{program}" })} />
-        <Lines {...given("env")} label={t("Variables")} hint={t("NAME=VALUE, one a line")} />
-        <Lines {...given("launcher")} label={t("Launcher")} hint={t("A command that starts the ranks itself, with {place}; mostly none", { place: "{start_rank}" })} />
+        <Lines {...given("program")} label={t("Command of a rank")} hint={t("One argument per line, without a shell; {place} is the job's program", { place: "{program}" })} />
+        <Lines {...given("env")} label={t("Variables")} hint={t("NAME=VALUE, one per line")} />
+        <Lines {...given("launcher")} label={t("Launcher")} hint={t("A command that starts the ranks itself and contains {place}; usually empty", { place: "{start_rank}" })} />
       </div>
       <div class="mlp-form-grid">
-        <Field {...given("roles")} label={t("Roles")} hint={t("Such as chief 1, worker, ps; one without a number has all others")} />
-        <Field {...given("ends_with")} label={t("Ends with role")} placeholder={t("none")} hint={t("The job has ended with its first rank")} />
+        <Field {...given("roles")} label={t("Roles")} hint={t("Such as chief 1, worker, ps; a role without a number gets all other ranks")} />
+        <Field {...given("ends_with")} label={t("Ends with role")} placeholder={t("none")} hint={t("The job ends when the first rank of this role ends")} />
         <Field {...given("needs")} label={t("Needs package")} placeholder={t("none")} hint={t("Its name in Python")} />
-        <Field {...given("success")} label={t("Exit statuses of success")} hint={t("With commas between")} />
-        <Field {...given("image")} label={t("Image")} placeholder={t("none")} hint={t("Of its ranks' containers, where jobs are pods")} />
+        <Field {...given("success")} label={t("Exit statuses of success")} hint={t("Separated by commas")} />
+        <Field {...given("image")} label={t("Image")} placeholder={t("none")} hint={t("Image of its ranks' containers, where jobs are pods")} />
       </div>
     </OwnForm>
   );

@@ -31,7 +31,7 @@ export function Secrets({ of }: { of: Owner }): JSX.Element {
   });
   const columns: Column<Secret>[] = [
     { title: t("Secret"), kind: "name", cell: (one) => one.name },
-    { title: t("Holds"), kind: "grow", cell: (one) => one.keys.join(", ") },
+    { title: t("Entries"), kind: "grow", cell: (one) => one.keys.join(", ") },
     { title: t("Set"), kind: "low", cell: (one) => t("{time} by {name}", { time: clock(one.changed_at, now), name: one.changed_by }) },
     {
       title: t("Actions"),
@@ -39,8 +39,8 @@ export function Secrets({ of }: { of: Owner }): JSX.Element {
       kind: "num",
       cell: (one) => (
         <>
-          <button type="button" class="mlp-button mlp-small" disabled={busy} onClick={() => setForm({ name: one.name })} aria-label={t("Set {name} anew", { name: one.name })}>
-            {t("Set anew")}
+          <button type="button" class="mlp-button mlp-small" disabled={busy} onClick={() => setForm({ name: one.name })} aria-label={t("Set {name} again", { name: one.name })}>
+            {t("Set again")}
           </button>
           <button type="button" class="mlp-button mlp-small mlp-quiet-danger" disabled={busy} onClick={() => setEnding(one.name)} aria-label={t("Remove {name}", { name: one.name })}>
             {t("Remove")}
@@ -52,7 +52,7 @@ export function Secrets({ of }: { of: Owner }): JSX.Element {
   return (
     <OwnList
       title={t("Secrets")}
-      about={"user" in of ? t("They open object stores that your datasets are copied from; nobody is shown what is in one") : t("They open object stores for datasets of the team's members; nobody is shown what is in one")}
+      about={"user" in of ? t("Your datasets are copied from object stores that these secrets open; their contents are never shown") : t("Datasets of the team's members use them to open object stores; their contents are never shown")}
       load={secrets}
       words={{ loading: t("Loading secrets"), none: t("No secrets yet"), caption: t("Secrets, by name") }}
       add={{ label: t("New secret"), open: () => setForm({ name: "" }) }}
@@ -65,7 +65,7 @@ export function Secrets({ of }: { of: Owner }): JSX.Element {
           ? null
           : {
               title: t("Remove secret {name}?", { name: ending }),
-              text: t("What is in it is forgotten. Datasets that were copied with it stay, and are not fetched again without one."),
+              text: t("Its contents are deleted. Datasets that were copied with it stay, but are not fetched again without a secret."),
               yes: t("Remove"),
               onYes: () => void run(() => client.delete(paths.secret(path, ending)), t("Secret {name} removed", { name: ending })),
               onNo: () => {
@@ -92,12 +92,12 @@ function SecretForm({ path, name, done, cancel }: { path: string; name: string; 
     fieldOf: () => null,
   });
   return (
-    <OwnForm form={form} label={name ? t("Set {name} anew", { name }) : t("New secret")} yes={t("Set secret")} doing={t("Sealing")} cancel={cancel}>
+    <OwnForm form={form} label={name ? t("Set {name} again", { name }) : t("New secret")} yes={t("Set secret")} doing={t("Encrypting")} cancel={cancel}>
       <div class="mlp-form-grid">
-        <Field {...form.given("name")} label={t("Name")} placeholder="lab" hint={t("One of this name is replaced")} autofocus={!name} disabled={Boolean(name)} />
+        <Field {...form.given("name")} label={t("Name")} placeholder="lab" hint={t("A secret of the same name is replaced")} autofocus={!name} disabled={Boolean(name)} />
         <Field {...form.given("access_key_id")} label={t("Access key's id")} autofocus={Boolean(name)} />
         <Field {...form.given("secret_access_key")} type="password" label={t("Secret access key")} />
-        <Field {...form.given("session_token")} type="password" label={t("Session token")} hint={t("Only where the store gave one")} />
+        <Field {...form.given("session_token")} type="password" label={t("Session token")} hint={t("Only if the store gave you one")} />
       </div>
     </OwnForm>
   );

@@ -8,9 +8,9 @@ import { Field, Select } from "./form";
 import { t } from "../core/language";
 
 const rows = (): { word: LimitWord; fields: Record<Dimension, string>; title: string; says: string; empty: string }[] => [
-  { word: "borrow", fields: { cpu: t("Borrow CPU"), gpu: t("Borrow GPU"), ram: t("Borrow memory"), rom: t("Borrow storage") }, title: t("Borrow at most"), says: t("Beyond its own quota, while others leave it idle. It goes back when they need it."), empty: t("no limit") },
-  { word: "lend", fields: { cpu: t("Lend CPU"), gpu: t("Lend GPU"), ram: t("Lend memory"), rom: t("Lend storage") }, title: t("Lend at most"), says: t("Of its own quota, while it leaves it idle. 0 keeps all of it back."), empty: t("all idle") },
-  { word: "reserve", fields: { cpu: t("Reserve CPU"), gpu: t("Reserve GPU"), ram: t("Reserve memory"), rom: "" }, title: t("Keep reserved"), says: t("Of its own quota, kept free for it on the nodes, used or not, whatever others may use."), empty: t("nothing") },
+  { word: "borrow", fields: { cpu: t("Borrow CPU"), gpu: t("Borrow GPU"), ram: t("Borrow memory"), rom: t("Borrow storage") }, title: t("Borrow at most"), says: t("More than its own quota, while other teams leave it idle. They take it back when they need it."), empty: t("no limit") },
+  { word: "lend", fields: { cpu: t("Lend CPU"), gpu: t("Lend GPU"), ram: t("Lend memory"), rom: t("Lend storage") }, title: t("Lend at most"), says: t("The part of its quota that others can use while it is idle. 0 lends nothing."), empty: t("all idle") },
+  { word: "reserve", fields: { cpu: t("Reserve CPU"), gpu: t("Reserve GPU"), ram: t("Reserve memory"), rom: "" }, title: t("Keep reserved"), says: t("The part of its quota that is kept free for it on the nodes, used or not, regardless of others."), empty: t("nothing") },
 ];
 
 export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
@@ -41,11 +41,11 @@ export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
   );
   return (
     <div class="mlp-fold-body">
-      <Select label={t("Its own jobs go by")} name={`${prefix}queue_order`} value={texts.queue_order} options={Object.keys(ORDERS).map((o) => [o, capital(orderWords(o))] as [string, string])} onChange={set("queue_order")} />
-      <p class="mlp-dim">{now("queue_order", "") || t("Age alone: no job of it passes or stops another for its priority. Turns: whose jobs hold the smallest share is next, so one member's many jobs do not hold up the others. Where the hub's policy puts all teams' jobs into one line, that line's order holds instead.")}</p>
+      <Select label={t("Order of its jobs")} name={`${prefix}queue_order`} value={texts.queue_order} options={Object.keys(ORDERS).map((o) => [o, capital(orderWords(o))] as [string, string])} onChange={set("queue_order")} />
+      <p class="mlp-dim">{now("queue_order", "") || t("Age alone: a job never passes or stops another job of the team because of its priority. Turns: the member whose jobs hold the smallest share is next. Many jobs of one member therefore do not delay the others. If the hub's policy orders the jobs of all teams together, that order applies instead.")}</p>
       <div class="mlp-form-grid">
-        {field("cohort", t("Cohort"), t("Its members lend each other what they leave idle"), t("none"))}
-        {field("parent", t("Parent"), t("Or: carve the quota out of this tenant's"), t("none"))}
+        {field("cohort", t("Cohort"), t("The teams of a cohort lend each other idle quota"), t("none"))}
+        {field("parent", t("Parent"), t("Or: take the quota out of this team's quota"), t("none"))}
       </div>
       {rows().map((row) => (
         <fieldset key={row.word} class="mlp-fields">

@@ -39,7 +39,7 @@ export function Steer({ job, done }: { job: Steered; done: () => Promise<void> }
       {admin && isWaiting(job.phase) ? (
         job.put_first
           ? <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Own place: {job}", { job: name })} onClick={() => change({ place: "own" }, t("{job} has its own place in the queue again", { job: name }))}>{t("Own place")}</button>
-          : <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Put first: {job}", { job: name })} onClick={() => change({ place: "first" }, t("{job} stands first in the queue of {tenant}", { job: name, tenant: job.tenant }))}>{t("Put first")}</button>
+          : <button type="button" class="mlp-button mlp-small" disabled={busy} aria-label={t("Put first: {job}", { job: name })} onClick={() => change({ place: "first" }, t("{job} is first in the queue of {tenant}", { job: name, tenant: job.tenant }))}>{t("Put first")}</button>
       ) : null}
       {error ? <ErrorBox error={error} /> : null}
     </span>
@@ -73,7 +73,7 @@ function Form({ job, raises, done, onClose }: { job: Steered; raises: boolean; d
         send();
       }}>
         <Select label={t("Priority")} name="priority" value={priority} onChange={setPriority} options={classes.map((one) => [one, priorityName(one)])} />
-        <Field label={t("Time limit")} name="time_limit" value={limit} placeholder={t("as it is")} hint={t("as in 30m or 2h, or none; empty leaves it as it is")} error={fault} onInput={(v) => {
+        <Field label={t("Time limit")} name="time_limit" value={limit} placeholder={t("as it is")} hint={t("such as 30m or 2h, or none; empty does not change it")} error={fault} onInput={(v) => {
           setLimit(v);
           setFault(null);
         }} />

@@ -28,7 +28,7 @@ export function MoreQuota({ tenant }: { tenant: Tenant }): JSX.Element | null {
   const columns: Column<QuotaRequest>[] = [
     { title: t("Asked for"), kind: "name", cell: amountWords },
     { title: t("State"), kind: "tight", cell: (r) => <Chip kind={tones[r.state]}>{stateWords(r)}</Chip> },
-    { title: t("What for"), kind: "grow", cell: (r) => <span class="mlp-wrap">{r.reason}{r.word ? <span class="mlp-dim mlp-under">{t("{who}: {word}", { who: r.decided_by ?? "", word: r.word })}</span> : null}</span> },
+    { title: t("Purpose"), kind: "grow", cell: (r) => <span class="mlp-wrap">{r.reason}{r.word ? <span class="mlp-dim mlp-under">{t("{who}: {word}", { who: r.decided_by ?? "", word: r.word })}</span> : null}</span> },
     { title: t("When"), kind: "num", cell: (r) => ago(r.asked_at, now) },
     {
       title: t("Actions"), hideTitle: true, kind: "num",
@@ -49,7 +49,7 @@ export function MoreQuota({ tenant }: { tenant: Tenant }): JSX.Element | null {
         setAsking(false);
         void found.reload();
       }} /> : null}
-      {items.length ? <Table stack caption={t("What {tenant} asked for", { tenant: name })} columns={columns} rows={items} rowKey={(r) => r.id} /> : found.data && !asking ? <p class="mlp-dim">{t("Nothing was asked for yet.")}</p> : null}
+      {items.length ? <Table stack caption={t("Requests of {tenant}", { tenant: name })} columns={columns} rows={items} rowKey={(r) => r.id} /> : found.data && !asking ? <p class="mlp-dim">{t("No requests yet.")}</p> : null}
     </section>
   );
 }
@@ -69,11 +69,11 @@ function AskForm({ tenant, done, cancel }: { tenant: Tenant; done: () => void; c
   });
   return (
     <OwnForm form={form} label={t("Ask for more quota of {tenant}", { tenant: tenant.name })} yes={t("Ask")} doing={t("Asking")} cancel={cancel}>
-      <p class="mlp-dim">{t("Say what the team is to have then, all together. An empty field stays as it is.")}</p>
+      <p class="mlp-dim">{t("Enter the total amounts that the team should have. An empty field does not change.")}</p>
       <div class="mlp-form-grid">
         {askable(tenant).map((of, i) => <Field key={of} {...form.given(of)} label={label(of)} autofocus={i === 0} placeholder={has(tenant, of)} hint={t("now {amount}", { amount: has(tenant, of) })} />)}
       </div>
-      <Field {...form.given("reason")} label={t("What for")} hint={t("At most 500 characters")} />
+      <Field {...form.given("reason")} label={t("Purpose")} hint={t("At most 500 characters")} />
     </OwnForm>
   );
 }
@@ -97,7 +97,7 @@ export function Caps({ tenant }: { tenant: string }): JSX.Element {
     <section class="mlp-card" aria-label={t("Caps of members")}>
       <div class="mlp-card-head">
         <h2>{t("Caps of members")}</h2>
-        <span class="mlp-dim">{t("What one may hold at once with all jobs; what is more waits.")}</span>
+        <span class="mlp-dim">{t("The most that one member can hold at once with all jobs. Jobs beyond it wait.")}</span>
         {editing ? null : <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={() => setEditing({ user: null, cpu: null, gpu: null, jobs: null })}>{t("Set a cap")}</button>}
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
@@ -105,7 +105,7 @@ export function Caps({ tenant }: { tenant: string }): JSX.Element {
         setEditing(null);
         void found.reload();
       }} /> : null}
-      {items.length ? <Table stack caption={t("Caps of members of {tenant}", { tenant })} columns={columns} rows={items} rowKey={(cap) => cap.user ?? ""} /> : found.data && !editing ? <p class="mlp-dim">{t("Each member may hold as much as the team may.")}</p> : null}
+      {items.length ? <Table stack caption={t("Caps of members of {tenant}", { tenant })} columns={columns} rows={items} rowKey={(cap) => cap.user ?? ""} /> : found.data && !editing ? <p class="mlp-dim">{t("Each member can hold as much as the team.")}</p> : null}
     </section>
   );
 }
@@ -130,11 +130,11 @@ function CapForm({ tenant, of, known, done, close }: { tenant: string; of: Membe
   const names = (members.data?.items ?? []).map((m): [string, string] => [m.user, m.user]);
   return (
     <OwnForm form={form} label={t("Cap of a member of {tenant}", { tenant })} yes={t("Set")} doing={t("Setting")} cancel={close}>
-      <Select label={t("Whose")} name="whose" value={user} onChange={setUser} options={[["", t("Each other member")], ...names]} />
+      <Select label={t("Cap of")} name="whose" value={user} onChange={setUser} options={[["", t("Each other member")], ...names]} />
       <div class="mlp-form-grid">
         {CAPS.map((one) => <Field key={one} {...form.given(one)} label={capLabel(one)} placeholder={t("no limit")} />)}
       </div>
-      <p class="mlp-dim">{t("Empty fields limit nothing; with all of them empty the cap is taken away. What runs goes on. Notebook servers count with their cores and GPUs.")}</p>
+      <p class="mlp-dim">{t("An empty field sets no limit; if all fields are empty, the cap is removed. Running work continues. Notebook servers count with their cores and GPUs.")}</p>
     </OwnForm>
   );
 }
@@ -152,27 +152,27 @@ export function Joins({ tenant, open, taken }: { tenant: string; open: boolean; 
   if (!open && !items.length && !found.error) return null;
   const columns: Column<JoinRequest>[] = [
     { title: t("User"), kind: "name", cell: (one) => one.user },
-    { title: t("Says"), kind: "grow", cell: (one) => <span class="mlp-wrap">{one.note}</span> },
+    { title: t("Message"), kind: "grow", cell: (one) => <span class="mlp-wrap">{one.note}</span> },
     { title: t("When"), kind: "num", cell: (one) => ago(one.asked_at, now) },
     {
       title: t("Actions"), hideTitle: true, kind: "num",
       cell: (one) => (
         <span class="mlp-row-actions">
-          <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Take in {user}", { user: one.user })} onClick={() => void run(() => client.put(paths.join(tenant, one.user, "approve")).then(taken), t("{user} is a member of {tenant} now", { user: one.user, tenant }))}>{t("Take in")}</button>
+          <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Accept {user}", { user: one.user })} onClick={() => void run(() => client.put(paths.join(tenant, one.user, "approve")).then(taken), t("{user} is a member of {tenant} now", { user: one.user, tenant }))}>{t("Accept")}</button>
           <button type="button" class="mlp-button mlp-small mlp-quiet-danger" disabled={busy} aria-label={t("Decline {user}", { user: one.user })} onClick={() => void run(() => client.put(paths.join(tenant, one.user, "decline")), t("{user} was declined", { user: one.user }))}>{t("Decline")}</button>
         </span>
       ),
     },
   ];
   return (
-    <section class="mlp-card" aria-label={t("Who asks to join")}>
+    <section class="mlp-card" aria-label={t("Requests to join")}>
       <div class="mlp-card-head">
-        <h2>{t("Who asks to join")}</h2>
+        <h2>{t("Requests to join")}</h2>
         {items.length ? <span class="mlp-dim">{items.length}</span> : null}
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {error ? <ErrorBox error={error} /> : null}
-      {items.length ? <Table stack caption={t("Who asks for a place in {tenant}", { tenant })} columns={columns} rows={items} rowKey={(one) => one.user} /> : found.data ? <p class="mlp-dim">{t("Nobody asks now.")}</p> : null}
+      {items.length ? <Table stack caption={t("Requests to join {tenant}", { tenant })} columns={columns} rows={items} rowKey={(one) => one.user} /> : found.data ? <p class="mlp-dim">{t("No open requests now.")}</p> : null}
     </section>
   );
 }
@@ -194,14 +194,14 @@ export function TeamAudit({ tenant }: { tenant: string }): JSX.Element {
     { title: t("Details"), kind: "grow", cell: (e) => <Details entry={e} now={now} /> },
   ];
   return (
-    <section class="mlp-card" aria-label={t("What was done in the team")}>
+    <section class="mlp-card" aria-label={t("Actions in the team")}>
       <div class="mlp-card-head">
-        <h2>{t("What was done in the team")}</h2>
+        <h2>{t("Actions in the team")}</h2>
         {items.length ? <span class="mlp-dim">{n("1 change", "{n} changes", items.length)}</span> : null}
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!found.data && !found.error ? <Loading what={t("Loading the audit log")} lines={3} /> : null}
-      {found.data && !items.length ? <Empty title={t("Nothing was changed yet")} /> : null}
+      {found.data && !items.length ? <Empty title={t("No changes yet")} /> : null}
       {items.length ? <Table stack caption={t("Changes, the newest first")} columns={columns} rows={items} rowKey={(e) => String(e.id)} /> : null}
       {found.data?.next && limit < 1000 ? (
         <p class="mlp-more">

@@ -87,7 +87,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
   );
   const where = place({ cohort: texts.cohort.trim() || null, parent: texts.parent.trim() || null });
   return (
-    <form ref={form} class="mlp-form" onSubmit={(e) => void submit(e)} noValidate aria-label={tenant ? t("Edit tenant {name}", { name: tenant.name }) : t("New tenant")}>
+    <form ref={form} class="mlp-form" onSubmit={(e) => void submit(e)} noValidate aria-label={tenant ? t("Edit team {name}", { name: tenant.name }) : t("New team")}>
       {tenant ? null : field("name", t("Name"), t("a-z, 0-9 and dashes; it cannot be changed later"), "red")}
       <div class="mlp-form-grid">
         {field("cpu", t("CPU"), t("Cores"))}
@@ -97,7 +97,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
       </div>
       <p class="mlp-dim">{t("An empty field means no limit: the team may use what the nodes have.")}</p>
       <div class="mlp-form-grid">
-        {field("weight", t("Weight"), t("Share of what is free when teams compete"), "1")}
+        {field("weight", t("Weight"), t("Share of free capacity when teams compete"), "1")}
         {PLAIN_FIELDS.map((name) => (plain(name).options ? null : field(name, plain(name).label(), plain(name).hint(), "")))}
       </div>
       {PLAIN_FIELDS.map((name) => <Choice key={name} name={name} value={texts[name]} onChange={set(name)} />)}
@@ -111,7 +111,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
       {refused && !refused.field ? <ErrorBox error={refused.error} /> : null}
       <div class="mlp-form-buttons">
         <button type="submit" class="mlp-button mlp-primary" disabled={busy}>
-          {tenant ? t("Save") : t("Create tenant")}
+          {tenant ? t("Save") : t("Create team")}
         </button>
         <button type="button" class="mlp-button" onClick={onCancel}>
           {t("Cancel")}
@@ -164,9 +164,9 @@ function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: 
     };
   }, [client, tenant.name, body, fresh]);
   let lines: Line[];
-  if (bad) lines = [{ tone: "idle", text: t("Correct the fields to see what they would mean") }];
+  if (bad) lines = [{ tone: "idle", text: t("Correct the fields to see the effect") }];
   else if (error) lines = [{ tone: "bad", text: words(error) }];
-  else if (!answer) lines = [{ tone: "idle", text: t("Asking what this would mean") }];
+  else if (!answer) lines = [{ tone: "idle", text: t("Checking the effect") }];
   else lines = previewLines(answer.preview, now);
   const kind = toneOf(lines);
   return (
@@ -174,7 +174,7 @@ function PreviewBox({ tenant, texts, read: r, fresh }: { tenant: Tenant; texts: 
       class={`mlp-note mlp-note-${kind} mlp-preview`}
       role="status"
       aria-live="polite"
-      aria-label={t("What this quota would mean")}
+      aria-label={t("Effect of this quota")}
       // the answer to what was typed before is shown faintly until the new one is there
       aria-busy={!bad && !error && answer?.body !== body}
     >

@@ -56,7 +56,7 @@ function Name({ tenant }: { tenant: Tenant }): JSX.Element {
 }
 
 const columns = (): Column<Tenant>[] => [
-  { title: t("Tenant"), cell: (of) => <Name tenant={of} />, kind: "name" },
+  { title: t("Team"), cell: (of) => <Name tenant={of} />, kind: "name" },
   { title: t("CPU"), cell: (of) => <Use of={standing(of, "cpu")} show={cores} /> },
   { title: t("GPU"), cell: (of) => <Use of={standing(of, "gpu")} show={cores} />, kind: "low" },
   { title: t("Memory"), cell: (of) => <Use of={standing(of, "ram")} show={ram} /> },
@@ -72,19 +72,19 @@ export function TenantsPage(): JSX.Element {
   const items = tenants.data?.items ?? [];
   return (
     <>
-      <PageHead title={t("Tenants")} sub={tenants.data ? n("1 tenant", "{n} tenants", items.length) : undefined}>
+      <PageHead title={t("Teams")} sub={tenants.data ? n("1 team", "{n} teams", items.length) : undefined}>
         <Link to={href("admin", "tenants", "new")} cls="mlp-button mlp-primary">
-          {t("New tenant")}
+          {t("New team")}
         </Link>
       </PageHead>
       {tenants.error ? <ErrorBox error={tenants.error} retry={() => void tenants.reload()} /> : null}
       {!tenants.data ? (
-        tenants.error ? null : <Loading what={t("Loading tenants")} lines={5} />
+        tenants.error ? null : <Loading what={t("Loading teams")} lines={5} />
       ) : items.length ? (
-        <Table stack caption={t("Tenants and what they use")} columns={columns()} rows={items} rowKey={(of) => of.name} />
+        <Table stack caption={t("Teams and what they use")} columns={columns()} rows={items} rowKey={(of) => of.name} />
       ) : (
-        <Empty title={t("No tenants yet")}>
-          <p>{t("A tenant is a team with its quota.")}</p>
+        <Empty title={t("No teams yet")}>
+          <p>{t("A team is a group of users with its own quota.")}</p>
         </Empty>
       )}
     </>
@@ -96,16 +96,16 @@ export function NewTenantPage(): JSX.Element {
   const tenants = useLoad("tenants", () => client.all<Tenant>(paths.tenants));
   const save = async (texts: Texts, r: Read): Promise<void> => {
     const made = await client.post<Tenant>(paths.tenants, create(texts, r));
-    say(t("Tenant {name} created", { name: made.name }));
+    say(t("Team {name} created", { name: made.name }));
     go(href("admin", "tenants", made.name));
   };
   return (
     <>
       <p class="mlp-crumbs">
-        <Link to={href("admin", "tenants")}>{t("Tenants")}</Link>
+        <Link to={href("admin", "tenants")}>{t("Teams")}</Link>
         <span aria-hidden="true"> / </span>{t("new")}
       </p>
-      <PageHead title={t("New tenant")} />
+      <PageHead title={t("New team")} />
       <div class="mlp-card">
         <TenantForm
           tenant={null}
@@ -146,7 +146,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
     <>
       {session.admin ? (
         <p class="mlp-crumbs">
-          <Link to={href("admin", "tenants")}>{t("Tenants")}</Link>
+          <Link to={href("admin", "tenants")}>{t("Teams")}</Link>
           <span aria-hidden="true"> / </span>
           {name}
         </p>
@@ -183,7 +183,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
               queue={state.data.queue}
               done={() => {
                 setEditing(false);
-                say(t("Tenant {name} saved", { name }));
+                say(t("Team {name} saved", { name }));
                 setSaves((count) => count + 1);
                 void state.reload();
               }}
@@ -221,9 +221,9 @@ function TenantQueue({ rows, order, done }: { rows: QueueEntry[]; order: string;
     <section class="mlp-card" aria-label={t("Queue")}>
       <div class="mlp-card-head">
         <h2>{t("Queue")}</h2>
-        <span class="mlp-dim">{t("Goes by {order}", { order: orderWords(order) })}</span>
+        <span class="mlp-dim">{t("Order: {order}", { order: orderWords(order) })}</span>
       </div>
-      {rows.length ? <QueueTables rows={rows} tenants={false} done={done} /> : <p class="mlp-dim">{t("Nothing runs and nothing waits.")}</p>}
+      {rows.length ? <QueueTables rows={rows} tenants={false} done={done} /> : <p class="mlp-dim">{t("Nothing is running or waiting.")}</p>}
     </section>
   );
 }
@@ -260,7 +260,7 @@ function DeleteTenant({ tenant, close }: { tenant: Tenant; close: () => void }):
     setError(null);
     try {
       await client.delete(paths.tenant(tenant.name));
-      say(t("Tenant {name} deleted", { name: tenant.name }));
+      say(t("Team {name} deleted", { name: tenant.name }));
       go(href("admin", "tenants"));
     } catch (e) {
       setError(e);
@@ -270,14 +270,14 @@ function DeleteTenant({ tenant, close }: { tenant: Tenant; close: () => void }):
   const busyJobs = tenant.running + tenant.waiting;
   return (
     <Confirm
-      title={t("Delete tenant {name}?", { name: tenant.name })}
+      title={t("Delete team {name}?", { name: tenant.name })}
       text={
         <p>
           {n("Its quota and its 1 membership are removed. The users and their files stay.", "Its quota and its {n} memberships are removed. The users and their files stay.", tenant.members)}
           {busyJobs ? ` ${n("It has 1 running job and {waiting} waiting.", "It has {n} running jobs and {waiting} waiting.", tenant.running, { waiting: tenant.waiting })}` : ""}
         </p>
       }
-      yes={t("Delete tenant")}
+      yes={t("Delete team")}
       busy={busy}
       error={error ? <ErrorBox error={error} /> : null}
       onYes={() => void yes()}

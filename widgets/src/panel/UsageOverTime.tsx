@@ -41,7 +41,7 @@ export function UsageOverTime({ tenant, history, jobs }: { tenant: Tenant; histo
       <div class="mlp-card-head">
         <h2>{t("Use in the last 7 days")}</h2>
         {history.length ? (
-          <select class="mlp-select mlp-head-end" aria-label={t("What is shown")} value={of} onChange={(event) => setOf(event.currentTarget.value as Held)}>
+          <select class="mlp-select mlp-head-end" aria-label={t("Shown resource")} value={of} onChange={(event) => setOf(event.currentTarget.value as Held)}>
             {heldBy(tenant, history).map((each) => (
               <option key={each} value={each}>
                 {label(each)}

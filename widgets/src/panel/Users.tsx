@@ -72,7 +72,7 @@ export function UsersPage(): JSX.Element {
       ),
     },
     {
-      title: t("Tenants"),
+      title: t("Teams"),
       kind: "grow",
       cell: (u) => u.tenants.map((name, i) => (
         <span key={name}>
@@ -88,7 +88,7 @@ export function UsersPage(): JSX.Element {
       cell: (u) => (
         <span class="mlp-row-actions">
           {u.state === "NotActive" ? (
-            <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Approve {name}", { name: u.username })} onClick={() => void run(() => client.put(paths.userAction(u.username, "approve")), u.applied_for ? t("{name} approved, and in {tenant} in the place of default", { name: u.username, tenant: u.applied_for }) : t("{name} approved", { name: u.username }))}>
+            <button type="button" class="mlp-button mlp-small mlp-primary" disabled={busy} aria-label={t("Approve {name}", { name: u.username })} onClick={() => void run(() => client.put(paths.userAction(u.username, "approve")), u.applied_for ? t("{name} approved, and added to {tenant} instead of default", { name: u.username, tenant: u.applied_for }) : t("{name} approved", { name: u.username }))}>
               {t("Approve")}
             </button>
           ) : null}
@@ -97,8 +97,8 @@ export function UsersPage(): JSX.Element {
               {t("Refuse")}
             </button>
           ) : null}
-          <button type="button" class="mlp-button mlp-small" aria-label={t("Add to tenant: {name}", { name: u.username })} onClick={() => setAsking({ kind: "tenant", user: u })}>
-            {t("Add to tenant")}
+          <button type="button" class="mlp-button mlp-small" aria-label={t("Add to team: {name}", { name: u.username })} onClick={() => setAsking({ kind: "tenant", user: u })}>
+            {t("Add to team")}
           </button>
           {u.new ? null : (
             <button type="button" class="mlp-button mlp-small" aria-label={t("Manage {name}", { name: u.username })} onClick={() => setAsking({ kind: "manage", user: u })}>
@@ -148,10 +148,10 @@ export function UsersPage(): JSX.Element {
               </button>
             </p>
           ) : null}
-          {page.next && limit >= MOST ? <p class="mlp-dim mlp-more">{t("The first {n} by name; find others by a part of theirs.", { n: MOST })}</p> : null}
+          {page.next && limit >= MOST ? <p class="mlp-dim mlp-more">{t("The first {n} by name; search for a part of a name to find others.", { n: MOST })}</p> : null}
         </>
       ) : (
-        <Empty title={filter ? t('No user\'s name holds "{filter}"', { filter }) : t("No users yet")} />
+        <Empty title={filter ? t('No user name contains "{filter}"', { filter }) : t("No users yet")} />
       )}
       {asking?.kind === "manage" ? <Manage user={asking.user} run={run} busy={busy} error={box} close={close} /> : null}
       {approving ? (
@@ -177,7 +177,7 @@ export function UsersPage(): JSX.Element {
       {asking?.kind === "refuse" ? (
         <Confirm
           title={t("Refuse {name}?", { name: asking.user.username })}
-          text={<p>{t("The account that {name} asked for is removed, and the name is free again. They are not told.", { name: asking.user.username })}</p>}
+          text={<p>{t("The account that {name} asked for is removed, and the name is free again. The person is not notified.", { name: asking.user.username })}</p>}
           yes={t("Refuse")}
           no={t("Not now")}
           busy={busy}
@@ -213,13 +213,13 @@ function AddToTenant({ user, busy, error, close, add }: {
   const [role, setRole] = useState("member");
   const tenant = chosen || (free[0] ?? "");
   return (
-    <Dialog title={t("Add {name} to a tenant", { name: user.username })} onClose={close}>
+    <Dialog title={t("Add {name} to a team", { name: user.username })} onClose={close}>
       {tenants.error ? <ErrorBox error={tenants.error} /> : null}
-      {!tenants.data && !tenants.error ? <Loading what={t("Loading tenants")} lines={2} /> : null}
-      {tenants.data && !free.length ? <p class="mlp-dialog-text">{t("{name} is in every tenant already.", { name: user.username })}</p> : null}
+      {!tenants.data && !tenants.error ? <Loading what={t("Loading teams")} lines={2} /> : null}
+      {tenants.data && !free.length ? <p class="mlp-dialog-text">{t("{name} is in every team already.", { name: user.username })}</p> : null}
       {free.length ? (
         <div class="mlp-dialog-fields">
-          <Select label={t("Tenant")} name="tenant" value={tenant} options={free.map((name) => [name, name])} onChange={setChosen} />
+          <Select label={t("Team")} name="tenant" value={tenant} options={free.map((name) => [name, name])} onChange={setChosen} />
           <Select label={t("Role")} name="role" value={role} options={roles()} onChange={setRole} />
         </div>
       ) : null}

@@ -37,7 +37,7 @@ export function WhatIfPage(): JSX.Element {
   return (
     <>
       {head}
-      {error ? <ErrorBox error={error} retry={retry} /> : <Loading what={t("Loading tenants, nodes and policy")} lines={6} />}
+      {error ? <ErrorBox error={error} retry={retry} /> : <Loading what={t("Loading teams, nodes and policy")} lines={6} />}
     </>
   );
 }
@@ -83,7 +83,7 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
   }, [shown]);
   return (
     <>
-      <form ref={form} class="mlp-whatif" onSubmit={(e) => void run(e)} noValidate aria-label={t("What would be other")}>
+      <form ref={form} class="mlp-whatif" onSubmit={(e) => void run(e)} noValidate aria-label={t("Changes to try")}>
         <section class="mlp-card" aria-label={t("Quotas")}>
           <div class="mlp-card-head">
             <h2>{t("Quotas")}</h2>
@@ -94,7 +94,7 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
         <section class="mlp-card" aria-label={t("Nodes")}>
           <div class="mlp-card-head">
             <h2>{t("Nodes")}</h2>
-            <span class="mlp-dim">{t("How many there would be of each kind")}</span>
+            <span class="mlp-dim">{t("Number of nodes of each kind")}</span>
           </div>
           <NodeRows draft={draft} kinds={kinds} faults={faults} set={set} />
         </section>
@@ -125,12 +125,12 @@ function Workbench({ tenants, kinds, now }: { tenants: Tenant[]; kinds: Kind[]; 
       {error && running === null ? <ErrorBox error={error} retry={() => form.current?.requestSubmit()} /> : null}
       {shown ? (
         <section ref={result} class="mlp-whatif-result" tabIndex={-1} aria-label={t("Result")} data-stale={shown.of !== draft}>
-          {shown.of !== draft ? <p class="mlp-dim">{t("The form was changed since; run again to see what that means.")}</p> : null}
+          {shown.of !== draft ? <p class="mlp-dim">{t("The form has changed; run again to see the effect.")}</p> : null}
           <Result answer={shown.answer} />
         </section>
       ) : running === null && !error ? (
         <Empty title={t("Nothing was run yet")}>
-          <p>{t("Change what you like, then run: the same work is scheduled twice, as things are and with your changes.")}</p>
+          <p>{t("Change any field, then run: the hub schedules the same work twice, as it is and with your changes.")}</p>
         </Empty>
       ) : null}
     </>

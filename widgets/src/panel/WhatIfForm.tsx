@@ -117,10 +117,10 @@ export function TenantRows({ draft, tenants, faults, set }: {
     <>
       <div class="mlp-table-box">
         <table class="mlp-table mlp-edit">
-          <caption class="mlp-hidden">{t("Quota of each tenant as it would be")}</caption>
+          <caption class="mlp-hidden">{t("Quota of each team in this what-if")}</caption>
           <thead>
             <tr>
-              <th scope="col">{t("Tenant")}</th>
+              <th scope="col">{t("Team")}</th>
               {AMOUNTS.map((field) => <th key={field} scope="col">{titles()[field]}</th>)}
               <th scope="col">{t("Sharing")}</th>
               <th scope="col"><span class="mlp-hidden">{t("Remove")}</span></th>
@@ -147,12 +147,12 @@ export function TenantRows({ draft, tenants, faults, set }: {
                 <TenantRow
                   key={`new-${i}`}
                   id={`new-${i}`}
-                  label={added.name || t("new tenant {n}", { n: i + 1 })}
+                  label={added.name || t("new team {n}", { n: i + 1 })}
                   texts={added}
                   was={undefined}
-                  head={<Cell name={`new-${i}.name`} label={t("Name of new tenant {n}", { n: i + 1 })} value={added.name} fault={faults[`new-${i}.name`]} onInput={(name) => edit({ name })} placeholder={t("name")} />}
+                  head={<Cell name={`new-${i}.name`} label={t("Name of new team {n}", { n: i + 1 })} value={added.name} fault={faults[`new-${i}.name`]} onInput={(name) => edit({ name })} placeholder={t("name")} />}
                   end={
-                    <button type="button" class="mlp-button mlp-small" aria-label={t("Remove new tenant {n}", { n: i + 1 })} onClick={() => set({ added: draft.added.filter((_, at) => at !== i) })}>
+                    <button type="button" class="mlp-button mlp-small" aria-label={t("Remove new team {n}", { n: i + 1 })} onClick={() => set({ added: draft.added.filter((_, at) => at !== i) })}>
                       {t("Remove")}
                     </button>
                   }
@@ -166,7 +166,7 @@ export function TenantRows({ draft, tenants, faults, set }: {
         </table>
       </div>
       <button type="button" class="mlp-button mlp-small" onClick={() => set({ added: [...draft.added, NO_TENANT] })}>
-        {t("Add a tenant")}
+        {t("Add a team")}
       </button>
     </>
   );

@@ -23,8 +23,8 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
   if (!before || !moves) return <Empty title={t("There is nothing to compare with")} />;
   if (!before.jobs) {
     return (
-      <Empty title={t("No work to try it on")}>
-        <p>{t("Nothing runs, nothing waits, or no job ended in that time. Choose another span of time.")}</p>
+      <Empty title={t("No jobs to compare")}>
+        <p>{t("Nothing is running or waiting, or no job ended in that time. Choose another time span.")}</p>
       </Empty>
     );
   }
@@ -33,7 +33,7 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
     { title: t("Figure"), cell: (r) => <span title={r.hint}>{r.title}</span>, kind: "name" },
     { title: t("As it is"), cell: (r) => r.before, kind: "num" },
     { title: t("With the changes"), cell: (r) => r.after, kind: "num" },
-    { title: t("Mark"), cell: (r) => <MarkChip row={r} />, kind: "tight" },
+    { title: t("Assessment"), cell: (r) => <MarkChip row={r} />, kind: "tight" },
     { title: t("By"), cell: (r) => r.by, kind: "grow low" },
   ];
   const same = whyTheSame(answer);
@@ -50,7 +50,7 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
           <h2>{t("In all")}</h2>
           <span class="mlp-dim">{n("1 job", "{n} jobs", before.jobs)}</span>
           <span class="mlp-dim">{waitsOf(before, after)}</span>
-          {answer.recorded?.jobs ? <span class="mlp-dim">{t("Really waited: {span} on average", { span: seconds(answer.recorded.avg_wait_s) })}</span> : null}
+          {answer.recorded?.jobs ? <span class="mlp-dim">{t("Actual wait: {span} on average", { span: seconds(answer.recorded.avg_wait_s) })}</span> : null}
         </div>
         <Table stack caption={t("All jobs, as it is and with the changes")} columns={columns} rows={rows} rowKey={(r) => r.title} />
       </section>
@@ -58,9 +58,9 @@ export function Result({ answer }: { answer: Simulated }): JSX.Element {
       <Moves moves={moves} begin={answer.recorded ? answer.begin : null} />
       <Pictures before={before} after={after} begin={answer.recorded ? answer.begin : null} />
       {answer.remarks.length ? (
-        <section class="mlp-card" aria-label={t("What was assumed")}>
+        <section class="mlp-card" aria-label={t("Assumptions")}>
           <div class="mlp-card-head">
-            <h2>{t("What was assumed")}</h2>
+            <h2>{t("Assumptions")}</h2>
           </div>
           <ul class="mlp-whatif-remarks">{answer.remarks.map((r) => <li key={r}>{r}</li>)}</ul>
         </section>
@@ -94,7 +94,7 @@ function Jobs({ of }: { of: SimulatedWork | undefined }): JSX.Element {
   return (
     <span class="mlp-change">
       {of?.jobs ?? 0}
-      {of?.running ? <span class="mlp-dim">{t("{n} ran already", { n: of.running })}</span> : null}
+      {of?.running ? <span class="mlp-dim">{t("{n} already running", { n: of.running })}</span> : null}
     </span>
   );
 }
@@ -102,7 +102,7 @@ function Jobs({ of }: { of: SimulatedWork | undefined }): JSX.Element {
 function PerTenant({ before, after }: { before: SimulatedRun; after: SimulatedRun }): JSX.Element {
   const names = Object.keys(after.per_tenant).filter((n) => (after.per_tenant[n]?.jobs ?? 0) > 0).sort();
   const columns: Column<string>[] = [
-    { title: t("Tenant"), cell: (n) => <Link to={href("admin", "tenants", n)}>{n}</Link>, kind: "name" },
+    { title: t("Team"), cell: (n) => <Link to={href("admin", "tenants", n)}>{n}</Link>, kind: "name" },
     { title: t("Jobs"), cell: (n) => <Jobs of={after.per_tenant[n]} />, kind: "num low" },
     ...WORK.map((figure): Column<string> => ({
       title: figure.title(),
@@ -120,7 +120,7 @@ function PerTenant({ before, after }: { before: SimulatedRun; after: SimulatedRu
         if (!a || !b) return "–";
         const same = percent(a.share) === percent(b.share);
         return (
-          <span class="mlp-change" title={t("Of all that was used; fair is its part by weight")}>
+          <span class="mlp-change" title={t("Share of all use; fair is its share by weight")}>
             {same ? null : <span class="mlp-dim">{percent(a.share)}<span aria-hidden="true"> →</span><span class="mlp-hidden">{" "}{t("becomes")}{" "}</span></span>}
             <b>{percent(b.share)}</b>
             <span class="mlp-dim">{t("fair {percent}", { percent: percent(b.fair_share) })}</span>
@@ -130,18 +130,18 @@ function PerTenant({ before, after }: { before: SimulatedRun; after: SimulatedRu
     },
   ];
   return (
-    <section class="mlp-card" aria-label={t("Per tenant")}>
+    <section class="mlp-card" aria-label={t("Per team")}>
       <div class="mlp-card-head">
-        <h2>{t("Per tenant")}</h2>
+        <h2>{t("Per team")}</h2>
         <span class="mlp-dim">{t("As it is → with the changes")}</span>
       </div>
-      <Table stack caption={t("Each tenant, as it is and with the changes")} columns={columns} rows={names} rowKey={(n) => n} />
+      <Table stack caption={t("Each team, as it is and with the changes")} columns={columns} rows={names} rowKey={(n) => n} />
     </section>
   );
 }
 
 function moveWords(m: SimulatedMove): JSX.Element {
-  if (m.before_s === null) return <Chip kind="good">{t("starts at all")}</Chip>;
+  if (m.before_s === null) return <Chip kind="good">{t("starts only with the changes")}</Chip>;
   if (m.after_s === null) return <Chip kind="bad">{t("never starts")}</Chip>;
   const by = m.after_s - m.before_s;
   return <Chip kind={by < 0 ? "good" : "bad"}>{by < 0 ? t("{span} earlier", { span: seconds(-by) }) : t("{span} later", { span: seconds(by) })}</Chip>;
@@ -153,26 +153,26 @@ function Moves({ moves, begin }: { moves: NonNullable<Simulated["moves"]>; begin
   const columns: Column<SimulatedMove>[] = [
     { title: t("Job"), cell: (m) => (m.job.includes(" ") ? m.job : <Link to={href("jobs", m.user, pinned(m.job))}>{m.job}</Link>), kind: "name" },
     { title: t("User"), cell: (m) => m.user },
-    { title: t("Tenant"), cell: (m) => m.tenant, kind: "low" },
+    { title: t("Team"), cell: (m) => m.tenant, kind: "low" },
     { title: t("As it is"), cell: (m) => start(m.before_s), kind: "num" },
     { title: t("With the changes"), cell: (m) => start(m.after_s), kind: "num" },
     { title: t("Moves"), cell: moveWords, kind: "tight" },
-    { title: t("What it waits for"), cell: (m) => <span class="mlp-dim">{whyWords(m)}</span>, kind: "grow" },
+    { title: t("Reason for the wait"), cell: (m) => <span class="mlp-dim">{whyWords(m)}</span>, kind: "grow" },
   ];
   const said = [
     moves.earlier ? t("{n} earlier", { n: moves.earlier }) : "", moves.later ? t("{n} later", { n: moves.later }) : "", moves.unmoved ? t("{n} as before", { n: moves.unmoved }) : "",
-    moves.only_after ? t("{n} that would not start otherwise", { n: moves.only_after }) : "", moves.only_before ? t("{n} that would never start", { n: moves.only_before }) : "",
+    moves.only_after ? t("{n} that start only with the changes", { n: moves.only_after }) : "", moves.only_before ? t("{n} that never start with the changes", { n: moves.only_before }) : "",
   ].filter(Boolean);
   return (
-    <section class="mlp-card" aria-label={t("Starts that move")}>
+    <section class="mlp-card" aria-label={t("Changed start times")}>
       <div class="mlp-card-head">
-        <h2>{t("Starts that move")}</h2>
-        <span class="mlp-dim">{said.join(t(", ")) || t("No job has to start")}</span>
+        <h2>{t("Changed start times")}</h2>
+        <span class="mlp-dim">{said.join(t(", ")) || t("No job needs to start")}</span>
       </div>
       {moves.most.length ? (
-        <Table stack caption={t("Jobs whose start moves most")} columns={columns} rows={moves.most} rowKey={(m) => `${m.user}/${m.job}`} />
+        <Table stack caption={t("Jobs whose start time changes most")} columns={columns} rows={moves.most} rowKey={(m) => `${m.user}/${m.job}`} />
       ) : (
-        <p class="mlp-dim">{t("No start moves.")}</p>
+        <p class="mlp-dim">{t("No start time changes.")}</p>
       )}
     </section>
   );
@@ -198,9 +198,9 @@ function Pictures({ before, after, begin }: { before: SimulatedRun; after: Simul
           ))}
         </span>
       </div>
-      <p class="mlp-dim mlp-whatif-scroll">{t("Wider than this window: scroll it sideways")}</p>
-      <div class="mlp-whatif-picture" tabIndex={0} role="group" aria-label={t("Picture; scroll it where it is wide")}>
-        <img alt={t("{run}: what each node hosts and each tenant holds over time", { run: names[which] })} src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />
+      <p class="mlp-dim mlp-whatif-scroll">{t("Wider than this window: scroll sideways")}</p>
+      <div class="mlp-whatif-picture" tabIndex={0} role="group" aria-label={t("Picture; scroll sideways if it is wide")}>
+        <img alt={t("{run}: workloads of each node and use of each team over time", { run: names[which] })} src={`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />
       </div>
     </section>
   );

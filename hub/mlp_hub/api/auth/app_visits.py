@@ -1,9 +1,10 @@
-"""Visits of browsers to apps: a code that is good once, and the cookie of one app's origin that it becomes.
+"""Visits of browsers to apps: a code that works once, and the cookie of the app's origin that it gives.
 
-A visit is worth what the session is from which it was begun: each time it is looked at, that session is, so a logout ends
-all visits. A row has the hash of the code or cookie, and the session's id masked with a key made from it. A code is bound to the browser
-that asked for it: its hash is made with the digest of a secret that this browser has at the app's origin (`way`). Who has not both
-makes nothing be written.
+A visit is worth as much as the session that began it. Each check of a visit also checks that
+session, so a logout ends all visits. A row has the hash of the code or cookie, and the session's id
+masked with a key made from it. A code is bound to the browser that asked for it. Its hash is made
+with the digest of a secret that this browser has at the app's origin (`way`). Without both, a
+request writes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ VISIT_S = 12 * 3600.0
 
 
 class AppVisits:
-    """All visits of a database; what is over is forgotten by the platform's sweep."""
+    """All visits of a database; the platform's sweep removes those that are over."""
 
     def __init__(self, db: Database, sessions: Sessions, clock: Callable[[], float]) -> None:
         self._db = db
@@ -39,9 +40,9 @@ class AppVisits:
         return code
 
     async def enter(self, app: str, code: str, way: str) -> tuple[str, float] | None:
-        """Trade a code for a cookie and how many seconds it lasts.
+        """Exchange a code for a cookie and the number of seconds that it lasts.
 
-        None where the code is no such app's or browser's, used, or too old.
+        Return None where the code is used, too old, or of another app or browser.
         """
         cookie = secrets.token_urlsafe(32)
         now, name = self._clock(), _name(code, way)

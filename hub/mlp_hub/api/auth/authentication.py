@@ -1,7 +1,8 @@
-"""Finds out who asks: by a hub token, a job's own token, or a session's cookie.
+"""Identification of callers: by a hub token, a job's own token, or a session's cookie.
 
-What the hub says of a token is believed for 3 seconds, so a revoked one works no longer than that, on open
-sockets too. When the hub is down what is remembered holds for its time; then the answer is 503, not 401.
+The hub's answer about a token is cached for 3 seconds. So a revoked token works no longer than
+that, on open sockets too. When the hub is down, a cached answer holds for its time. After that the
+answer is 503, not 401.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ to the hub."""
 REMEMBERED = 20_000
 """Safety: tokens that are remembered: bounds memory, whoever tries many."""
 TOKEN_LONGEST = 1024
-"""Safety: characters of a token; a longer one is no token, and is neither remembered nor asked for."""
+"""Safety: characters of a token; a longer string is not a token, and is neither remembered nor checked."""
 JOB_SCOPES = frozenset({JOBS_READ, JOBS_WRITE})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "WS"})
 
@@ -50,7 +51,7 @@ class TooMany(Exception):  # noqa: N818 - names the condition
 
 
 class Hub(Protocol):
-    """What is needed of the hub."""
+    """Part of the hub that identification needs."""
 
     async def user_of_token(self, token: str) -> Principal | None:
         """Tell who a token belongs to."""
@@ -71,10 +72,11 @@ class Credential:
 
 
 class Authenticator:
-    """Turns credentials into principals, remembering them for moments.
+    """Authenticator that turns credentials into principals, and remembers them for moments.
 
-    `seen` is told of each user that was looked up, so that their number and groups are known to the platform; `used` of
-    each token that was, and from where it came. `stands` says of an account of a tenant's whether this token of it is taken.
+    `seen` is called with each user that was looked up, so that the platform knows their number and
+    their groups. `used` is called with each token that was used, and its address. The last callback
+    decides for an account of a tenant whether this token of it is accepted.
     """
 
     def __init__(
@@ -123,9 +125,10 @@ class Authenticator:
         return Credential(session.token, session.id)
 
     async def identify(self, credential: Credential, address: str = "", *, again: bool = False) -> Principal:
-        """Say who a credential belongs to; raise Unauthorized, TooMany or Unavailable.
+        """Return the owner of a credential; raise Unauthorized, TooMany or Unavailable.
 
-        `again`: it was admitted before, so that to ask about it is no guess, however many others guess from its address.
+        `again`: the credential was admitted before. A check of it is then not a guess, however many others
+        guess from its address.
         """
         # a session's token is the service's own, wherever its browser is
         principal = await self._of_token(

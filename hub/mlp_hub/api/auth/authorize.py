@@ -36,13 +36,14 @@ _OTHER_NAMES = {
 async def authorize(
     route: Route, principal: Principal, params: dict[str, str], platform: Platform
 ) -> TenantContext:
-    """Return which owned objects the caller comes to where they may use the route; raise Refused otherwise.
+    """Return which owned objects the caller can reach, if it may use the route; raise Refused otherwise.
 
-    Who may for one object may not for a later one of its name, as for another run of a job: where that matters, the name in
-    `params` is made one of that very object, so that a later one is not taken for it.
+    Permission for one object is not permission for a later one of its name, as for another run of a
+    job. Where that matters, the name in `params` becomes the name of exactly that object, so that a
+    later one is not taken for it.
 
-    What a caller may not know of is refused in the words of what does not exist, whether it exists or not. Nothing
-    is looked up for a caller without the scope.
+    An object that a caller may not know of is refused with the words for an object that does not exist.
+    Nothing is looked up for a caller without the scope.
     """
     if principal.kind is CallerKind.JOB:
         _check_job_token(route, principal, params)
@@ -116,7 +117,8 @@ async def _leads(tenants: set[str], params: dict[str, str], platform: Platform) 
 def _check_job_token(route: Route, principal: Principal, params: dict[str, str]) -> None:
     if not route.job_token:
         raise Refused(
-            Reason.FORBIDDEN, msg("a job's token may report metrics and progress of its own job, and read it")
+            Reason.FORBIDDEN,
+            msg("a job's token may only report metrics and progress of its job, and read that job"),
         )
     name = principal.job.partition("@")[0]
     if params.get("user") != principal.name or params.get("job") not in (name, principal.job):

@@ -1,6 +1,7 @@
-"""The one way in, for requests and WebSockets alike: find, identify, check the browser, limit, authorise, in this order.
+"""Single entry for requests and WebSockets, which are checked in one fixed order.
 
-Nothing is read or looked up for who may not have it, and what does not exist is said to nobody who is not known.
+The order is: find, identify, check the browser, limit, authorise. Nothing is read or looked up for
+a caller without access. An unknown caller never learns whether an object exists.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Gatekeeper:
         self._take(_bucket(found, principal), principal.key)
         if found is None:
             what = "WebSocket" if socket else request.method or ""
-            text = msg("there is no {method} {path} here", method=what, path=decode.clip(request.path))
+            text = msg("{method} {path} does not exist here", method=what, path=decode.clip(request.path))
             raise Refused(Reason.NOT_FOUND, text)
         context = await self._authorize(found.route, principal, found.params)
         admitted = Admitted(found.route, found.params, principal, context, credential)
@@ -81,9 +82,10 @@ class Gatekeeper:
         every_s: float,
         told: Callable[[Admitted], Awaitable[None]] | None = None,
     ) -> None:
-        """Return once who was admitted would be no more: whatever is open for longer than a moment is to end then.
+        """Return once an admitted caller would not be admitted any more; open connections end then.
 
-        `told`, if given, is told each time who they are now. Who cannot be asked cannot have said no.
+        `told`, if given, is called each time with the caller's present state. A hub that cannot be asked
+        does not count as a refusal.
         """
         while True:
             await asyncio.sleep(every_s)
@@ -99,7 +101,10 @@ class Gatekeeper:
                 log.exception("whether %s goes on could not be found out", admitted.route.operation)
 
     async def admit_again(self, admitted: Admitted, address: str) -> Admitted:
-        """Return who was admitted as they are now, while they would be: what was open stays open no longer than that."""
+        """Return an admitted caller's present state, while the caller would be admitted.
+
+        An open connection stays open no longer than that.
+        """
         credential, auth = admitted.credential, self._service.auth
         assert credential is not None  # noqa: S101 - what is open for longer is not public
         if not await auth.stands(credential):

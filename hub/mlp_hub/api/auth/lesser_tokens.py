@@ -1,6 +1,7 @@
-"""The rule of tokens that make tokens: none may do more, or hold longer, than the one that it is asked for with.
+"""Rule for tokens that make tokens: a new token may not do more, or last longer, than its maker.
 
-The platform's API keeps it, and the hub's half for what is asked of JupyterHub itself, each by what it knows of a token.
+The platform's API applies it, and the hub's half applies it to requests to JupyterHub itself. Each
+does so with its own knowledge of a token.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def may_no_more(wanted: Collection[str], held: Collection[str]) -> Message | Non
     """Say which scopes a token would give that it does not have; None where it has all."""
     if more := sorted(set(wanted) - set(held)):
         return msg(
-            "a token makes none that may more than itself, and your own token lacks {more}; name the scopes of the new one",
+            "a token cannot make a token with more rights, and your own token lacks {more}; name the scopes of the new one",
             more=tuple(more[:5]),
         )
     return None
@@ -30,6 +31,6 @@ def lasts_no_longer(wanted: float | None, left: int | None, slack_s: int = 0) ->
     if left is None or (wanted is not None and wanted <= left + slack_s):
         return None
     return msg(
-        "a token cannot outlive the one that makes it, which holds for another {left} s: ask for no more",
+        "a token cannot outlive the token that makes it, which is valid for another {left} s: ask for at most that",
         left=left,
     )

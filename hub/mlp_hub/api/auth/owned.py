@@ -26,7 +26,7 @@ TenantOf = Callable[[str, str], Awaitable[tuple[str, str] | None]]
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What is asked about one kind of object; `must_exist` raises NotFound where a user has none of that name."""
+    """Checks of one kind of object; `must_exist` raises NotFound where a user has none of that name."""
 
     name: re.Pattern[str]
     tenant_of: Callable[[Platform], TenantOf]

@@ -1,4 +1,4 @@
-"""Who asks: a user, one of the hub's services, or a job with its own token."""
+"""Callers: a user, one of the hub's services, or a job with its own token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlp_hub.api.auth.scopes import PLATFORM_ADMIN
 
 
 class CallerKind(StrEnum):
-    """What sort of caller it is."""
+    """Kind of caller."""
 
     USER = "user"
     SERVICE = "service"
@@ -36,7 +36,7 @@ class Principal:
 
     @property
     def is_platform_admin(self) -> bool:
-        """Whether it may stand as an admin to every object; services are bounded by their scopes alone."""
+        """Whether the caller has an admin's relation to every object; a service is bounded by its scopes alone."""
         return self.kind is CallerKind.SERVICE or (
             self.kind is CallerKind.USER and PLATFORM_ADMIN in self.scopes
         )

@@ -37,7 +37,7 @@ def is_recent(secret: bytes, value: str, user: str, now: float) -> bool:
 
 
 def check_recent(headers: HTTPHeaders, principal: Principal, secret: bytes, cookie: str, now: float) -> None:
-    """Refuse a browser's session without a recent login; whoever shows a token is a program."""
+    """Refuse a browser's session without a recent login; a caller with a token is a program."""
     if not principal.session:
         return
     value = parse_cookie(headers.get("Cookie", "")).get(cookie, "")
@@ -45,8 +45,7 @@ def check_recent(headers: HTTPHeaders, principal: Principal, secret: bytes, cook
         raise Refused(
             Reason.LOGIN_TOO_OLD,
             msg(
-                "this asks for a password that was entered in the last {n} minutes; enter it at /hub{confirm} and do "
-                "it again",
+                "this needs a password that was entered in the last {n} minutes; enter it at /hub{confirm} and do it again",
                 n=RECENT_S // 60,
                 confirm=CONFIRM,
             ),

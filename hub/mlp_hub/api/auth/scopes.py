@@ -1,11 +1,11 @@
-"""Scopes as data: what a token may be allowed, who gets what, and who stands how to an object.
+"""Scopes as data: the rights of tokens, the holders of scopes, and the relations to objects.
 
-The service checks requests by this table, the hub's configuration defines its custom scopes and roles from
-it, OpenAPI and the documentation print it. It imports nothing, so that the hub's configuration may read it
-at no cost.
+The service checks requests by this table. The hub's configuration defines its custom scopes and
+roles from it. OpenAPI and the documentation print it. It imports nothing, so that the hub's
+configuration can read it at no cost.
 
-A request needs both: its token must hold the route's scope, and its owner must stand in the route's relation
-to the object (their own, their tenant's, any as a platform admin).
+A request needs both: its token must hold the route's scope, and its owner must have the route's
+relation to the object (their own, their tenant's, any as a platform admin).
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ SCOPES: dict[str, str] = {
 """Every scope with its description."""
 
 ACCESS = "access:services!service=mlp"
-"""What a person's token must hold besides, whatever it asks for."""
+"""Scope that a person's token must hold in addition, whatever it asks for."""
 
 PLATFORM_ADMIN = CLUSTER_READ
-"""Who holds this stands as a platform admin to every object. A notebook server's token does not, so that an
-admin's notebook sees its owner's jobs only."""
+"""Scope that gives its holder a platform admin's relation to every object.
+
+A notebook server's token does not hold it, so that an admin's notebook sees its owner's jobs only.
+"""
 
 OPERATOR = "mlp-operator"
 """The hub's service whose token the operator's command holds."""
@@ -89,7 +91,10 @@ USER_SCOPES: tuple[str, ...] = (
     NOTICES_READ,
     NOTICES_WRITE,
 )
-"""What every user's role holds. The relation bounds each: own jobs, own account, tenants that they administer."""
+"""Scopes of every user's role.
+
+The relation bounds each: own jobs, own account, tenants that they administer.
+"""
 
 SERVER_SCOPES: tuple[str, ...] = (
     ACCESS,
@@ -104,16 +109,19 @@ SERVER_SCOPES: tuple[str, ...] = (
     TENANTS_READ,
     NOTICES_READ,
 )
-"""What a notebook server's token holds."""
+"""Scopes of a notebook server's token."""
 
 ADMIN_SCOPES: tuple[str, ...] = tuple(SCOPES)
-"""What the platform admins' role holds."""
+"""Scopes of the platform admins' role."""
 
 SPAWNER_SCOPES: tuple[str, ...] = (ACCESS, LEDGER_WRITE, TENANTS_READ)
-"""What the spawner's service token holds."""
+"""Scopes of the spawner's service token."""
 
 PART_SCOPES: dict[str, tuple[str, ...]] = {DATA: (ACCESS, STORED_WRITE), PROXY: (ACCESS, GATEWAY)}
-"""What the tokens of the platform's other processes hold: each the routes that it asks, and nothing of the ledger."""
+"""Scopes of the tokens of the platform's other processes.
+
+Each has the scopes of the routes that it asks, and none of the ledger.
+"""
 
 
 def custom_scopes() -> dict[str, dict[str, str]]:

@@ -1,9 +1,10 @@
-"""Browser sessions: a cookie with a random id, and the hub token that it stands for.
+"""Browser sessions: a cookie with a random id, and the hub token that it represents.
 
-They are rows of the database, so that a restart of the service logs nobody out, nor does another replica that takes over.
-A row has the id's hash, and the token masked with a key made from the id: who reads the database learns neither. What was
-read is believed for 3 seconds, as what the hub says of a token is: a session that ends here ends at once, one that was
-ended by another replica within that time.
+They are rows of the database, so a restart of the service logs nobody out. Another replica that
+takes over logs nobody out either. A row has the id's hash, and the token masked with a key made
+from the id: a reader of the database learns neither. A row that was read is cached for 3 seconds,
+as the hub's answer about a token is. A session that ends here ends at once. One that another
+replica ended ends within that time.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class BrowserSession:
 
 
 class Sessions:
-    """All sessions of a database; what is over is forgotten by the platform's sweep."""
+    """All sessions of a database; the platform's sweep removes those that are over."""
 
     def __init__(self, db: Database, clock: Callable[[], float], cookie: str = COOKIE) -> None:
         self.cookie = cookie  # browsers share cookies between ports, so two hubs on a host need two names

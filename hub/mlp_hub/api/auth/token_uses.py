@@ -1,7 +1,8 @@
-"""From where tokens were used last. That they were, and when, the hub keeps; from where, it does not.
+"""Addresses from which tokens were last used; the hub stores only that and when they were used.
 
-A row is written when a token comes from another address than before, once a minute of each token at most: who comes from
-one place costs one write, who changes it with each request no more than others.
+A row is written when a token comes from another address than before, at most once a minute per
+token. A caller from one place costs one write. A caller that changes its address with each request
+costs no more than others.
 """
 
 from __future__ import annotations

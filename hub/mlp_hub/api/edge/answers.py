@@ -1,4 +1,4 @@
-"""What goes back: statuses, headers and bodies, in one place so that no route can differ."""
+"""Answers with their statuses, headers and bodies, in one place so that all routes agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 JSON = "application/json"
 FAULT = msg("something went wrong here; it was logged, trying again may help")
 STRANGER = Eyes(own=frozenset())
-"""Eyes that see nobody's jobs: whose they are is not known yet."""
+"""Eyes that see nobody's jobs: the viewer is not yet known."""
 VARY = "Cookie, Accept-Language, Time-Zone"
 """Headers that an answer's text goes by."""
 REASONS = {
@@ -71,10 +71,11 @@ def _head(status: int, media: str, language: str) -> bytes:
 
 
 def plain(status: int, media: str, body: bytes, language: str = "") -> bytes:
-    """Give a whole answer as it goes over the wire, for those with the headers of every answer and no others.
+    """Return a whole answer as bytes, for answers with the headers of every answer and no others.
 
-    Nearly all answers are such: what is the same in them is put together and checked once and not for each. `media` and
-    `language` are words of ours, never a caller's: answers' beginnings are kept by them.
+    Nearly all answers are of this kind, so their common part is assembled and checked once and not for
+    each answer. `media` and `language` are words of the hub, never a caller's, because the beginnings
+    of answers are cached by them.
     """
     return b"%b%d\r\n\r\n%b" % (_head(status, media, language), len(body), body)
 
@@ -116,7 +117,7 @@ def _answer_to(error: BaseException, what: str) -> tuple[int, Message, dict[str,
             return 401, text, {"WWW-Authenticate": "Bearer"}
         case TooMany():
             wait = error.retry_after
-            return 429, msg("too many requests; again in {wait} s", wait=wait), {"Retry-After": str(wait)}
+            return 429, msg("too many requests; try again in {wait} s", wait=wait), {"Retry-After": str(wait)}
         case Unavailable():
             return 503, error.message, {"Retry-After": "2"}
     log.error("%s failed", what, exc_info=error)

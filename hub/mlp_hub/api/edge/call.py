@@ -34,13 +34,14 @@ API_BASES = (f"{BASE}/api/v1", "/api/v1")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What the HTTP side is told once.
+    """Configuration of the HTTP side, set once.
 
-    `allowed_hosts` are the host names browsers may use; None lets every name pass (sockets that no browser can
-    reach, or an address that is public anyway). `secure_cookies`: browsers come over TLS, or to a name below localhost.
-    `host_cookies`: the pages have their host name for themselves, so that `__Host-` cookies keep others' out.
-    `warnings` are told to platform admins. `base` is what browsers' paths begin with before all that is here (`/mlp`). `app_origin` is the origin of
-    an app's pages with `{label}` in the place of its name; empty where there are none.
+    `allowed_hosts` are the host names that browsers may use. None lets every name pass (for sockets
+    that a browser cannot reach, or for an address that is public anyway). `secure_cookies`: browsers
+    come over TLS, or to a name below localhost. `host_cookies`: no other site shares the pages' host
+    name, so that `__Host-` cookies keep others' out. `warnings` are shown to platform admins. `base` is
+    the beginning of browsers' paths, before all that is here (`/mlp`). `app_origin` is the origin of an
+    app's pages, with `{label}` instead of its name. It is empty where apps have no origins.
     """
 
     version: str
@@ -62,12 +63,12 @@ class Config:
 
     @property
     def pages(self) -> str:
-        """What addresses of the service begin with in browsers."""
+        """Beginning of the service's addresses in browsers."""
         return self.base + BASE
 
     @property
     def hub_prefix(self) -> str:
-        """What addresses of the hub begin with in browsers."""
+        """Beginning of the hub's addresses in browsers."""
         return f"{self.base}/hub"
 
 
@@ -111,7 +112,7 @@ class Call:
     send: Callable[[Any], Any] | None = None
 
     def encode(self, value: Any) -> bytes:
-        """Encode an answer for who asks: in their language, without what they may not see."""
+        """Encode an answer in the language of the caller, without the parts that the caller may not see."""
         return answers.encode(value, self.reader, self.eyes)
 
     @property

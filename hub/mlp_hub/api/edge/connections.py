@@ -1,7 +1,8 @@
-"""How many connections one tenant may hold to a socket that all tenants reach, and who stands behind one.
+"""Limits on one tenant's connections to a socket that all tenants reach, and the peer of a connection.
 
-Each costs a descriptor of a process that serves everybody, so one user's programs get a number of them, and all
-tenants together no more than a quarter of what the process may open: the platform's own socket always has room.
+Each connection costs a descriptor of a process that serves everybody. So one user's programs get a
+limited number. All tenants together get at most a quarter of the process's limit. The platform's
+own socket always has room.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class ConnectionGate(Protocol):
 
 
 class OnlyFrom:
-    """Lets those in who connect from these networks, and tells nobody else a word."""
+    """Gate that admits connections from these networks only, and sends nothing to others."""
 
     refusal = b""
 
@@ -182,7 +183,10 @@ class Gate:
 
 
 def _full(streams: WeakSet[IOStream], most: int) -> bool:
-    """Tell whether so many are open. Closed ones are looked for only then: most are long gone from the set."""
+    """Return whether `most` connections are open.
+
+    Closed ones are removed only then: most have left the set long before.
+    """
     if len(streams) < most:
         return False
     for stream in [one for one in streams if one.closed()]:

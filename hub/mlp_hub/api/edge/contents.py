@@ -42,7 +42,7 @@ class FilesQuery(Struct, forbid_unknown_fields=True):
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "cursor is {cursor}; it must be what X-Next-Cursor of the page before held",
+                    "cursor is {cursor}; it must be the X-Next-Cursor of the page before",
                     cursor=clip(self.cursor),
                 ),
             ) from None
@@ -108,7 +108,7 @@ def _span(first: str, last: str, size: int) -> tuple[int, int]:
     if start >= end:
         raise Refused(
             Reason.INVALID,
-            msg("Range asks for nothing of the file; it has {size} bytes, from 0 on", size=size),
+            msg("Range selects nothing of the file, whose {size} bytes are numbered from 0", size=size),
         )
     return start, end
 

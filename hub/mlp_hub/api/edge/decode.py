@@ -35,34 +35,34 @@ from mlp_language.message import Message, msg, verbatim
 SHOWN = 60
 """Safety: characters of a bad value that are repeated in the answer: a long one does not come back whole."""
 MOST_CHOICES = 20
-"""Tuning: values that a field takes, up to which an answer names them all: what a reader can take in."""
+"""Tuning: values of a field up to which an answer names them all, so that a reader can take them in."""
 JSON_DEPTH = 32
 """Safety: levels that a body may be nested: bounds the stack that reading it takes."""
 READ_BEFORE = frozenset({"_xsrf", "zone", "language"})
-"""Parameters that every route takes, and that were read before: what a browser cannot say in a header."""
+"""Parameters of every route that are read before the handler: data that a browser cannot put in a header."""
 JOB_NAME_WORDS = msg(
-    "letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 50 characters, as in lr-0.001"
+    "letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 50 characters, such as lr-0.001"
 )
 PATTERN_WORDS = {
     NAME_PATTERN: msg(
         "a to z, 0 to 9 and -, beginning with a letter and ending with a letter or digit, at most 50 characters"
     ),
-    MODEL_OR_NONE_PATTERN: msg("NAME or NAME@VERSION of a model, or empty where a command needs none"),
+    MODEL_OR_NONE_PATTERN: msg("NAME or NAME@VERSION of a model, or empty if a command needs none"),
     REPLICAS_PATTERN: msg('a whole number such as 2 (in JSON without quotes), or MIN:MAX such as "0:2"'),
     DATASET_PATTERN: msg("a to z, 0 to 9, - and ., beginning with a letter, at most 50 characters"),
     KEY_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 64 characters"),
-    CLOCK_PATTERN: msg("a time of the day, as 22:00"),
+    CLOCK_PATTERN: msg("a time of day such as 22:00"),
     ONCE_PATTERN: msg("digits and a to f: a hexadecimal number"),
     JOB_NAME_PATTERN: JOB_NAME_WORDS,
     SWEEP_NAME_PATTERN: msg(
         "letters, digits, -, _ and ., beginning with a letter, a digit or _, at most 43 characters"
     ),
-    JOB_PATTERN: msg("NAME or NAME@RUN, the name of {name}", name=JOB_NAME_WORDS),
+    JOB_PATTERN: msg("NAME or NAME@RUN; NAME has {name}", name=JOB_NAME_WORDS),
     RANGE_PATTERN: msg('a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"'),
     PARAM_PATTERN: msg("letters, digits, _, . and -, beginning with a letter or _, at most 64 characters"),
     VARIABLE_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 128 characters"),
     LINE_PATTERN: msg("one line of text without control characters"),
-    CURSOR_PATTERN: msg("what X-Next-Cursor of the page before held"),
+    CURSOR_PATTERN: msg("the X-Next-Cursor of the page before"),
     TAG_PATTERN: msg('one word of at most 50 characters without spaces, commas and "'),
     COMMIT_PATTERN: msg("a commit of git: 40 or 64 digits and letters a to f"),
     SOURCE_PATTERN: msg("RANK.RESTART.RANDOM such as 0.0.k3x9"),
@@ -137,9 +137,9 @@ def query(raw: str, kind: Any) -> Any:
         if name in READ_BEFORE:
             continue
         if name not in known:
-            may = _known(known) if known else msg("this route takes none")
+            may = _known(known) if known else msg("this route takes no parameters")
             raise Refused(
-                Reason.INVALID, msg("there is no parameter {name}; {may}", name=clip(name), may=may)
+                Reason.INVALID, msg("parameter {name} does not exist; {may}", name=clip(name), may=may)
             )
         if name in values:
             raise Refused(
@@ -161,9 +161,9 @@ def explain(err: str, kind: Any, load: Callable[[], Any]) -> Message:
     where: str | Message = path.lstrip(".") or msg("the body")
     if found := _UNKNOWN.match(text):
         if path:
-            return msg("there is no field {name} in {where}", name=clip(found[1]), where=where)
+            return msg("{where} has no field {name}", name=clip(found[1]), where=where)
         known = _known(kind.__struct_encode_fields__)
-        return msg("there is no field {name}; {known}", name=clip(found[1]), known=known)
+        return msg("field {name} does not exist; {known}", name=clip(found[1]), known=known)
     if found := _MISSING.match(text):
         return msg("{name} is missing; it is required", name=f"{path.lstrip('.')}." * bool(path) + found[1])
     right = _right(text)
@@ -239,7 +239,7 @@ def _right(text: str) -> Message:  # noqa: PLR0911 - one return a kind of error
     if text.startswith("Number out of range"):
         return msg("a finite number")
     if "datetime" in text:
-        return msg("a time with its offset from UTC, as 2030-01-31T08:00:00Z")
+        return msg("a time with its offset from UTC, such as 2030-01-31T08:00:00Z")
     if text.startswith("Invalid enum value"):
         return msg("one of the values that the documentation lists")
     return verbatim(text[:1].lower() + text[1:])

@@ -307,7 +307,7 @@ class Exchange(HTTPMessageDelegate):
         await self._send_stream(connection, stream)
 
     async def _end_with_token(self) -> None:
-        """Break off what is sent to who may have it no more, in the middle: nobody takes it for whole."""
+        """Close a connection in the middle when its caller loses access, so that the data never seems complete."""
         found = self._admitted()
         if found.credential is None:
             return
@@ -339,11 +339,12 @@ class Exchange(HTTPMessageDelegate):
 
 
 def _let_go(error: BaseException) -> None:
-    """Free what the calls held that an error came through: a body and what was made of it, of some MiB perhaps.
+    """Free the objects of the calls that an error came through, such as a body of some MiB.
 
-    Where one of them waited for a future, error and calls hold each other until the next collection, which is rare here. The
-    calls themselves are left alone: an error may be that of many, as where a commit of what many wrote fails, and then it may
-    lead to the calls of another of them, that has caught it and goes on. To clear those would end that one without a word.
+    Where one of the calls waited for a future, the error and the calls hold each other until the next
+    collection, which is rare here. The calls themselves are left alone. An error can be that of many,
+    for example where a commit of many writes fails. Then it can lead to the calls of another one that
+    has caught it and continues. To clear those calls would end that one without a message.
     """
     at: BaseException | None = error
     while at is not None:

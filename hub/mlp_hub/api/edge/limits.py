@@ -1,4 +1,4 @@
-"""Token buckets: who asks too often is told when to come again, and nobody else notices."""
+"""Token buckets: a caller that asks too often gets a time to retry, and other callers notice nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,12 @@ RATES: Mapping[str, Rate] = {
     "signup": Rate(0.2, 10),
     "unknown-token": Rate(20, 100),
 }
-"""The buckets, per caller (`app-visit`: ways of a browser into an app, each of which is stored; `change`: what goes into the audit log, of who is no platform admin; `service`: the platform's own parts, which ask for everybody); sign-ups and unknown tokens per address."""
+"""Buckets, per caller; sign-ups and unknown tokens are per address.
+
+`app-visit`: ways of a browser into an app, each of which is stored. `change`: entries of the audit
+log by callers that are not platform admins. `service`: the platform's own parts, which ask for
+everybody.
+"""
 
 
 class Limiter:

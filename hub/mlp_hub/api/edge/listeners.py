@@ -1,8 +1,9 @@
-"""Where the service listens, in one table: for the proxy and for sandboxes, on UNIX sockets and, where told, on TCP.
+"""Listeners of the service in one table: on UNIX sockets and, where configured, on TCP.
 
-A request's listener says what no header can: that the proxy alone reaches it, or that sandboxes do. On a UNIX socket the
-path's directory and mode see to that. On TCP these are two ports: who is no proxy is not let into the proxy's, and what comes
-to the other is a stranger's, told apart by its address.
+They are for the proxy and for sandboxes. A request's listener shows a fact that a header cannot
+show: only the proxy reaches it, or sandboxes do. On a UNIX socket the directory and mode of its
+path ensure that. On TCP these are two ports. Only the proxy may connect to the proxy's port.
+Requests to the other port are from strangers, which are identified by their address.
 """
 
 from __future__ import annotations

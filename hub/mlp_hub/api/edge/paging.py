@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PageAsked(TypedDict):
-    """What services are asked for a page by."""
+    """Arguments by which services are asked for a page."""
 
     limit: int
     cursor: str | None
@@ -27,7 +27,7 @@ class ListPage(Struct, kw_only=True):
 
     @property
     def asked(self) -> PageAsked:
-        """What it says of the page."""
+        """Return the page's arguments for a service."""
         return {"limit": self.limit, "cursor": self.cursor}
 
 
@@ -37,7 +37,7 @@ def listed(call: Call, found: Sequence[object], cursor: str | None) -> Reply:
 
 
 def listed_by(call: Call, found: Sequence[T], key: Callable[[T], str], asked: ListPage) -> Reply:
-    """Answer with a page of what is in order of its keys; a cursor is the key of the last one that was shown."""
+    """Return a page of a list that is in order of its keys; a cursor is the key of the last one shown."""
     rest = [one for one in found if asked.cursor is None or key(one) > asked.cursor]
     page = rest[: asked.limit]
     return listed(call, page, key(page[-1]) if len(rest) > len(page) else None)

@@ -24,7 +24,7 @@ class Patience:
         self._next: asyncio.TimerHandle | None = None
 
     def until(self, stream: BaseIOStream, seconds: float) -> None:
-        """Wait so long for what a connection is to send next, and no longer for what it was to send before."""
+        """Set the time to wait for the next data of a connection; it replaces the time set before."""
         self._ends[stream] = self._clock() + seconds
         if self._next is None:
             self._next = asyncio.get_running_loop().call_later(LOOK_S, self._look)

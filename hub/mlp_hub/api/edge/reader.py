@@ -39,8 +39,9 @@ def language_asked(headers: HTTPHeaders) -> str:
 async def reader_of(headers: HTTPHeaders, zone: str = "", language: str = "", setting: str = "") -> Reader:
     """Return the reader of a request.
 
-    `zone` and `language` are those of its query, which go before all else: of what a page draws, nothing is in another
-    language. `setting` is what the user chose for good; it goes before what their browser or terminal asks for.
+    `zone` and `language` are those of its query, and have the first priority: all parts of a page are
+    in one language. `setting` is the user's permanent choice. It has priority over the language that
+    the browser or terminal asks for.
     """
     name = (zone or headers.get("Time-Zone", ""))[:100]
     if name not in _zones:

@@ -39,7 +39,7 @@ class RecentAnswers:
             if known[0] != digest:
                 raise Refused(
                     Reason.CONFLICT,
-                    msg("the Idempotency-Key {key} was used for another request; take a new one", key=key),
+                    msg("the Idempotency-Key {key} was used for another request; use a new one", key=key),
                 )
             return await asyncio.shield(known[1])
         task = asyncio.ensure_future(work())

@@ -24,17 +24,18 @@ log = logging.getLogger(__name__)
 
 
 ALWAYS = ("/health", "/ready")
-"""What a service answers that does not lead."""
+"""Paths that a service answers even if it does not lead."""
 
 
 class Front(Router):
-    """The router of one listening socket.
+    """Router of one listening socket.
 
-    `behind_proxy` says that the proxy alone reaches this socket: then the last address of X-Forwarded-For is the
-    proxy's own word, and browsers come this way, so that the Host is checked. On the other one callers are told
-    apart by the system's word on who connected. No such header ever says who a caller is.
+    `behind_proxy`: the proxy alone reaches this socket. Then the last address of X-Forwarded-For is the
+    proxy's own, and browsers come this way, so that the Host is checked. On the other socket the system
+    tells callers apart by their connections. Such a header never identifies a caller.
 
-    A service that stands by, or is taking over, answers what tells how it is, and refuses all else.
+    A service that is on standby, or is taking over, answers only the paths that show its state, and
+    refuses all others.
     """
 
     def __init__(

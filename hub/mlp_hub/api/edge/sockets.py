@@ -62,7 +62,7 @@ class StreamSocket(WebSocketHandler):
         self._tasks = [asyncio.create_task(self._pump()), asyncio.create_task(self._recheck())]
 
     def on_message(self, message: str | bytes) -> None:
-        """Clients have nothing to say here; what they send is dropped."""
+        """Drop a client's message; clients have nothing to send here."""
 
     def on_close(self) -> None:
         """Stop the stream."""

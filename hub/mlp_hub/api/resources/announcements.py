@@ -1,4 +1,4 @@
-"""What administrators of the platform tell everybody, and those of a tenant its members."""
+"""Announcements of the platform's administrators to everybody, and of a tenant's to its members."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from mlp_language.message import msg
 
 
 async def shown(call: Call) -> Sequence[Announcement]:
-    """List what is to be shown to the caller now: to everybody, and to members of their tenants."""
+    """List the announcements for the caller now: to everybody, and to members of the caller's tenants."""
     person = call.principal.name if call.principal.kind is CallerKind.USER else ""
     return await _for_person(call, person)
 
 
 async def on_the_hubs_pages(call: Call) -> Sequence[Announcement]:
-    """List for the hub's own pages what is to be shown to somebody now."""
+    """List the announcements for a person now, for the hub's own pages."""
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
         raise Refused(Reason.FORBIDDEN, msg("only the hub may ask this"))
     return await _for_person(call, call.user)

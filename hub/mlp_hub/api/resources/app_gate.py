@@ -80,7 +80,7 @@ async def tenant_usage(call: Call) -> AppUsage:
 
 
 async def admit(call: Call) -> Reply:
-    """Say whether a request for an app may pass, and where to: asked by the gateway, for who sent it."""
+    """Return whether a request for an app may pass, and where to; the gateway asks for the request's sender."""
     asked: AppAdmit = call.body
     # why it waits is told in the language of who sent the request, whose the gateway says it is, and to a stranger's eyes
     return Reply(answers.encode(await _admit(call, asked), call.reader))
@@ -94,7 +94,7 @@ async def enter(call: Call) -> AppEntered:
 
 
 async def used(call: Call) -> str:
-    """Take in what was asked of apps: told by the gateway every few seconds."""
+    """Store the counts of requests to apps, which the gateway reports every few seconds."""
     told: AppsUsed = call.body
     await call.platform.app_usage.told(
         [(one.kind, one.name, one.run, _counted(one)) for one in told.counted],
@@ -121,7 +121,10 @@ async def _admit(call: Call, asked: AppAdmit) -> AppAdmission:
 
 
 async def _key_given(call: Call, asked: AppAdmit) -> domain.AppKey:
-    """Return the key of a request. Raises `Unauthorized`, and `TooMany` for who guesses: as of tokens that nobody knows."""
+    """Return the key of a request; raise `Unauthorized`, or `TooMany` for a caller that guesses.
+
+    The limit is that for unknown tokens.
+    """
     gate = call.platform.app_gate
     wait = (
         0
@@ -180,12 +183,12 @@ async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | Non
 
 
 async def _usage_of(call: Call, kind: str, name: str) -> AppUsage:
-    """Return what is kept with what the proxy counted since; while it is away, what is kept."""
+    """Return the stored use, with the proxy's counts since then; while the proxy is away, the stored use only."""
     figures = call.service.figures
     if figures is None:
         raise Refused(
             Reason.WRONG_STATE,
-            msg("nothing counts what is asked of apps here: this hub has no proxy of its own"),
+            msg("requests to apps are not counted here, because this hub does not have its own proxy"),
         )
     # asked first: what it tells in between is in what is kept, and must not count twice
     try:

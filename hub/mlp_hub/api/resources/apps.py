@@ -32,10 +32,11 @@ class AppLogQuery(Struct, forbid_unknown_fields=True):
 
 
 async def deploy(call: Call) -> Application:
-    """Deploy a model, or a command, as an app; it is durable when the answer comes, and started after that.
+    """Deploy a model, or a command, as an app; it is stored when the answer comes, and started after that.
 
-    Its replicas take of the tenant's quota as jobs do: while there is no room `phase` is `waiting`, with the reason as `message`.
-    An app of this name that is there already is refused with `Conflict` unless `replace` is said.
+    Its replicas take of the tenant's quota as jobs do. While the quota has no room, `phase` is
+    `waiting`, and `message` has the reason. An existing app of this name is refused with `Conflict`
+    unless `replace` is set.
     """
     return await call.platform.apps.deploy(call.context, call.user, call.body, actor=call.principal.name)
 
@@ -72,12 +73,12 @@ async def shared(call: Call) -> Reply:
 
 
 async def get_shared(call: Call) -> SharedApp:
-    """Show an app to who may open it: where it answers and how it is, and nothing of what it runs with."""
+    """Show an app to a user with access to it: its address and its state, but not its configuration."""
     return await call.platform.apps.visitors.get(call.context, call.user, call.params["app"])
 
 
 async def scale(call: Call) -> Application:
-    """Say how many replicas there are to be; those that are there already go on."""
+    """Set the number of replicas; those that already run continue."""
     return await call.platform.apps.scale(
         call.context, call.user, call.params["app"], call.body, actor=call.principal.name
     )

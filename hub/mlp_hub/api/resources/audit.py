@@ -1,4 +1,4 @@
-"""Who changed what, and what the scheduler decided."""
+"""Changes with their actors, and decisions of the scheduler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Time = Annotated[datetime, Meta(tz=True)]
 
 
 class SpanQuery(ListPage):
-    """Which page of what was written from `since` on and before `until`."""
+    """Page of the entries that were written from `since` on and before `until`."""
 
     cursor: Annotated[str, Meta(pattern=CURSOR_PATTERN)] | None = None
     since: Time | None = None
@@ -95,12 +95,12 @@ def audit_page(call: Call, found: Any, following: int | None) -> Reply:
 
 P, C = Relation.PLATFORM, CLUSTER_READ
 ROUTES = (
-    Route("GET", "/audit", entries, "Who changed what", P, C, query=AuditQuery, reply=list[AuditEntry]),
+    Route("GET", "/audit", entries, "Record of changes", P, C, query=AuditQuery, reply=list[AuditEntry]),
     Route(
         "GET",
         "/decisions",
         decisions,
-        "What the scheduler decided",
+        "Decisions of the scheduler",
         P,
         C,
         query=DecisionsQuery,

@@ -29,26 +29,30 @@ class QueueQuery(Struct, forbid_unknown_fields=True):
 
 
 async def overview(call: Call) -> Overview:
-    """Say how all stands: who holds what, what waits and why, what is wrong. Costs little; ask as often as every few seconds."""
+    """Show the state of the platform: use, waiting work with reasons, and troubles.
+
+    The request costs little, and can be repeated every few seconds.
+    """
     return await call.platform.overview.now()
 
 
 async def nodes(call: Call) -> Sequence[Node]:
-    """List the nodes with who uses what."""
+    """List the nodes with their users."""
     return await call.platform.nodes.list()
 
 
 async def drained(call: Call) -> NodeDrainPreview:
-    """Say what runs on a node, and whether it is out of service: what a drain would stop."""
+    """Show the work on a node that a drain would stop, and whether the node is out of service."""
     return await call.platform.drains.preview(call.params["node"])
 
 
 async def drain(call: Call) -> NodeDrainPreview:
-    """Take a node out of service until it is returned; repeating it is fine, and says anew why and how.
+    """Take a node out of service until it is returned; a repeated request sets the reason and way again.
 
-    It takes no new rank and no server. What runs there goes on, unless `evict` is true: jobs are asked to end as those that give
-    way, so that they may save a checkpoint, and wait in the queue with their age; apps' replicas start elsewhere; notebook servers
-    are stopped. The answer has what still runs. A cluster's nodes are drained by its own means.
+    The node takes no new rank and no server. Its work continues unless `evict` is true. With `evict`,
+    jobs are asked to end like jobs that give way: they can save a checkpoint, and wait in the queue
+    with their age. Replicas of apps start elsewhere. Notebook servers are stopped. The answer has the
+    work that still runs. A cluster's nodes are drained by the cluster's own means.
     """
     return await call.platform.drains.drain(call.params["node"], call.body, call.principal.name)
 
@@ -86,20 +90,21 @@ async def tenant_queue(call: Call) -> list[QueueEntry]:
 
 
 async def offer(call: Call) -> Offer:
-    """Say what a job of this shape would get: now or when, on what."""
+    """Return an offer for a job of this shape: its start, now or later, and its resources."""
     # the program does not matter, but there must be one
     shape = JobCreate(name="offer", code="pass", **structs.asdict(call.query))
     if call.principal.kind is not CallerKind.USER:
-        raise Refused(Reason.FORBIDDEN, msg("an offer is made to a user; this token is a service's"))
+        raise Refused(Reason.FORBIDDEN, msg("only a user can get an offer; this token belongs to a service"))
     return await call.platform.jobs.offer(call.principal.name, shape)
 
 
 async def try_(call: Call) -> str:
-    """Hold an amount, or give it back, until confirmed; repeating it is fine.
+    """Hold an amount, or give it back, until it is confirmed; a repeated request is harmless.
 
-    A notebook server (applier `sp`) is admitted in one order with jobs. Where it waits it is refused with the reason, its
-    `facts` and `Retry-After`; its place, and room that is being made for it, are kept for whoever repeats the try. Of others'
-    work the refusal says what the `user` may see, to whom it is shown.
+    A notebook server (applier `sp`) is admitted in one order with jobs. If it has to wait, it is
+    refused with the reason, its `facts` and `Retry-After`. Its place, and the room that is being made
+    for it, are kept for a caller that repeats the request. The refusal is shown to the `user`. So it
+    describes others' work only as far as the user may see it.
     """
     try:
         await call.platform.ledger.try_(call.body)

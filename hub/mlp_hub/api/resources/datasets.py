@@ -50,13 +50,16 @@ async def get(call: Call) -> Dataset:
 
 
 async def heartbeat(call: Call) -> str:
-    """Take the word of who uploads on how far that is; once it is `ready` the dataset is charged with what its files take."""
+    """Record the progress that an uploader reports.
+
+    Once it is `ready`, the dataset is charged with the size of its files.
+    """
     await call.platform.datasets.heartbeat(call.context, call.user, call.params["dataset"], call.body)
     return ""
 
 
 async def sync(call: Call) -> Dataset:
-    """Have what changed at a dataset's source fetched; what is not there any more is removed."""
+    """Fetch the changes of a dataset's source; files that the source no longer has are removed."""
     return await call.platform.datasets.sync(
         call.context, call.user, call.params["dataset"], actor=call.principal.name
     )
@@ -80,13 +83,13 @@ async def writable(call: Call) -> DatasetAccess:
 
 
 async def take(call: Call) -> str:
-    """Let so many bytes more be written."""
+    """Take `size` bytes of quota for a write."""
     await call.platform.datasets.take(call.body.uid, call.body.size, call.body.once)
     return ""
 
 
 async def give(call: Call) -> str:
-    """Take in what was written."""
+    """Record the result of a write."""
     told: StorageGive = call.body
     await call.platform.datasets.give(
         told.uid, told.granted, told.grown, told.once, told.took, gone=told.gone
@@ -101,9 +104,10 @@ async def begun(call: Call) -> str:
 
 
 async def open_source(call: Call) -> SourceAddress:
-    """Say where something of a dataset's source is to be had: asked by the part that holds files, for who may read it.
+    """Return the address of an object of a dataset's source, to the part of the platform that holds files.
 
-    By nobody else, administrators neither: such an address is good for whoever has it, and names what of a secret the store is told.
+    That part asks for a user who may read the object. Nobody else may ask, not even an administrator.
+    Such an address works for anyone who has it. It also names the part of a secret that the store gets.
     """
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != DATA:
         raise Refused(Reason.FORBIDDEN, msg("only the part of the platform that holds files may ask this"))

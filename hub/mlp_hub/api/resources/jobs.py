@@ -54,9 +54,10 @@ class JobQuery(ListPage, forbid_unknown_fields=True):
 
 
 class LogQuery(Struct, forbid_unknown_fields=True):
-    """Which part of which rank's log; `since` is the offset that the last answer gave.
+    """Part of a rank's log; `since` is the offset that the last answer gave.
 
-    With `tail` it is the last so many lines instead, and `since` and `limit` do not count; `follow` goes on from there.
+    With `tail` it is the last `tail` lines instead, and `since` and `limit` do not count. `follow`
+    continues from there.
     """
 
     rank: Annotated[int, Meta(ge=0, le=100_000)] = 0
@@ -67,9 +68,10 @@ class LogQuery(Struct, forbid_unknown_fields=True):
 
 
 class LogPage(Struct, kw_only=True):
-    """Lines of a rank's log; pass `offset` back as `since` to go on.
+    """Lines of a rank's log; pass `offset` back as `since` to continue.
 
-    `dropped` bytes were discarded before, and `dropped_lines` lines; null where those were not counted.
+    `dropped` bytes were discarded before them, and `dropped_lines` lines. The latter is null where the
+    lines were not counted.
     """
 
     rank: int
@@ -127,9 +129,9 @@ async def _known_tenant(call: Call, tenant: str) -> None:
     raise Refused(
         Reason.NOT_FOUND,
         msg(
-            "there is no team {tenant} here; {whose}: {mine}",
+            "team {tenant} does not exist here; {whose}: {mine}",
             tenant=tenant,
-            whose=msg("yours") if own else msg("those of {user}", user=call.user),
+            whose=msg("yours") if own else msg("teams of {user}", user=call.user),
             mine=tuple(mine) or msg("none"),
         ),
     )
@@ -217,9 +219,10 @@ async def decisions(call: Call) -> list[Decision]:
 
 
 async def logs(call: Call) -> Reply:
-    """Give a rank's log as text, or as JSON with times where that is accepted.
+    """Return a rank's log as text, or as JSON with times where that is accepted.
 
-    `since` goes on where the last answer ended, `tail` gives the last so many lines, `follow=1` goes on until the end.
+    `since` continues where the last answer ended, `tail` gives only the last lines, and `follow=1`
+    follows the log until its end.
     """
     query: LogQuery = call.query
     if query.follow:
@@ -283,7 +286,10 @@ async def files(call: Call) -> Reply:
 
 
 async def file(call: Call) -> Reply:
-    """Give a file of a job, or a `Range` of it. What shrinks meanwhile ends early, with the connection."""
+    """Return a file of a job, or a `Range` of it.
+
+    The answer for a file that shrinks meanwhile ends early, with the connection.
+    """
     query: ContentQuery = call.query
     return content(
         call,
@@ -323,7 +329,7 @@ def log_reply(call: Call, page: LogPage) -> Reply:
 
 
 def log_text(lines: Iterable[LogLine]) -> bytes:
-    """Write lines as text: of what moved its cursor what a terminal shows."""
+    """Return lines as text; a line that moved its cursor is the text that a terminal shows."""
     shown = (line.text.rpartition(STATE)[2].replace(BREAK, "\n") for line in lines)
     return "".join(f"{text}\n" for text in shown).encode("utf-8", "replace")
 

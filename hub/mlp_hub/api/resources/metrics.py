@@ -1,4 +1,4 @@
-"""What jobs report: batches of points in, a stream of points out."""
+"""Reports of jobs: batches of points in, a stream of points out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ COUNTS = ("epoch", "step", "progress")
 
 
 class PointsQuery(Struct, forbid_unknown_fields=True):
-    """Which points: those above the number `since`, in order, so many of them."""
+    """Selection of points: those above the number `since`, in order, at most `limit` of them."""
 
     since: Annotated[int, Meta(ge=0, le=2**62)] = 0
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 
 
 async def points(call: Call) -> list[JobMetrics]:
-    """Give what a job reported so far; pass the last `seq` back as `since` to go on. The WebSocket of its metrics goes on by itself."""
+    """Return the points that a job reported so far; pass the last `seq` back as `since` to continue.
+
+    The WebSocket of the job's metrics continues by itself.
+    """
     user, job, query = call.user, call.params["job"], call.query
     found = await call.platform.metrics.some(call.context, user, job, query.since, query.limit)
     return [shown(user, job.partition("@")[0], point._asdict()) for point in found]

@@ -53,7 +53,10 @@ async def get(call: Call) -> Model:
 
 
 async def found_in_job(call: Call) -> Sequence[FoundModel]:
-    """List the models among the files of a job, as names and headers tell them: what could be registered. Nothing is loaded."""
+    """List the models among the files of a job that can be registered.
+
+    They are found by their names and headers, and nothing is loaded.
+    """
     return await call.platform.models.found_in(call.context, call.user, call.params["job"])
 
 

@@ -1,4 +1,4 @@
-"""What people want to be told of their jobs, and what is new. Where they are told is never answered."""
+"""Choices of users about notices of their jobs, and new notices; the addresses are never returned."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mlp_hub.api.routes import Relation, Route
 
 
 class NoticeQuery(Struct, forbid_unknown_fields=True):
-    """Which notices: those `after` a number, of what the browser is to tell; without one the newest alone."""
+    """Selection of the browser's notices: those `after` a number, or only the newest one without a number."""
 
     after: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 50
 
 
 async def get(call: Call) -> Notifications:
-    """Show what somebody chose, with what of each address is no secret."""
+    """Show a user's choices, with the parts of each address that are not secret."""
     return await call.platform.notices.get(call.user)
 
 

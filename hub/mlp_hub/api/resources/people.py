@@ -29,7 +29,7 @@ PASSWORD = 14
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is to be done for a line."""
+    """Plan for one line."""
 
     person: PersonLine
     state: State
@@ -47,7 +47,7 @@ async def import_(call: Call) -> PeopleImported:
     if title := call.platform.login_provider.title:
         raise Refused(
             Reason.WRONG_STATE,
-            msg("people come with their accounts of {title} here; no account is made by hand", title=title),
+            msg("people use their accounts of {title} here; accounts cannot be made by hand", title=title),
         )
     people = read_people(asked.csv)
     if not asked.dry_run and len(people) > AT_ONCE:
@@ -77,20 +77,20 @@ def _plan(  # noqa: PLR0911 - each a way in which a line may stand
     if one.wrong:
         return _Plan(one, "refused", one.wrong)
     if one.team and one.team not in teams:
-        return _Plan(one, "refused", msg("there is no team {team}; make it first", team=one.team))
+        return _Plan(one, "refused", msg("team {team} does not exist; make it first", team=one.team))
     if account is None:
         return _Plan(one, "new")
     if not account.authorized:
         return _Plan(
             one,
             "refused",
-            msg("{name} has an account that is not let in; approve or refuse it first", name=one.name),
+            msg("{name} has an account that is not approved; approve or refuse it first", name=one.name),
         )
     if one.admin and not account.admin:
         return _Plan(
             one,
             "refused",
-            msg("{name} is there and no administrator; that is changed on the page of users", name=one.name),
+            msg("{name} exists and is not an administrator; change that on the page of users", name=one.name),
         )
     if one.team in {"", DEFAULT_TENANT} or one.team in places.get(one.name, ()):
         return _Plan(one, "there")
@@ -98,7 +98,10 @@ def _plan(  # noqa: PLR0911 - each a way in which a line may stand
 
 
 async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
-    """Do what is to be done for each line, together: so the database and the hub are waited for a few times in all."""
+    """Carry out the plans of all lines together.
+
+    So the database and the hub are waited for only a few times in all.
+    """
     new = [plan.person for plan in plans if plan.state == "new"]
     refused = {one.name: why for one, why in zip(new, await _each(call, _cleared, new), strict=True) if why}
     passwords = {one.name: _password() for one in new if one.name not in refused}
@@ -150,7 +153,7 @@ async def _cleared(call: Call, one: PersonLine) -> None:
 
 
 async def _admitted(call: Call, one: PersonLine) -> None:
-    """Make a user of who has an account now."""
+    """Make a user of a person who now has an account."""
     actor = call.principal.name
     await call.platform.users.approve(one.name, actor=actor)
     if one.admin:  # written down first: of no administrator it is unknown who made them one
@@ -179,7 +182,10 @@ def _told(plan: _Plan, password: str | None = None) -> ImportedPerson:
 
 
 def _password() -> str:
-    """Make up a password of letters and digits: what is typed from a list, and no formula to a spreadsheet."""
+    """Return a random password of letters and digits.
+
+    It can be typed from a list, and a spreadsheet does not take it for a formula.
+    """
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(PASSWORD))
 
 

@@ -95,7 +95,7 @@ async def _page(call: Call, *, user: str | None = None, tenant: str | None = Non
 
 
 async def csv(call: Call) -> Reply:
-    """Give all runs that a search finds as CSV; what a spreadsheet would take for a formula begins with an apostrophe."""
+    """Return all runs that a search finds as CSV; a text that could be a formula begins with an apostrophe."""
     return await _file(call, user=call.user)
 
 

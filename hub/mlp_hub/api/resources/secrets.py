@@ -1,4 +1,4 @@
-"""Secrets of users and of tenants. What is in one is never answered."""
+"""Secrets of users and of tenants; their contents are never returned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def list_own(call: Call) -> list[Secret]:
 
 
 async def set_own(call: Call) -> str:
-    """Set a secret of a user's; what had its name before is gone."""
+    """Set a secret of a user; an earlier secret of that name is replaced."""
     asked: SecretSet = call.body
     await call.platform.secrets.put(
         call.params["secret"], asked.keys, user=call.user, actor=call.principal.name
@@ -36,7 +36,7 @@ async def list_shared(call: Call) -> list[Secret]:
 
 
 async def set_shared(call: Call) -> str:
-    """Set a secret of a tenant's; what had its name before is gone."""
+    """Set a secret of a tenant; an earlier secret of that name is replaced."""
     asked: SecretSet = call.body
     tenant = call.params["tenant"]
     await call.platform.secrets.put(

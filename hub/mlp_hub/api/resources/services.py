@@ -44,7 +44,10 @@ SCOPES = (
     DATA_WRITE,
     TENANTS_READ,
 )
-"""What such a token may, whoever made it: jobs, models, apps and datasets of its own, and to see its tenant."""
+"""Scopes of a service account's token, whoever made it.
+
+They are for its own jobs, models, apps and datasets, and to see its tenant.
+"""
 
 
 async def list_(call: Call) -> list[wire.ServiceAccount]:
@@ -59,7 +62,8 @@ async def create(call: Call) -> wire.ServiceTokenGiven:
     tenant, user, actor = call.params["tenant"], PREFIX + body.name, call.principal.name
     if tenant == DEFAULT_TENANT:
         raise Refused(
-            Reason.INVALID, msg("{tenant} is nobody's; an account is made for another team", tenant=tenant)
+            Reason.INVALID,
+            msg("{tenant} belongs to nobody; make the account for another team", tenant=tenant),
         )
     accounts = call.platform.service_accounts
     await accounts.free(user, tenant)
@@ -77,9 +81,10 @@ async def rotate(call: Call) -> wire.ServiceTokenGiven:
 
 
 async def end(call: Call) -> str:
-    """End an account with its tokens: jobs that run go on to their end, those that wait are suspended.
+    """End an account with its tokens: running jobs continue to their end, and waiting jobs are suspended.
 
-    Its place goes first, without which no token is taken; the account last, so that whoever is told of a fault asks again.
+    Its place in the tenant is removed first, because no token is accepted without it. The account is
+    removed last, so that a caller that gets an error asks again.
     """
     account, actor = await _account(call), call.principal.name
     places = await call.platform.tenants.of_user(account.user)

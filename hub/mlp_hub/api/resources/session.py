@@ -1,4 +1,4 @@
-"""Who is asking, and what the service says of itself."""
+"""Caller of the session, and the service's own information."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class HealthProblem(Struct):
 
 
 class Health(Struct):
-    """How the platform stands: `ok`; `degraded`, with problems beside which requests are served; or `failing`."""
+    """State of the platform: `ok`, `degraded` or `failing`.
+
+    In the state `degraded` requests are served in spite of problems.
+    """
 
     status: str
     version: str
@@ -51,7 +54,7 @@ async def session(call: Call) -> Session:
     """Tell a page all it needs before anything else. `xsrf` is empty for a caller without a cookie."""
     principal = call.principal
     if principal.kind is not CallerKind.USER:
-        raise Refused(Reason.FORBIDDEN, msg("only people have sessions; this token is a service's"))
+        raise Refused(Reason.FORBIDDEN, msg("only people have sessions; this token belongs to a service"))
     places = await call.platform.tenants.of_user(principal.name)
     return Session(
         username=principal.name,

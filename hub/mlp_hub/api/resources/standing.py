@@ -1,4 +1,7 @@
-"""What the hub learns of people from their login's provider without a request of theirs, and of whom it has to ask."""
+"""Information of the hub about people from their login's provider, and the people that it has to check.
+
+The hub learns it without a request of theirs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Working(Struct, kw_only=True, forbid_unknown_fields=True):
 
 def _check_hub(call: Call) -> None:
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
-        raise Refused(Reason.FORBIDDEN, msg("only the hub may say this"))
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
 
 
 async def standing(call: Call) -> str:
@@ -60,7 +63,7 @@ async def provider(call: Call) -> str:
 
 
 async def working(call: Call) -> list[UserName]:
-    """List who has jobs that have not ended, by name, so many at a time."""
+    """List users with jobs that have not ended, by name, one page at a time."""
     _check_hub(call)
     asked: Working = call.query
     return await call.platform.db.read(lambda tx: tx.jobs.users_active(after=asked.after, limit=PAGE))

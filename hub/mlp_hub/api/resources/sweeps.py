@@ -63,12 +63,12 @@ async def curves(call: Call) -> list[SweepCurve]:
 
 
 async def cancel(call: Call) -> Sweep:
-    """Stop a sweep: no more trials are made, and those that go on are ended."""
+    """Stop a sweep: no more trials are made, and trials in progress are ended."""
     return await call.platform.sweeps.cancel(call.context, call.user, call.params["sweep"])
 
 
 async def extend(call: Call) -> Sweep:
-    """Give a sweep more of its budget; one that has finished or was cancelled goes on."""
+    """Increase the budget of a sweep; one that has finished or was cancelled continues."""
     return await call.platform.sweeps.extend(call.context, call.user, call.params["sweep"], call.body)
 
 

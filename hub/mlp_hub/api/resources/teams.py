@@ -1,4 +1,4 @@
-"""What is asked of who decides: more quota for a tenant, a place in one; and a tenant's own audit log."""
+"""Requests that someone decides on: more quota for a tenant, a place in one; and a tenant's audit log."""
 
 from __future__ import annotations
 
@@ -94,13 +94,14 @@ async def joins(call: Call) -> Sequence[JoinRequest]:
 
 
 async def approve(call: Call) -> Member:
-    """Take somebody in who asks. Who was shut out of the hub meanwhile is not taken in, and asks no more."""
+    """Admit a user who asks for a place.
+
+    A user who was shut out of the hub meanwhile is not admitted, and the request is removed.
+    """
     tenant, user = call.params["tenant"], call.user
     if await call.service.hub.person(user) is None:
         await call.platform.joining.forget(user)
-        raise Refused(
-            Reason.NOT_FOUND, msg("there is no user {user} any more who was let in", user=clip(user))
-        )
+        raise Refused(Reason.NOT_FOUND, msg("{user} is no longer an approved user", user=clip(user)))
     return await call.platform.joining.approve(tenant, user, actor=call.principal.name)
 
 
@@ -124,7 +125,10 @@ async def caps(call: Call) -> Sequence[MemberCap]:
 
 
 async def set_cap(call: Call) -> Sequence[MemberCap]:
-    """Set how much a member, or everybody, may hold at once. What runs goes on; what waits then waits for it."""
+    """Set a limit on the use of a member, or of everybody, at once.
+
+    Running work continues. Work that waits then also waits for the limit.
+    """
     return await call.platform.member_caps.put(call.params["tenant"], call.body, actor=call.principal.name)
 
 

@@ -45,7 +45,7 @@ async def get(call: Call) -> Tenant:
 
 
 async def update(call: Call) -> Tenant:
-    """Set all that a tenant is; what is left out returns to its default."""
+    """Set all fields of a tenant; a field that is left out returns to its default."""
     return await call.platform.tenants.update(call.params["tenant"], call.body, actor=call.principal.name)
 
 
@@ -62,7 +62,7 @@ async def delete(call: Call) -> Tenant:
 
 
 async def rotate_key(call: Call) -> Tenant:
-    """Wrap what encrypts a tenant's files by another key; the files themselves are not encrypted anew."""
+    """Wrap the key that encrypts a tenant's files with another key; the files are not encrypted again."""
     await call.platform.relocations.rotate(call.params["tenant"], call.principal.name)
     return await call.platform.tenants.get(call.params["tenant"])
 
@@ -94,15 +94,17 @@ async def set_member(call: Call) -> Member:
     if is_service(user):
         raise Refused(
             Reason.FORBIDDEN,
-            msg("{user} is an account of one team: it joins no other, and administers none", user=clip(user)),
+            msg(
+                "{user} is an account of one team: it cannot join another team or administer one",
+                user=clip(user),
+            ),
         )
     if call.principal.is_platform_admin:
         if await _person(call) is None:
             raise Refused(
                 Reason.NOT_FOUND,
                 msg(
-                    "there is no user {user} who was let in; people sign up on the login page, an admin lets them "
-                    "in, then they can join a team",
+                    "{user} is not an approved user; people sign up on the login page, an admin approves them, then they can join a team",
                     user=clip(user),
                 ),
             )
@@ -125,7 +127,7 @@ async def _check_free(call: Call, places: Sequence[Place]) -> None:
         raise Refused(
             Reason.NOT_FOUND,
             msg(
-                "there is no user {user} without a team; who has one is added by a platform admin",
+                "{user} is not a user without a team; a platform admin adds users who have one",
                 user=clip(call.user),
             ),
         )
@@ -136,7 +138,10 @@ async def _person(call: Call) -> Person | None:
 
 
 async def remove_member(call: Call) -> Member:
-    """Remove a member: their running jobs in the tenant go on, those that wait are suspended, notebook servers end."""
+    """Remove a member: running jobs in the tenant continue, waiting ones are suspended, servers end.
+
+    The servers are the member's notebook servers.
+    """
     return await call.platform.tenants.remove_member(
         call.params["tenant"], call.user, actor=call.principal.name
     )

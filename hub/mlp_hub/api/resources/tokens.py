@@ -1,4 +1,4 @@
-"""Tokens: who may have one made, for whom, and what is written down of it."""
+"""Tokens: the permission to make one, its owner, and its record."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ENDS_SOON_S = 5 * 24 * 3600
 
 
 async def token(call: Call) -> str:
-    """Give a new token of the user with no more scopes than the caller's own token holds, valid for 30 days at most.
+    """Return a new token of the user with no more scopes than the caller's token, for 30 days at most.
 
-    Never to a browser's session: what one page may ask for, another one's script may too.
+    A browser's session never gets one, because a script of another page could ask for one too.
     """
     given = await make(call, TokenAsk(note="asked for through MLP Hub's API"))
     return given.token
@@ -57,8 +57,7 @@ def _may_make(call: Call) -> None:
         raise Refused(
             Reason.FORBIDDEN,
             msg(
-                "in a browser tokens are made on the page {hub_prefix}/token; here programs get them that have one "
-                "already",
+                "in a browser, make tokens on the page {hub_prefix}/token; here only programs that have a token get another one",
                 hub_prefix=call.service.config.hub_prefix,
             ),
         )
@@ -70,7 +69,7 @@ def _may_make(call: Call) -> None:
 
 
 def _held(call: Call) -> list[str]:
-    """Return what the asking token holds of the platform's scopes; what it holds for its own user only stays so."""
+    """Return the platform's scopes of the asking token; a scope for its own user only stays so."""
     principal = call.principal
     everywhere = principal.scopes & set(SCOPES)
     own = (principal.own_scopes & set(SCOPES)) - everywhere
@@ -80,7 +79,9 @@ def _held(call: Call) -> list[str]:
 def _within(call: Call, asked: list[str]) -> list[str]:
     """Return what was asked for, as the asking token holds it; refuse what it does not hold."""
     if unknown := sorted(set(asked) - set(SCOPES)):
-        text = msg("there is no scope {scope}; there are: {scopes}", scope=unknown[0], scopes=tuple(SCOPES))
+        text = msg(
+            "scope {scope} does not exist; scopes are {scopes}", scope=unknown[0], scopes=tuple(SCOPES)
+        )
         raise Refused(Reason.INVALID, text)
     held = {scope.partition("!")[0]: scope for scope in _held(call)}
     if refusal := may_no_more(asked, held):
@@ -158,14 +159,14 @@ async def end_own(call: Call) -> str:
     principal = call.principal
     if principal.session or principal.kind is not CallerKind.USER or principal.name != call.user:
         raise Refused(
-            Reason.FORBIDDEN, msg("this ends the token that it is asked with; a browser logs out instead")
+            Reason.FORBIDDEN, msg("this ends the token of this request; a browser logs out instead")
         )
     await _end(call, principal.token_id, "its own")
     return ""
 
 
 async def _end(call: Call, token_id: str, note: str) -> None:
-    """End a token and write it down; nobody goes on by what is remembered of it."""
+    """End a token and record that; its cached identity is not used any more."""
     if not await call.service.hub.end_token(call.user, token_id):
         raise not_found("token", token_id)
     await _write_down_the_end(call, call.principal.name, note, token_id)
@@ -194,7 +195,7 @@ async def _new_token(call: Call, asked: TokenCreate) -> str:
     )
     detail = {
         "note": asked.note,
-        "scopes": msg("all of the user's") if asked.scopes is None else asked.scopes,
+        "scopes": msg("all scopes of the user") if asked.scopes is None else asked.scopes,
         "expires": msg("never")
         if asked.expires_in is None
         else msg("after {seconds} s", seconds=str(asked.expires_in)),
@@ -206,7 +207,7 @@ async def _new_token(call: Call, asked: TokenCreate) -> str:
 async def token_made(call: Call) -> str:
     """Write down that the hub's own page gave somebody a token."""
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
-        raise Refused(Reason.FORBIDDEN, msg("only the hub may say this"))
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
     made: TokenMade = call.body
     detail = {"note": made.note, "scopes": made.scopes, "expires": made.expires}
     await call.platform.users.note("user.token", call.user, actor=made.actor, detail=detail)
@@ -216,7 +217,7 @@ async def token_made(call: Call) -> str:
 async def token_ended(call: Call) -> str:
     """Write down that a token was ended at the hub itself, as on its page."""
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
-        raise Refused(Reason.FORBIDDEN, msg("only the hub may say this"))
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
     ended: TokenEnded = call.body
     await _write_down_the_end(call, ended.actor, ended.note, ended.token)
     return ""

@@ -52,10 +52,11 @@ class UserQuery(ListPage, forbid_unknown_fields=True):
 
 
 class LeaveQuery(Struct, forbid_unknown_fields=True):
-    """What becomes of who leaves.
+    """Choices for the jobs and files of a user who leaves.
 
-    `jobs=finish`: those that run go on to their end, those that wait are put aside; `stop`: all are cancelled. `files=keep`:
-    they stay for when the account is let in again; `remove`: home and jobs with their outputs go, once nothing runs any more.
+    `jobs=finish`: running jobs continue to their end, and waiting jobs are put aside. `stop`: all jobs
+    are cancelled. `files=keep`: files stay for the time when the account is admitted again. `remove`:
+    the home, and jobs with their outputs, are removed once nothing runs any more.
     """
 
     jobs: Literal["finish", "stop"] = "finish"
@@ -125,7 +126,7 @@ async def refuse(call: Call) -> User:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "{name} was let in before and has files and records here; deactivate the account instead",
+                "{name} was approved before and has files and records here; deactivate the account instead",
                 name=account.name,
             ),
         )
@@ -150,11 +151,12 @@ async def _check_may_decide(call: Call) -> None:
 
 
 async def deregister(call: Call) -> User:
-    """Shut an account out: sessions, tokens and notebook servers end; jobs and files go the way that is chosen.
+    """Shut an account out: sessions, tokens and notebook servers end; `jobs` and `files` are as chosen.
 
-    What is chosen is done whatever is killed meanwhile; `GET /users/{user}/leaving` says how far it has come. An admin can
-    approve the account again, with what was kept. Send no body, `{}`, or the user as the interface document has one; whatever else
-    is in a body is refused, since its sender means to change something.
+    The choices are carried out even if processes are killed meanwhile. `GET /users/{user}/leaving`
+    shows the progress. An admin can approve the account again, with the files and jobs that were kept.
+    Send no body, `{}`, or the user as the interface document has one. Any other content in a body is
+    refused, since its sender means to change something.
     """
     query: LeaveQuery = call.query
     said: UserClosed | None = call.body
@@ -225,7 +227,7 @@ async def set_password(call: Call) -> PasswordSet:
     if account.name == call.principal.name:
         raise Refused(
             Reason.FORBIDDEN,
-            msg("your own password is changed on the page Password, which asks for the present one"),
+            msg("you change your own password on the page Password, which asks for the present one"),
         )
     made = None if asked.password is not None else secrets.token_urlsafe(12)
     await call.service.hub.set_password(account.name, made or asked.password or "")
@@ -234,7 +236,7 @@ async def set_password(call: Call) -> PasswordSet:
 
 
 async def log_out(call: Call) -> User:
-    """Log somebody out everywhere: all their sessions and tokens end, their notebook servers are stopped. Jobs go on."""
+    """Log a user out everywhere: all sessions and tokens end, and notebook servers stop; jobs continue."""
     account = await _account(call)
     await call.service.hub.log_out(account.name)
     await _tokens_ended(call, account, "user.logout")
@@ -242,7 +244,7 @@ async def log_out(call: Call) -> User:
 
 
 async def stop_servers(call: Call) -> User:
-    """Stop all notebook servers of a user. What is saved stays, what runs in kernels is lost."""
+    """Stop all notebook servers of a user; saved files stay, and the state of kernels is lost."""
     account = await _account(call)
     await call.service.hub.stop_servers(account.name)
     await _noted(call, account, "user.stop_servers", servers=account.servers)
@@ -303,7 +305,7 @@ def _room(
     kinds: Sequence[str],
     environments: Sequence[SpawnEnvironment],
 ) -> SpawnRoom:
-    """Say what is free of the tenant's own, what may be borrowed besides, and what may be taken back."""
+    """Return the free part of the tenant's quota, the amounts to borrow, and the amounts to take back."""
     cpu, cpu_free, cpu_borrow = _left(tenant, "cpu")
     ram, ram_free, ram_borrow = _left(tenant, "ram")
     gpu, gpu_free, _ = _left(tenant, "gpu")
@@ -327,7 +329,10 @@ def _room(
 
 
 def _left(tenant: Tenant, dimension: str) -> tuple[float | None, float | None, float]:
-    """Return quota, what is free of it, and what may be borrowed. Without a quota of its own all that it shares is that."""
+    """Return the quota, its free part, and the amount that can be borrowed.
+
+    Without its own quota in this dimension, a tenant has its use plus its free amount as its quota.
+    """
     own: float | None = getattr(tenant, dimension)
     used: float = getattr(tenant, f"{dimension}_inuse")
     free = tenant.free.get(dimension)

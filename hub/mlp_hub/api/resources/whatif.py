@@ -16,14 +16,14 @@ SCENARIO_LIMIT = 4 * 1024 * 1024
 
 
 class SimulateQuery(Struct, forbid_unknown_fields=True):
-    """What the answer holds besides the figures: what happens, line by line, and pictures in SVG."""
+    """Extras of the answer in addition to the figures: events line by line, and pictures in SVG."""
 
     lines: bool = False
     chart: bool = False
 
 
 class ExportQuery(Struct, forbid_unknown_fields=True):
-    """What is exported: the present, or the jobs that were submitted in the last `days`."""
+    """Source of the export: the present, or the jobs that were submitted in the last `days`."""
 
     source: Literal["now", "history"] = "now"
     days: Annotated[float, Meta(gt=0, le=3650)] = 7.0

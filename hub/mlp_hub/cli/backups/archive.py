@@ -29,13 +29,16 @@ _PIECE = 1 << 20
 _PACKED = 4096
 """Bytes that are unpacked at a time, to a thousand times as many at most."""
 DEEPEST = 200
-"""Folders in each other; what is deeper is left out: no path of it could be written again."""
+"""Nested folders at most; deeper ones are left out, because their paths could not be written again."""
 LONGEST = 3000
 """Bytes of a path below the state directory; the kernel takes 4095 of a whole one."""
 HOLE = 1 << 30
-"""A file with so many more bytes than it takes room is left out: it would be written with all its zeros."""
+"""Bytes of holes in a file, above which it is left out: the holes would be written as zeros."""
 MOST_HEADER = 1 << 20
-"""Bytes of a long name or of attributes before a member, which are read whole; what is written here has some thousand."""
+"""Bytes of a long name or of attributes before a member, which are read whole.
+
+Those written here have some thousand.
+"""
 MOST_READ = 64 << 20
 """Bytes of a file of ours that is read whole; the head of a backup has some hundred for each job that ran."""
 MOST_NAMED = 20
@@ -48,14 +51,17 @@ _TENANTS_DOING = frozenset(
     # no rights; another thing has the name by now; a lease on the file, which makes who opens it wait
     {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO, errno.EAGAIN}
 )
-"""What a program can have happen to who reads its files: one of these keeps one file out, and no backup from being made."""
+"""Errors that a program can cause for a reader of its files.
+
+One of these errors leaves one file out, and does not stop the backup.
+"""
 
 
 @dataclass(slots=True)
 class Counted:
-    """What an archive holds: files, their bytes, and files that changed while they were read or could not be.
+    """Contents of an archive: files, their bytes, and files that changed or could not be read.
 
-    `left_out` are the first of those that could not, each with why.
+    `left_out` are the first of the files that could not be read, each with its reason.
     """
 
     files: int = 0
@@ -186,7 +192,7 @@ class ArchiveWriter:
 
 
 class _Exactly(io.RawIOBase):
-    """So many bytes of a file, however long it is by now; zeros for what was cut off."""
+    """Reader of exactly `size` bytes of a file, however long it is by now; a missing part is zeros."""
 
     def __init__(self, fd: int, size: int) -> None:
         super().__init__()
@@ -225,7 +231,7 @@ class _Link:
 
 
 def _look(here: Folder, entry: str, held: contextlib.ExitStack) -> Folder | _Link | int | None:
-    """Open what an entry is at this moment: a folder, or a file's descriptor; None for what is not kept."""
+    """Open an entry as it is at this moment: a folder, or a file's descriptor; None for other kinds."""
     found = here.stat(entry)
     if stat.S_ISDIR(found.st_mode):
         return held.enter_context(here.inside(entry))
@@ -239,7 +245,7 @@ def _sum_of_link(target: str) -> str:
 
 
 _SUM_BYTES = 70
-"""What stands in `CONTENTS` beside each name: a checksum of 64 digits, and what sets it apart."""
+"""Bytes next to each name in `CONTENTS`: a checksum of 64 digits, and its separators."""
 
 
 def check(path: Path) -> Counted:
@@ -377,7 +383,10 @@ def _own(to: Path, info: tarfile.TarInfo) -> None:
 
 @contextlib.contextmanager
 def _members(path: Path) -> Iterator[Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]]:
-    """Open an archive; give its members, each with what a plain file holds, which is read before the next one is asked for."""
+    """Open an archive and yield its members, each with its content where it is a plain file.
+
+    Read the content before asking for the next member.
+    """
     try:
         with path.open("rb") as file:
             # no other packing is written here, and some need as much memory as their first bytes claim
@@ -416,6 +425,6 @@ def _sum(content: IO[bytes]) -> str:
 
 def _broken(path: Path, why: str) -> CommandFailed:
     return CommandFailed(
-        say("{path} is no whole backup: {why}.", path=str(path), why=why),
+        say("{path} is not a complete backup: {why}.", path=str(path), why=why),
         say("Take another one; nothing was changed."),
     )

@@ -1,4 +1,4 @@
-"""`mlp-hub backup FILE`: all that is needed to go on elsewhere, in one file, while the hub and its jobs run."""
+"""`mlp-hub backup FILE`: all data to continue elsewhere, in one file, while the hub and its jobs run."""
 
 from __future__ import annotations
 
@@ -29,27 +29,28 @@ def folders(settings: Settings) -> dict[str, Path]:
 
 
 def backup(settings: Settings, file: Path, *, files: bool) -> int:
-    """Write a backup and read it once more; `files` says whether people's homes and jobs' outputs are in it.
+    """Write a backup and read it once more; with `files` it includes homes and outputs of jobs.
 
-    The databases are copied first: what a job writes while its files are copied is newer than what is known of it,
-    never missing. Raises Failure, and leaves no file, where something cannot be copied.
+    The databases are copied first. So files that a job writes while its files are copied are newer than
+    the database's data, and never missing. Raises Failure, and leaves no file, if something cannot be
+    copied.
     """
     if not file.name.endswith((".tar", *COMPRESSED)):
         raise UsageFailure(say("{file} must end in .tar or .tar.gz.", file=str(file)))
     if file.exists():
         raise UsageFailure(
-            say("{file} is there already; name another file, or remove that one.", file=str(file))
+            say("{file} already exists; name another file, or remove that one.", file=str(file))
         )
     if not settings.secrets_dir.is_dir():
         raise CommandFailed(
-            say("There is no state in {home}.", home=str(settings.home)),
+            say("{home} has no state.", home=str(settings.home)),
             say("Name the state directory: MLP_HOME=PATH"),
         )
     if any(
         root == file.parent.resolve() or root in file.resolve().parents for root in folders(settings).values()
     ):
         raise UsageFailure(
-            say("{file} would lie in what is backed up; name a file elsewhere.", file=str(file))
+            say("{file} would be inside a directory of the backup; name a file elsewhere.", file=str(file))
         )
     part = file.with_name(f".{file.name}.part")
     try:
@@ -66,7 +67,7 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
         ) from error
     except SQLAlchemyError as error:
         raise CommandFailed(
-            say("A database cannot be read: {error}.", error=str(error)), say("`mlp-hub doctor` looks at it.")
+            say("A database cannot be read: {error}.", error=str(error)), say("`mlp-hub doctor` checks it.")
         ) from error
     finally:
         part.unlink(missing_ok=True)
@@ -105,7 +106,7 @@ def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Co
 
 
 def dedicated(settings: Settings) -> dict[str, str]:
-    """Return the roots of tenants that have one of their own, which is in no backup."""
+    """Return the separate roots of tenants, which are not in any backup."""
     return {tenant: how.root for tenant, how in roots_of(settings).kept().items() if how.grade == DEDICATED}
 
 

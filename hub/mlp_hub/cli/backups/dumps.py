@@ -79,7 +79,7 @@ def check(path: Path) -> None:
     if problems:
         raise CommandFailed(
             say("{path} is damaged: {problems}.", path=str(path), problems=problems[0]),
-            say("`mlp-hub doctor` looks at the database."),
+            say("`mlp-hub doctor` checks the database."),
         )
 
 
@@ -87,7 +87,7 @@ def check(path: Path) -> None:
 def _opened(path: Path, *, exists: bool = False) -> Iterator[sqlite3.Connection]:
     if exists and not path.exists():
         raise CommandFailed(
-            say("There is no database {path}.", path=str(path)), say("`mlp-hub up` makes it.")
+            say("The database {path} does not exist.", path=str(path)), say("`mlp-hub up` makes it.")
         )
     try:
         # a source is opened for writing too: what a killed process left half written is rolled back by who opens it next
@@ -131,6 +131,6 @@ def _run(program: str, url: URL, *arguments: str) -> None:
 def _check_program(program: str) -> None:
     if shutil.which(program) is None:
         raise MachineFailure(
-            say("{program} is missing, with which PostgreSQL's databases are copied.", program=program),
+            say("{program} is missing; it copies PostgreSQL's databases.", program=program),
             say("As root: apt-get install postgresql-client"),
         )

@@ -1,4 +1,4 @@
-"""What stands at the head of a backup: of which version and moment it is, and what ran then."""
+"""Head of a backup: its version, its time, and the jobs and servers that ran then."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def decode(content: bytes, path: Path) -> Manifest:
         return convert(found, Manifest)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CommandFailed(
-            say("{path} is no backup of MLP Hub: {error}.", path=str(path), error=str(error))
+            say("{path} is not a backup of MLP Hub: {error}.", path=str(path), error=str(error))
         ) from error
 
 
 def of(settings: Settings, platform: str, hub: str, *, files: bool) -> Manifest:
-    """Return the head of a backup; `platform` and `hub` are the URLs of what is asked for what runs."""
+    """Return the head of a backup; `platform` and `hub` are the URLs of the databases to query."""
     jobs = _rows(platform, "SELECT \"user\" || '/' || name, phase FROM job ORDER BY 1")
     return Manifest(
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -28,7 +28,7 @@ def restore(settings: Settings, file: Path) -> int:
     Nothing is changed where the backup is damaged, of a newer version, or of another kind of database.
     """
     if not file.is_file():
-        raise CommandFailed(say("There is no file {file}.", file=str(file)))
+        raise CommandFailed(say("The file {file} does not exist.", file=str(file)))
     counted = archive.check(file)
     head = manifest.decode(archive.read(file, manifest.NAME), file)
     _refuse(settings, head, counted.size)
@@ -69,7 +69,7 @@ def _refuse(settings: Settings, head: Manifest, size: int) -> None:
     if home.is_symlink() or (home.exists() and (not home.is_dir() or any(home.iterdir()))):
         raise CommandFailed(
             say("{home} is not empty.", home=str(home)),
-            say("Name an empty or new one, MLP_HOME=PATH, or move that one out of the way."),
+            say("Name an empty or new directory, MLP_HOME=PATH, or move that one away."),
         )
     if head.revision > database.newest_revision():
         raise CommandFailed(
@@ -86,14 +86,13 @@ def _refuse(settings: Settings, head: Manifest, size: int) -> None:
     if kinds != (head.platform_kind, head.hub_kind):
         raise CommandFailed(
             say(
-                "The backup's databases are {platform_kind} (platform) and {hub_kind} (JupyterHub), the settings say "
-                "{kind} and {other}.",
+                "The backup's databases are {platform_kind} (platform) and {hub_kind} (JupyterHub), but the settings have {kind} and {other}.",
                 platform_kind=head.platform_kind,
                 hub_kind=head.hub_kind,
                 kind=kinds[0],
                 other=kinds[1],
             ),
-            say("Set MLP_DATABASE_URL and MLP_HUB_DATABASE_URL as they were."),
+            say("Set MLP_DATABASE_URL and MLP_HUB_DATABASE_URL to their earlier values."),
         )
     if room(home) < size:
         raise CommandFailed(

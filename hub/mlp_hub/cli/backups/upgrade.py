@@ -1,4 +1,7 @@
-"""Databases of an earlier version become this version's, with a way back: what `mlp-hub up` and `mlp-hub upgrade` do."""
+"""Upgrade of databases of an earlier version to this one, with a way back.
+
+`mlp-hub up` and `mlp-hub upgrade` do it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def upgrade(settings: Settings, environ: Mapping[str, str], *, check: bool) -> i
     """
     if not settings.secrets_dir.is_dir():
         raise CommandFailed(
-            say("There is no state in {home}.", home=str(settings.home)), say("`mlp-hub up` makes a new one.")
+            say("{home} has no state.", home=str(settings.home)), say("`mlp-hub up` makes a new one.")
         )
     with state_dir.exclusive(settings, _say):
         if (
@@ -52,10 +55,10 @@ def upgrade(settings: Settings, environ: Mapping[str, str], *, check: bool) -> i
 
 
 def bring(settings: Settings) -> str:
-    """Stop the hub, save copies of both databases, bring them to this version, and say what was done.
+    """Stop the hub, save copies of both databases, upgrade them to this version, and return a report.
 
-    Where a step fails both are as they were; where this process is killed, each is of one version or the other, and the
-    next one goes on. Jobs and notebook servers go on meanwhile.
+    If a step fails, both are as they were. If this process is killed, each is of one version or the
+    other, and the next upgrade continues. Jobs and notebook servers continue meanwhile.
     """
     looked = {"platform": database.platform(settings), "hub": database.hub(settings)}
     there = {name: url for name, url in database.urls(settings).items() if looked[name].revision is not None}
@@ -72,7 +75,7 @@ def bring(settings: Settings) -> str:
                 "The databases could not be copied, and nothing was changed: {why}",
                 why=_words(error),
             ),
-            say("The hub is stopped, jobs go on. `mlp-hub up` tries again."),
+            say("The hub is stopped, jobs continue. `mlp-hub up` tries again."),
         ) from error
     hub = _HubDatabase(settings.hub_db_url, saved) if "hub" in there else None
     try:
@@ -84,19 +87,19 @@ def bring(settings: Settings) -> str:
         trouble = hub.put_back() if hub is not None else None
         if trouble is None and not isinstance(error, Exception):
             _say(say("The upgrade was interrupted, and the databases are as they were."))
-            _say(say("Copies of both databases as they were lie in {saved}.", saved=str(saved)))
+            _say(say("Copies of both databases before the change are in {saved}.", saved=str(saved)))
             raise
         failed = say("The upgrade failed, and the databases are as they were: {why}", why=_words(error))
         if trouble is not None:
             failed = say(
-                "The upgrade failed, and JupyterHub's database could not be put back ({trouble}): {why}",
+                "The upgrade failed, and JupyterHub's database could not be restored ({trouble}): {why}",
                 trouble=trouble,
                 why=_words(error),
             )
         raise CommandFailed(
             failed,
-            say("Start the version that ran before; the hub is stopped, jobs go on."),
-            say("Copies of both databases as they were lie in {saved}.", saved=str(saved)),
+            say("Start the version that ran before; the hub is stopped, jobs continue."),
+            say("Copies of both databases before the change are in {saved}.", saved=str(saved)),
         ) from error
     return f"of this version now; as before they lie in {saved}" if there else "made"
 
@@ -116,7 +119,7 @@ def _refuse_beside_another(settings: Settings) -> None:
     if again is not None and again.expires_at > found.expires_at:
         raise CommandFailed(
             say(
-                "Another service decides about this database: {holder}. Nothing was stopped or changed.",
+                "Another service holds the lease of this database: {holder}. Nothing was stopped or changed.",
                 holder=again.holder,
             ),
             say("Stop that hub first; it must not meet the tables of this version."),

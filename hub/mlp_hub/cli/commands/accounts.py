@@ -31,7 +31,7 @@ def _token(settings: Settings) -> str:
     except OSError as error:
         raise CommandFailed(
             say(
-                "There is no hub in {home}: {strerror}: {filename}.",
+                "{home} has no hub: {strerror}: {filename}.",
                 home=str(settings.home),
                 strerror=str(error.strerror),
                 filename=error.filename,
@@ -44,7 +44,7 @@ def _checked(settings: Settings, answer: HttpAnswer) -> HttpAnswer:
     if answer.status == 0:
         raise CommandFailed(
             say("The hub of {home} does not answer: {error}.", home=str(settings.home), error=answer.error),
-            say("Start it with `mlp-hub up`; `mlp-hub status` tells how it stands."),
+            say("Start it with `mlp-hub up`; `mlp-hub status` shows its state."),
         )
     if answer.status >= 500:
         raise _away(answer)
@@ -54,9 +54,7 @@ def _checked(settings: Settings, answer: HttpAnswer) -> HttpAnswer:
 def _away(answer: HttpAnswer) -> AwayFailure:
     return AwayFailure(
         _sentence(answer.message),
-        say(
-            "It comes back by itself where a part restarts; `mlp-hub doctor` tells what is wrong with the database."
-        ),
+        say("It recovers by itself if a part restarts; `mlp-hub doctor` shows problems of the database."),
     )
 
 
@@ -194,6 +192,6 @@ def token(settings: Settings, name: str, scopes: list[str], *, note: str, expire
     # asked first: for a user that does not exist the hub answers as for one that may not be touched
     if _hub(settings, "GET", f"/users/{quote(name)}").status == 404:
         raise UsageFailure(
-            say("There is no user {name}.", name=name), say("Make one: mlp-hub user add {name}", name=name)
+            say("User {name} does not exist.", name=name), say("Make one: mlp-hub user add {name}", name=name)
         )
     return str(ask_service(settings, "POST", f"/users/{quote(name)}/token", body=body).json())

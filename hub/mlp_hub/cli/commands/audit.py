@@ -61,7 +61,7 @@ def moment(name: str, text: str, now: datetime) -> datetime:
     except (ValueError, OverflowError):
         raise UsageFailure(
             say(
-                "--{name} is {text}; write a time as 2031-03-01T08:00Z, or 7d, 12h, 30m ago",
+                "--{name} is {text}; write a time such as 2031-03-01T08:00Z, or an age such as 7d, 12h or 30m",
                 name=name,
                 text=repr(text),
             )
@@ -70,7 +70,7 @@ def moment(name: str, text: str, now: datetime) -> datetime:
 
 
 def line(entry: dict[str, Any]) -> str:
-    """Write an entry in one line; what users wrote obeys no terminal."""
+    """Return an entry as one line; texts of users cannot control a terminal."""
     rest = dict(entry["detail"])
     told = [*changes(rest.pop("before", {}), rest.pop("after", {}))] if "after" in rest else []
     detail = ", ".join([*told, *(f"{key} {_short(value)}" for key, value in rest.items())])

@@ -49,8 +49,7 @@ def rotate(settings: Settings, tenant: str) -> int:
     ask_service(settings, "POST", f"/tenants/{quote(tenant, safe='')}:rotate-key")
     sys.stdout.write(
         say(
-            "{tenant} has another key, which opens what encrypts its files; the files are not encrypted anew, and a copy of the key "
-            "and of gocryptfs.conf from before opens a copy of the files from before",
+            "{tenant} has another key, which opens the encryption key of its files. The files are not encrypted again, and an earlier copy of the key and of gocryptfs.conf still opens an earlier copy of the files",
             tenant=tenant,
         )
         + "\n"
@@ -66,8 +65,8 @@ def rotate_master(settings: Settings) -> int:
             number = store.rotate_master() if store.tenants() else 0
     except (OSError, KeyUnknownError) as error:
         raise CommandFailed(
-            say("The keys cannot be wrapped anew: {error}.", error=str(error)),
-            say("Run it again; what was done stays, and all keys can be opened meanwhile."),
+            say("The keys cannot be wrapped again: {error}.", error=str(error)),
+            say("Run it again; finished work stays, and all keys can be opened meanwhile."),
         ) from error
     sys.stdout.write(say("{n} keys of tenants are wrapped by another master key", n=number) + "\n")
     return 0

@@ -1,4 +1,4 @@
-"""`mlp-hub node`: nodes with who uses them; taken out of service, and put back."""
+"""`mlp-hub node`: nodes with their users; taken out of service, and put back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlp_language.render import say
 
 
 def show(settings: Settings, *, as_json: bool) -> int:
-    """Print the nodes, with what is wrong with each."""
+    """Print the nodes, with the faults of each."""
     found: list[dict[str, Any]] = ask_service(settings, "GET", "/nodes").json()
     if as_json:
         sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
@@ -24,7 +24,7 @@ def show(settings: Settings, *, as_json: bool) -> int:
             f"{c['kind']} ({c['message']})" if c["message"] else c["kind"] for c in node["conditions"]
         )
         sys.stdout.write(
-            escaped(f"{node['name']}  {wrong or say('takes work')}  {_users(len(node['holders']))}") + "\n"
+            escaped(f"{node['name']}  {wrong or say('accepts work')}  {_users(len(node['holders']))}") + "\n"
         )
     return 0
 
@@ -39,16 +39,16 @@ def drain(settings: Settings, node: str, *, reason: str, evict: bool, dry_run: b
         settings, "PUT", f"{_path(node)}:drain", body={"reason": reason, "evict": evict}, timeout=90
     ).json()
     sys.stdout.write(
-        say("{node} takes nothing new until: mlp-hub node return {node}", node=escaped(node)) + "\n"
+        say("{node} accepts no new work until: mlp-hub node return {node}", node=escaped(node)) + "\n"
     )
     if after["stops"]:
         left = (
             say(
-                "What runs there is asked to end; look again: mlp-hub node drain {node} --dry-run",
+                "Running work on it is asked to end; look again: mlp-hub node drain {node} --dry-run",
                 node=escaped(node),
             )
             if evict
-            else say("What runs there goes on to its end.")
+            else say("Running work on it continues until it ends.")
         )
         sys.stdout.write(left + "\n")
     return 0
@@ -57,7 +57,7 @@ def drain(settings: Settings, node: str, *, reason: str, evict: bool, dry_run: b
 def give_back(settings: Settings, node: str) -> int:
     """Put a node into service again."""
     ask_service(settings, "PUT", f"{_path(node)}:return")
-    sys.stdout.write(say("{node} takes work again", node=escaped(node)) + "\n")
+    sys.stdout.write(say("{node} accepts work again", node=escaped(node)) + "\n")
     return 0
 
 

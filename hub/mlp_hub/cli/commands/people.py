@@ -55,7 +55,8 @@ def _read(file: Path) -> str:
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
     except UnicodeDecodeError:
         raise UsageFailure(
-            say("{file} is no text in UTF-8", file=str(file)), say("Save the table as CSV, encoded as UTF-8.")
+            say("{file} is not text in UTF-8", file=str(file)),
+            say("Save the table as CSV, encoded as UTF-8."),
         ) from None
 
 
@@ -81,7 +82,7 @@ def _tell(people: Iterable[dict[str, Any]]) -> None:
     words = {
         "new": say("would be made"),
         "joins": say("would join {team}", team="{team}"),
-        "there": say("is there"),
+        "there": say("already exists"),
         "made": say("made"),
         "joined": say("joined {team}", team="{team}"),
         "refused": say("refused"),

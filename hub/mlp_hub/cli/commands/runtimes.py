@@ -24,7 +24,7 @@ STATES: Mapping[str, Callable[[], str]] = {
 
 
 def show(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
-    """Print the runtimes of all tenants, or of one, with what they start."""
+    """Print the runtimes of all tenants, or of one, with their commands."""
     found: list[dict[str, Any]] = ask_service(settings, "GET", "/runtimes").json()
     own = [r for r in found if r["tenant"] is not None and tenant in (None, r["tenant"])]
     if as_json:
@@ -43,7 +43,7 @@ def show(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
 
 
 def line(one: dict[str, Any]) -> str:
-    """Write a runtime in one line; what tenants wrote obeys no terminal."""
+    """Return a runtime as one line; texts of tenants cannot control a terminal."""
     runs = " ".join(one["launcher"] or one["program"])
     return escaped(
         say(
@@ -64,11 +64,11 @@ def put(settings: Settings, tenant: str, name: str, file: Path) -> int:
         described = json.loads(text)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise UsageFailure(
-            say("{file} holds no description as JSON: {error}", file=str(file), error=str(error))
+            say("{file} is not a description as JSON: {error}", file=str(file), error=str(error))
         ) from None
     if not isinstance(described, dict):
         raise UsageFailure(
-            say("{file} holds no JSON object; docs/how-to/runtimes.md has an example", file=str(file))
+            say("{file} is not a JSON object; docs/how-to/runtimes.md has an example", file=str(file))
         )
     made = ask_service(settings, "PUT", _path(tenant, name), body=described).json()
     sys.stdout.write(line(made) + "\n")

@@ -29,7 +29,7 @@ def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str
     if policy is not None and policy not in POLICIES:
         raise UsageFailure(
             say(
-                "there is no policy {policy}; choose one of {policies}",
+                "policy {policy} does not exist; choose one of {policies}",
                 policy=policy,
                 policies=", ".join(POLICIES),
             )
@@ -118,7 +118,7 @@ def _scenario(source: str) -> Scenario:
         ) from error
     except UnicodeDecodeError as error:
         raise UsageFailure(
-            say("{source} is no text in UTF-8: byte {start} does not fit", source=source, start=error.start)
+            say("{source} is not text in UTF-8: byte {start} does not fit", source=source, start=error.start)
         ) from error
     except ScenarioError as error:
         raise UsageFailure(

@@ -25,7 +25,7 @@ def broker(settings: Settings) -> list[Check]:
                 FAIL,
                 say("Kafka: {error}", error=str(error)),
                 say(
-                    "Look at MLP_KAFKA_BOOTSTRAP and MLP_KAFKA_SECRETS, and whether {topic} may be read and written.",
+                    "Check MLP_KAFKA_BOOTSTRAP and MLP_KAFKA_SECRETS, and whether {topic} can be read and written.",
                     topic=policy.topic,
                 ),
             )

@@ -76,7 +76,7 @@ def certificate(settings: Settings) -> list[Check]:
 
 def judged(found: Certificate, settings: Settings, now: dt.datetime) -> Check:
     """Say of a certificate what is wrong with its names or dates."""
-    renew = say("Renew it; the hub takes the new file by itself.")
+    renew = say("Renew it; the hub loads the new file by itself.")
     ends = found.not_valid_after_utc
     date = f"{ends:%Y-%m-%d}"
     if ends <= now:
@@ -86,15 +86,15 @@ def judged(found: Certificate, settings: Settings, now: dt.datetime) -> Check:
         return Check(
             "certificate",
             FAIL,
-            say("it is valid from {date} on only: browsers refuse it", date=begins),
-            say("Look whether this machine's clock is right."),
+            say("it is valid only from {date} on: browsers refuse it", date=begins),
+            say("Check whether this machine's clock is right."),
         )
     if missing := [name for name in _wanted(settings) if not _covers(found, name)]:
         return Check(
             "certificate",
             FAIL,
             say("it is not for {names}: browsers refuse it there", names=", ".join(missing)),
-            say("Have one made for {names}.", names=", ".join(_wanted(settings))),
+            say("Get a certificate for {names}.", names=", ".join(_wanted(settings))),
         )
     if ends - now < dt.timedelta(days=SOON_DAYS):
         return Check("certificate", WARN, say("it ends on {date}", date=date), renew)

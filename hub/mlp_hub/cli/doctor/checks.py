@@ -1,4 +1,4 @@
-"""What a check of the doctor finds."""
+"""Findings of a check of the doctor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Check:
 
 
 def run_check(name: str, check: Callable[[Settings], Check | list[Check]], settings: Settings) -> list[Check]:
-    """Return what one check finds; a check that breaks is a finding too, so that the others, and the hub's start, go on."""
+    """Return the findings of one check.
+
+    A check that breaks is also a finding, so that the others, and the hub's start, continue.
+    """
     try:
         found = check(settings)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told

@@ -56,8 +56,8 @@ def describe(settings: Settings) -> str:
         return asyncio.run(_with_client(settings, ask))
     except (SettingsError, MessageError) as error:
         raise MachineFailure(
-            say("Notebooks and jobs are to be pods, but {error}.", error=str(error)),
-            say("Mend that, or run them on this machine: MLP_EXECUTOR=local"),
+            say("Notebooks and jobs should be pods, but {error}.", error=str(error)),
+            say("Fix that, or run them on this machine: MLP_EXECUTOR=local"),
         ) from error
 
 
@@ -128,14 +128,14 @@ async def _operators(settings: Settings, client: KubernetesClient) -> list[Check
         tried = await at_work(client, in_cluster.installation_of(settings), ways.served)
     except MessageError as error:
         why = render(error.message, here())
-        unknown = say("whether the operators are at work is unknown: {why}", why=why)
+        unknown = say("whether the operators work is not known: {why}", why=why)
         return [*found, Check("operators", WARN, unknown, say("See {page}.", page=_ADMINISTRATOR))]
     for who, fails in tried.items():
         if fails is None:
-            found.append(Check("operators", OK, say("{who} is at work: tried", who=who)))
+            found.append(Check("operators", OK, say("{who} works: tested", who=who)))
         else:
             text = say("{who} does not work: {why}", who=who, why=render(fails, here()))
-            remedy = say("Jobs that need it do not start: look at its pods and at their log.")
+            remedy = say("Jobs that need it do not start: check its pods and their log.")
             found.append(Check("operators", FAIL, text, remedy))
     return found
 
@@ -159,7 +159,7 @@ def _files(settings: Settings) -> Check:
             WARN,
             say("{text}: a directory of each node", text=text),
             say(
-                "Right where the cluster's only node is this machine; else name a shared one: MLP_KUBERNETES_VOLUME"
+                "This is right only if this machine is the cluster's only node. Otherwise name a shared volume: MLP_KUBERNETES_VOLUME"
             ),
         )
     if not settings.files_dir.is_mount():
@@ -167,7 +167,7 @@ def _files(settings: Settings) -> Check:
             "volume",
             WARN,
             say("{text}, where nothing is mounted", text=text),
-            say("Mount the volume there, or say where it is: MLP_KUBERNETES_FILES"),
+            say("Mount the volume there, or set its place: MLP_KUBERNETES_FILES"),
         )
     return Check("volume", OK, text)
 
@@ -185,16 +185,15 @@ def _image(settings: Settings, nodes: Sequence[Object]) -> Check:
     return Check(
         "image",
         WARN,
-        say("{image} is on no node yet, as far as they tell", image=image),
+        say("{image} is not on any node yet, as far as the nodes report", image=image),
         say(
-            "It is fetched when the first notebook starts; if there is no such image, name another: MLP_KUBERNETES_IMAGE. "
-            "In the cluster of `make cluster`: make cluster-images"
+            "It is fetched when the first notebook starts. If this image does not exist, name another one: MLP_KUBERNETES_IMAGE. In the cluster of `make cluster`: make cluster-images"
         ),
     )
 
 
 async def _prewarmed(settings: Settings, client: KubernetesClient) -> list[Check]:
-    """Tell which images the nodes are to have before they are needed, and how many have them."""
+    """Return the images that the nodes fetch in advance, and the number of nodes that have them."""
     at = in_cluster.installation_of(settings)
     kept = await client.list(kinds.DAEMON_SETS, at.namespace, labels=prewarming.selector(at))
     checks = []
@@ -204,7 +203,7 @@ async def _prewarmed(settings: Settings, client: KubernetesClient) -> list[Check
             checks.append(Check("prewarmed", OK, text))
         else:
             hint = say(
-                "It is being fetched there; the pods of its DaemonSet in {space} say more.",
+                "It is being fetched there; the pods of its DaemonSet in {space} have details.",
                 space=at.namespace,
             )
             checks.append(Check("prewarmed", WARN, text, hint))
@@ -223,7 +222,7 @@ async def _walls(settings: Settings, client: KubernetesClient) -> list[Check]:
         Check(
             "walls",
             FAIL,
-            say("{space} would take a pod that the hub did not make", space=spaces[0]),
+            say("{space} would accept a pod that the hub did not make", space=spaces[0]),
             say("The cluster's API server must have the admission plugin ValidatingAdmissionPolicy."),
         )
     ]
@@ -234,19 +233,21 @@ _MEANS = {
     Enforcement.NOT_ENFORCED: (WARN, msg("the network enforces no policies: tenants' pods reach each other")),
     Enforcement.UNKNOWN: (
         WARN,
-        msg("whether the network enforces policies is unknown: pods do not reach each other even without"),
+        msg(
+            "whether the network enforces policies is not known: pods do not reach each other even without policies"
+        ),
     ),
 }
 
 
 async def _network(settings: Settings, client: KubernetesClient) -> Check:
     """Try with pods whether policies hold; they leave nothing behind."""
-    remedy = say("It takes a network that enforces NetworkPolicy, such as Calico, Cilium or Antrea.")
+    remedy = say("This needs a network that enforces NetworkPolicy, such as Calico, Cilium or Antrea.")
     try:
         found = await enforcement(client, in_cluster.installation_of(settings), PROBE_S)
     except MessageError as error:
         text = say(
-            "whether the network enforces policies is unknown: {why}", why=render(error.message, here())
+            "whether the network enforces policies is not known: {why}", why=render(error.message, here())
         )
         return Check("network", WARN, text, remedy)
     status, means = _MEANS[found]
@@ -270,7 +271,7 @@ async def _address(settings: Settings, client: KubernetesClient) -> Check:
         return Check(
             "address",
             WARN,
-            say("whether {what} is unknown: {why}", what=text, why=why),
+            say("whether {what} is not known: {why}", what=text, why=why),
             say("See {page}.", page=_ADMINISTRATOR),
         )
     return _judged(settings, found, text)
@@ -284,8 +285,7 @@ def _judged(settings: Settings, found: Reached, text: str) -> Check:
             FAIL,
             say("a pod gets no answer from this machine at {places}", places=", ".join(silent)),
             say(
-                "Look at MLP_KUBERNETES_ADDRESS, at this machine's firewall, and whether the network's policies know this machine by "
-                "that address."
+                "Check MLP_KUBERNETES_ADDRESS, this machine's firewall, and whether the network's policies identify this machine by that address."
             ),
         )
     if not found.inward:
@@ -293,7 +293,9 @@ def _judged(settings: Settings, found: Reached, text: str) -> Check:
             "address",
             FAIL,
             say("this machine gets no answer from a pod's port {port}", port=NOTEBOOK_PORT),
-            say("It takes a way from here to pods, and policies that know this machine by its address."),
+            say(
+                "This needs a route from this machine to pods, and policies that identify this machine by its address."
+            ),
         )
     closed = [f"{host}:{port}" for (host, port), way in found.outward.items() if way is CallResult.CLOSED]
     if not closed:
@@ -303,7 +305,7 @@ def _judged(settings: Settings, found: Reached, text: str) -> Check:
             "address",
             FAIL,
             say("a pod reaches this machine, and nothing listens at {places}", places=", ".join(closed)),
-            say("Look at MLP_HUB_LISTEN_TENANTS, MLP_SERVICE_LISTEN_TENANTS and MLP_DATA_LISTEN_TENANTS."),
+            say("Check MLP_HUB_LISTEN_TENANTS, MLP_SERVICE_LISTEN_TENANTS and MLP_DATA_LISTEN_TENANTS."),
         )
     return Check(
         "address",

@@ -1,4 +1,4 @@
-"""The doctor's look at what holds datasets' files: the process, its token, its directory and the room there."""
+"""Doctor's checks of the part that holds datasets' files: the process, its token, directory and room."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _directory(settings: Settings) -> Check:
         return Check(
             NAME,
             FAIL,
-            say("{where} cannot be written to by the hub", where=str(closed[0])),
-            say("Give it back to the user that the hub runs as (chown)."),
+            say("the hub cannot write to {where}", where=str(closed[0])),
+            say("Change its owner back to the user of the hub (chown)."),
         )
     found = shutil.disk_usage(where)
     floor = policy_for(found.total, *settings.disk_limits).floor
@@ -60,8 +60,8 @@ def _process(settings: Settings) -> list[Check]:
             Check(
                 NAME,
                 FAIL,
-                say("the service does not know the token of what holds datasets' files"),
-                say("`mlp-hub down` and `mlp-hub up` give both the same; jobs go on."),
+                say("the service does not recognize the token of the data component"),
+                say("`mlp-hub down` and `mlp-hub up` give both the same token; jobs continue."),
             )
         ]
     if not said.get("ready"):

@@ -1,4 +1,7 @@
-"""`mlp-hub doctor`: what works on this machine and what not, each with its remedy. It tries, it does not guess."""
+"""`mlp-hub doctor`: working and failing parts of this machine, each failure with its remedy.
+
+It tests, and does not guess.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The doctor's look at the hub from outside: it asks the public address, and what comes of it says what stands in front."""
+"""Doctor's check of the hub from outside: it asks the public address.
+
+The answer shows the gateways in front of the hub.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def gateway(settings: Settings) -> list[Check]:
         if asked is None:
             return away
         found = faults(asked, origins, settings)
-    return found or [Check("gateway", OK, say("{url} leads here as it should", url=settings.url))]
+    return found or [Check("gateway", OK, say("{url} leads here correctly", url=settings.url))]
 
 
 def faults(asked: Probe, origins: Origins, settings: Settings) -> list[Check]:
@@ -119,13 +122,13 @@ def _arrives(asked: Probe, origins: Origins, settings: Settings) -> Check | str:
             told = _told(answer)
     except TimeoutError:
         return _fault(
-            say("what the hub says arrives only when it has said all: logs and events would not come"),
+            say("answers of the hub arrive only when they are complete: logs and events would not come"),
             say("Switch the gateway's buffering of answers off: {page}", page=PAGE),
         )
     except (OSError, http.client.HTTPException) as error:
         return _fault(
             say("{url} does not answer from here: {error}", url=origins.platform, error=str(error)),
-            say("Look where the name leads and whether browsers know its certificate: {page}", page=PAGE),
+            say("Check where the name leads and whether browsers trust its certificate: {page}", page=PAGE),
             WARN,
         )
     if told is None:
@@ -138,9 +141,11 @@ def _arrives(asked: Probe, origins: Origins, settings: Settings) -> Check | str:
     if told["host"] != wanted:
         return _fault(
             say(
-                "the Host that arrives is {found}; browsers send {wanted}", found=told["host"], wanted=wanted
+                "the Host header that arrives is {found}; browsers send {wanted}",
+                found=told["host"],
+                wanted=wanted,
             ),
-            say("Have the gateway hand on the Host header as it comes: {page}", page=PAGE),
+            say("Have the gateway pass the Host header on unchanged: {page}", page=PAGE),
         )
     return str(told["from"])
 
@@ -199,7 +204,7 @@ def _wildcard(asked: Probe, origins: Origins) -> Check | None:
     return _fault(
         say("{name} does not lead here: {why}", name=name, why=why),
         say(
-            "All names below {domain} must, in DNS, in the certificate and in the gateway: {page}",
+            "All names below {domain} must lead here, in DNS, in the certificate and in the gateway: {page}",
             domain=origins.users,
             page=PAGE,
         ),

@@ -1,4 +1,4 @@
-"""The doctor's look at how tenants' files are kept: what encrypting needs, keys, and roots of their own."""
+"""Doctor's checks of the isolation of tenants' files: needs of encryption, keys, and separate roots."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def isolation(settings: Settings) -> list[Check]:
                 Check(
                     NAME,
                     FAIL,
-                    say("the root {root} of tenant {tenant} is not there", root=how.root, tenant=tenant),
-                    say("Mount its volume; until then nothing of the tenant starts, and all else goes on."),
+                    say("the root {root} of tenant {tenant} is missing", root=how.root, tenant=tenant),
+                    say(
+                        "Mount its volume. Until then nothing of the tenant starts; everything else continues."
+                    ),
                 )
             )
     return found
@@ -42,7 +44,7 @@ def _encryption(encrypted: list[str]) -> Check:
         return Check(
             NAME,
             OK,
-            say("shared, dedicated and encrypted: gocryptfs is here; {n} encrypted", n=len(encrypted)),
+            say("shared, dedicated and encrypted: gocryptfs is installed; {n} encrypted", n=len(encrypted)),
         )
     status = FAIL if encrypted else WARN
     return Check(NAME, status, say("shared and dedicated; no tenant can be kept encrypted"), f"{why}.")
@@ -57,9 +59,9 @@ def _key(roots: TenantRoots, tenant: str) -> list[Check]:
             Check(
                 NAME,
                 FAIL,
-                say("the key of tenant {tenant} cannot be had: {error}", tenant=tenant, error=str(error)),
+                say("the key of tenant {tenant} is not available: {error}", tenant=tenant, error=str(error)),
                 say(
-                    "Bring back the directories secrets and isolation of the state from a backup: without the key nobody reads the files."
+                    "Restore the directories secrets and isolation of the state from a backup: without the key nobody can read the files."
                 ),
             )
         ]

@@ -60,7 +60,7 @@ def _admins_as_tenants(settings: Settings) -> list[Check]:
                 "the platform admins' group {group} makes a tenant {tenant}", group=place.group, tenant=tenant
             ),
             say(
-                "Where that is not meant, narrow MLP_LOGIN_TENANTS: {rule}",
+                "If you do not want that, narrow MLP_LOGIN_TENANTS: {rule}",
                 rule="/teams/{tenant} -> {tenant}",
             ),
         )

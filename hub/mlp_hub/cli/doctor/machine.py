@@ -39,9 +39,9 @@ def python(_settings: Settings) -> Check:
         return Check(
             "python",
             WARN,
-            say("{text}; other users may not pass {closed}", text=text, closed=str(closed[-1])),
+            say("{text}; other users cannot enter {closed}", text=text, closed=str(closed[-1])),
             say(
-                "Sandboxes then need it bound in; better make the environment from /usr/bin/python3: make clean up"
+                "Sandboxes then need it as an additional mount; better make the environment from /usr/bin/python3: make clean up"
             ),
         )
     return Check("python", OK, text)
@@ -58,17 +58,17 @@ def disk(settings: Settings) -> Check:
     remedy = say("Make room, or move the state with MLP_HOME.")
     if found.free < floor:
         text = say(
-            "disk full: {free}, and {floor} GiB are to stay free: no job is started, notebook servers are",
+            "disk full: {free}, but {floor} GiB must stay free: jobs do not start, notebook servers do",
             free=free,
             floor=f"{floor / 2**30:.1f}",
         )
         if found.free < floor / 2:
             text = say(
-                "disk full: {free}, and {floor} GiB are to stay free: nothing new is started",
+                "disk full: {free}, but {floor} GiB must stay free: nothing new starts",
                 free=free,
                 floor=f"{floor / 2**30:.1f}",
             )
-        return Check("disk", FAIL, text, say("{remedy} All goes on by itself then.", remedy=remedy))
+        return Check("disk", FAIL, text, say("{remedy} Then everything continues by itself.", remedy=remedy))
     if found.free < 2 * floor or found.free < LITTLE_DISK_GIB * 2**30:
         return Check(
             "disk",
@@ -93,14 +93,16 @@ def sandbox(settings: Settings) -> list[Check]:
     ]
     if found.mode is None:
         status = FAIL if settings.runs.needs_sandbox else WARN
-        remedy = say("Mend what is named, or accept that users are not kept apart: MLP_ALLOW_NO_SANDBOX=1")
+        remedy = say(
+            "Fix the problems above, or accept that users are not kept apart: MLP_ALLOW_NO_SANDBOX=1"
+        )
         return [Check("sandbox", status, say("no sandbox can be made here"), remedy), *lacking]
     if found.mode == "open":
         return [
             Check(
                 "sandbox",
                 WARN,
-                say("none, as MLP_ALLOW_NO_SANDBOX says: users are not kept apart"),
+                say("none, as set with MLP_ALLOW_NO_SANDBOX: users are not kept apart"),
                 _NO_WALLS,
             ),
             *lacking,
@@ -119,7 +121,7 @@ def sandbox(settings: Settings) -> list[Check]:
 def uids(settings: Settings) -> Check:
     """Tell which system uids users have, and whether another hub's have the same."""
     if os.getuid() != 0:
-        return Check("uids", OK, say("all users' processes are the hub's own system user's"))
+        return Check("uids", OK, say("all users' processes run as the hub's own system user"))
     first = settings.uid_base
     if others := ranges.shared_with(settings):
         return Check(
@@ -183,7 +185,10 @@ def network(settings: Settings) -> Check | list[Check]:
     status = WARN if wanted else OK
     remedy = "; ".join(m.remedy for m in lacking) or "apt-get install slirp4netns"
     return Check(
-        "network", status, say("sandboxes have no way out"), say("{remedy}, then up again", remedy=remedy)
+        "network",
+        status,
+        say("sandboxes have no outbound network"),
+        say("{remedy}, then up again", remedy=remedy),
     )
 
 
@@ -225,12 +230,11 @@ def port(settings: Settings) -> Check:
 
 
 def names(settings: Settings) -> Check:
-    """Tell whether each user's pages are on a name of their own, and whether the names lead anywhere."""
+    """Check whether each user's pages have their own name, and whether the names lead anywhere."""
     origins = settings.origins
     if not origins.apart:
         remedy = say(
-            "Say which names lead here: MLP_PUBLIC_URL and MLP_USERS_DOMAIN; on one machine unset "
-            "MLP_USERS_DOMAIN={one_name}.",
+            "Set the names that lead here: MLP_PUBLIC_URL and MLP_USERS_DOMAIN; on one machine unset MLP_USERS_DOMAIN={one_name}.",
             one_name=ONE_NAME,
         )
         return Check("names", WARN, ONE_NAME_MEANS, remedy)
@@ -243,12 +247,18 @@ def names(settings: Settings) -> Check:
         except OSError:
             remedy = f"Make {host if host == origins.host else f'*.{origins.users}'} a name of this machine, or of the proxy in front of it."
             return Check(
-                "names", WARN, say("{host} is the name of no machine; {text}", host=host, text=text), remedy
+                "names",
+                WARN,
+                say("{host} is not the name of a machine; {text}", host=host, text=text),
+                remedy,
             )
     if not origins.guarded_cookies:
         remedy = say("Put TLS in front, and MLP_PUBLIC_URL=https://...")
         return Check(
-            "names", WARN, say("{text}; without TLS passwords and cookies travel readable", text=text), remedy
+            "names",
+            WARN,
+            say("{text}; without TLS, passwords and cookies are sent unencrypted", text=text),
+            remedy,
         )
     return Check("names", OK, text)
 
@@ -266,19 +276,19 @@ def decides(settings: Settings) -> Check:
         return Check(
             "scheduler",
             OK,
-            say("decided by {who}; {policy} by these settings, it does not answer", who=who, policy=policy),
+            say("decided by {who}; {policy} by these settings; it does not answer", who=who, policy=policy),
         )
     if in_force != mine:
         return Check(
             "scheduler",
             WARN,
             say(
-                "decided by {who}; it was started with policy {in_force}, these settings say {mine}",
+                "decided by {who}; it was started with policy {in_force}, but these settings have {mine}",
                 who=who,
                 in_force=in_force,
                 mine=mine,
             ),
-            say("`mlp-hub down` and `mlp-hub up` take over what the settings say; running jobs go on."),
+            say("`mlp-hub down` and `mlp-hub up` apply the settings; running jobs continue."),
         )
     return Check("scheduler", OK, say("decided by {who}; {policy}", who=who, policy=policy))
 

@@ -32,7 +32,7 @@ def mail(settings: Settings) -> list[Check]:
                 "mail",
                 FAIL,
                 say("{server}: {error}", server=settings.mail_server, error=str(error)),
-                say("Look at MLP_MAIL_SERVER, MLP_MAIL_SECURITY and MLP_MAIL_SECRETS."),
+                say("Check MLP_MAIL_SERVER, MLP_MAIL_SECURITY and MLP_MAIL_SECRETS."),
             )
         ]
-    return [Check("mail", OK, say("mail goes by {server}", server=settings.mail_server))]
+    return [Check("mail", OK, say("mail is sent with {server}", server=settings.mail_server))]

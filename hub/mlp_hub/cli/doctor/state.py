@@ -1,4 +1,4 @@
-"""The doctor's looks at what lies in the state directory: databases, secrets, and files that could not be read."""
+"""Doctor's checks of the state directory: databases, secrets, and files that could not be read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _of(settings: Settings, name: str, todo: list[str]) -> list[Check]:
     if url.startswith("sqlite:///"):
         path = Path(url.removeprefix("sqlite:///"))
         if (whole := _damage(path)) is not None:
-            remedy = say("Put back your last backup.")
+            remedy = say("Restore your last backup.")
             return [
                 Check(
                     "database", FAIL, say("{path} is damaged: {whole}", path=str(path), whole=whole), remedy
@@ -93,15 +93,15 @@ def files(settings: Settings) -> list[Check]:
                 "files",
                 WARN,
                 text,
-                say("Remove {place} once you know.", place=str(settings.home / durable.ASIDE)),
+                say("Remove {place} after you have read this.", place=str(settings.home / durable.ASIDE)),
             )
         )
     if torn := _torn(settings):
         text = say("{names} cannot be read", names=_names(torn))
-        found.append(Check("files", WARN, text, say("`mlp-hub up` sets them aside and goes on.")))
+        found.append(Check("files", WARN, text, say("`mlp-hub up` sets them aside and continues.")))
     for path, what in state_dir.unusable(settings):
         text = say("the secret {path} holds {what}", path=str(path), what=what)
-        found.append(Check("files", FAIL, text, say("`mlp-hub up` makes it anew, and says what that means.")))
+        found.append(Check("files", FAIL, text, say("`mlp-hub up` makes it again and prints the effects.")))
     if others := _others(settings):
         text = say("{names} belong to another system user, who can read them", names=_names(others))
         found.append(Check("files", FAIL, text, say("`mlp-hub up` makes them the hub's own again.")))

@@ -1,4 +1,7 @@
-"""The doctor's tries of what jobs need on this machine: MPI in a sandbox, TensorFlow, GPUs. Pods have it from their image."""
+"""Doctor's tests of the tools that jobs need on this machine: MPI in a sandbox, TensorFlow, GPUs.
+
+Pods have them from their image.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def mpi(_: Settings) -> Check:
             say("{executable} -m pip install mpich mpi4py", executable=sys.executable),
         )
     if sandbox.capabilities().mode is None:
-        return Check("mpi", WARN, say("not tried: there is no sandbox"))
+        return Check("mpi", WARN, say("not tried: no sandbox"))
     work = Path(tempfile.mkdtemp(prefix="mlp-doctor-"))
     try:
         (work / "home").mkdir()
@@ -123,7 +126,7 @@ def gpu(settings: Settings) -> Check:
         return Check(
             "gpu",
             WARN,
-            say("cannot be looked for"),
+            say("cannot be checked"),
             say("{executable} -m pip install nvidia-ml-py", executable=sys.executable),
         )
     try:

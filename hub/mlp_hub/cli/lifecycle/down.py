@@ -29,14 +29,15 @@ _ACTIVE = ("admitted", "starting", "running")
 
 
 def down(settings: Settings, *, stop_jobs: bool) -> int:
-    """Stop all processes of the platform; jobs and notebook servers go on unless told otherwise.
+    """Stop all processes of the platform; jobs and notebook servers continue by default.
 
-    With `stop_jobs` every job that runs is suspended, whether the platform was still running or not: it saves a
-    checkpoint where it can, and `%mlp resume` lets it go on. Where that cannot be written down, jobs are left running,
-    all else is stopped, and the exit status is 1; so it is where pods of notebook servers cannot be ended.
+    With `stop_jobs` every running job is suspended, whether the platform was still running or not. The
+    job saves a checkpoint where it can, and `%mlp resume` continues it. If the suspension cannot be
+    written down, jobs are left running, everything else is stopped, and the exit status is 1. The exit
+    status is also 1 if pods of notebook servers cannot be ended.
     """
     if not settings.home.exists():
-        _say(say("There is no state in {home}; nothing runs", home=str(settings.home)))
+        _say(say("{home} has no state; nothing runs", home=str(settings.home)))
         return 0
     if source := identity.origin(settings):
         copied = say(
@@ -78,13 +79,13 @@ def _check_what_runs(settings: Settings) -> None:
     if executor:
         raise CommandFailed(
             say(
-                "The jobs of {home} run with the executor {known}, and this shell says {executor}. Nothing was stopped.",
+                "The jobs of {home} run with the executor {known}, but this shell has {executor}. Nothing was stopped.",
                 home=str(settings.home),
                 known=executor,
                 executor=settings.executor,
             ),
             say(
-                "Stop them as they were started: {as_it_was} mlp-hub down --jobs stop",
+                "Stop them with the settings of their start: {as_it_was} mlp-hub down --jobs stop",
                 as_it_was=belonging.way_to(belonging.known_of(settings)),
             ),
         )
@@ -96,7 +97,7 @@ def _check_what_runs(settings: Settings) -> None:
 
 @dataclass(slots=True)
 class StoppedWork:
-    """What was stopped with the platform, and what could not be."""
+    """Work that was stopped with the platform, and work that could not be stopped."""
 
     suspended: set[tuple[str, str]] = field(default_factory=set)  # (user, NAME@RUN) of jobs
     going_on: set[tuple[str, str]] = field(default_factory=set)  # of those whose pods nobody ended yet
@@ -129,8 +130,8 @@ def _stop_work(settings: Settings, ended: StoppedWork) -> None:
 def _pods_go_on(count: int) -> CommandFailed:
     return CommandFailed(
         says(
-            "1 job is to be suspended, and its pods go on: only the service ends pods of jobs.",
-            "{n} jobs are to be suspended, and their pods go on: only the service ends pods of jobs.",
+            "1 job should be suspended, but its pods continue: only the service ends pods of jobs.",
+            "{n} jobs should be suspended, but their pods continue: only the service ends pods of jobs.",
             count,
         ),
         say("Start the hub with `up`, which ends them, then stop it with its `down JOBS=stop`."),
@@ -157,7 +158,10 @@ def _stop_pods(settings: Settings) -> int:
 
 
 def _suspend_jobs(settings: Settings) -> StoppedWork:
-    """Ask the service, if it runs, to suspend every job that holds anything; return those that it did, and those that go on."""
+    """Ask the service, if it runs, to suspend every job that holds resources.
+
+    Return the suspended jobs and those that continue.
+    """
     try:
         token = settings.secret("operator_token")
     except OSError:
@@ -186,9 +190,10 @@ def _suspend_jobs(settings: Settings) -> StoppedWork:
 
 
 def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
-    """Write down, while no service runs, that what still holds anything is to be suspended; return its (user, name).
+    """Record, while no service runs, a suspension of each job that still holds resources.
 
-    The next service finds their ranks ended by `stop` and takes it from there, as if it had been asked itself.
+    Return the (user, name) of each. The next service finds their ranks ended by `stop`, and continues
+    as if it had been asked itself.
     """
     if not (settings.database_url or settings.service_db_file.exists()):
         return set()
@@ -206,12 +211,12 @@ def _record_suspensions(settings: Settings) -> set[tuple[str, str]]:
                 tx.events.add(uid, time.time(), "asked", msg("asked to suspend: the hub was stopped"))
     except WrongSchema as error:
         raise CommandFailed(
-            say("What runs was left running: {error}.", error=str(error)),
+            say("Running work was not stopped: {error}.", error=str(error)),
             say("Start the hub with that version's `up`, then stop it with its `down JOBS=stop`."),
         ) from error
     except MLPError as error:
         raise CommandFailed(
-            say("The running jobs cannot be suspended, and were left running: {error}.", error=str(error)),
+            say("The running jobs cannot be suspended, and still run: {error}.", error=str(error)),
             say("Start the hub with `up`, then stop it with JOBS=stop."),
         ) from error
     finally:

@@ -1,4 +1,7 @@
-"""What `down` ends in a cluster: the pods of notebook servers. Those of jobs end as their jobs are suspended."""
+"""End of a cluster's pods in `down`: those of notebook servers.
+
+Pods of jobs end as their jobs are suspended.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +17,28 @@ from mlp_hub.settings import Settings, SettingsError
 from mlp_language.render import say, says
 
 MARGIN_S = 30.0
-"""Tuning: seconds beyond their grace that pods have to go, since a node tells of it late: time of the command, for what it knows."""
+"""Tuning: seconds beyond their grace that pods have to go: time of the command, for a complete report.
+
+A node reports the end of a pod late.
+"""
 AGAIN_S = 0.5
 """Tuning: seconds between two looks at pods that end: calls of the API, for how soon the command is done."""
 
 
 def stop_servers(settings: Settings) -> int:
     """End the notebook servers that are pods; return how many. Raises `CommandFailed` where they do not end, or nobody can tell."""
-    again = say("Once the cluster answers: make down JOBS=stop, again.")
+    again = say("When the cluster answers, run again: make down JOBS=stop.")
     try:
         ended, left = asyncio.run(_in_cluster(settings))
     except (SettingsError, MessageError) as error:
         raise CommandFailed(
-            say("The pods of notebook servers were left as they are: {error}.", error=str(error)), again
+            say("The pods of notebook servers were not changed: {error}.", error=str(error)), again
         ) from error
     if left:
         raise CommandFailed(
             says(
-                "1 pod of a notebook server was told to end and is still there; its node may be lost.",
-                "{n} pods of notebook servers were told to end and are still there; their nodes may be lost.",
+                "1 pod of a notebook server was asked to end and still exists; its node is perhaps lost.",
+                "{n} pods of notebook servers were asked to end and still exist; their nodes are perhaps lost.",
                 left,
             ),
             again,

@@ -26,7 +26,10 @@ _RECENT_S = 86_400.0
 
 
 def collect(settings: Settings) -> dict[str, Any]:
-    """Return how the platform stands, as `--json` prints it. Memory is the proportional share in MiB."""
+    """Return the state of the platform, as `--json` prints it.
+
+    Memory is the proportional share in MiB.
+    """
     source = identity.origin(settings)
     # what lies in a copy tells of the original
     state = {} if source is not None else processes.state(settings)
@@ -98,7 +101,7 @@ def _disk(settings: Settings) -> list[dict[str, str]]:
 
 
 def status(settings: Settings, *, as_json: bool) -> int:
-    """Print how the platform stands; the exit status is 0 where all of it runs, else 1."""
+    """Print the state of the platform; the exit status is 0 where all of it runs, else 1."""
     found = collect(settings)
     if as_json:
         sys.stdout.write(json.dumps(found, indent=2) + "\n")
@@ -131,7 +134,7 @@ def _say_what_is_wrong(found: dict[str, Any]) -> None:
     if found["copy_of"] is not None:
         lines.append(
             say(
-                "this is a copy of {found}, and nothing of it runs; `mlp-hub up` makes it a hub of its own",
+                "this is a copy of {found}, and nothing of it runs; `mlp-hub up` makes it a separate hub",
                 found=found["copy_of"],
             )
         )
@@ -142,7 +145,7 @@ def _say_what_is_wrong(found: dict[str, Any]) -> None:
             when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(death["at"]))
             lines.append(
                 say(
-                    "the {name} ended at {when}, and was to be started again: it {death}",
+                    "the {name} ended at {when} and had to be restarted: it {death}",
                     name=name,
                     when=when,
                     death=death["why"],
@@ -151,7 +154,7 @@ def _say_what_is_wrong(found: dict[str, Any]) -> None:
     if components["supervisor"]["pid"] is None and any(c["pid"] for c in components.values()):
         lines.append(
             say(
-                "the supervisor is not running: nothing starts again what dies; `mlp-hub up` starts another one"
+                "the supervisor is not running: nothing restarts failed parts; `mlp-hub up` starts another one"
             )
         )
     lines += [f"{problem['component']}: {problem['message']}" for problem in found["problems"]]
@@ -169,14 +172,14 @@ def logs(settings: Settings, names: list[str], *, lines: int, follow: bool) -> i
     unknown = [name for name in names if name not in known]
     if unknown:
         raise UsageFailure(
-            say("There is no component {unknown}", unknown=", ".join(unknown)),
-            say("There are {known}.", known=", ".join(known)),
+            say("Component {unknown} does not exist", unknown=", ".join(unknown)),
+            say("Available: {known}.", known=", ".join(known)),
         )
     chosen = names or list(known)
     paths = {name: settings.log_dir / f"{name}.log" for name in chosen}
     if not any(path.exists() for path in paths.values()):
         raise CommandFailed(
-            say("There are no logs in {log_dir}", log_dir=str(settings.log_dir)),
+            say("{log_dir} contains no logs", log_dir=str(settings.log_dir)),
             say("Start the hub with `mlp-hub up`."),
         )
     width = max(len(name) for name in chosen) if len(chosen) > 1 else 0

@@ -48,7 +48,7 @@ _NAMED = (
 START_S = 90.0  # how long the first answer may take on a slow machine
 _STARTED: Mapping[str, Callable[[], str]] = {
     "same": lambda: say("already running"),
-    "woken": lambda: say("parts that waited to be started again were started at once"),
+    "woken": lambda: say("parts that waited for a restart were started at once"),
     "restarted": lambda: say("proxy, service and hub restarted"),
     "adopted": lambda: say("proxy, service and hub found again"),
     "started": lambda: say("proxy, service and hub started"),
@@ -57,9 +57,10 @@ DEATHS_MAX = 3  # a component that died so often during `up` will not come up by
 
 
 def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = ()) -> int:
-    """Start what is not running, wait until all of it answers, and tell the operator where it is.
+    """Start the parts that do not run, wait until all answer, and print the address to the operator.
 
-    `take` has `belonging.NEW_DATABASE` or `NEW_EXECUTOR` where the directory is to belong to what the settings name.
+    `take` has `belonging.NEW_DATABASE` or `NEW_EXECUTOR` where the directory has to adopt the one of
+    the settings.
     """
     progress = Progress(5)
     with progress.step(say("state")) as told:
@@ -89,7 +90,7 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
             new = accounts.ensure_admin(settings)
             belonging.bind(settings, "hub")
             if new:
-                told.append(say("account of the administrator made"))
+                told.append(say("administrator account made"))
             told.append(say("login page and service answer"))
         mind = [*mind, *provider.result()]
     _summary(settings, environ, progress.seconds, new_admin=new, mind=mind)
@@ -186,8 +187,7 @@ def check_sandbox(settings: Settings, found: Capabilities) -> str:
         raise MachineFailure(
             say("This machine has no sandbox, so users and jobs could not be kept apart."),
             say(
-                "Mend what is named above, or accept that all users can read and stop everything: "
-                "MLP_ALLOW_NO_SANDBOX=1 mlp-hub up"
+                "Fix the problems above, or accept that all users can read and stop everything: MLP_ALLOW_NO_SANDBOX=1 mlp-hub up"
             ),
             details="\n".join(lacking),
         )
@@ -244,7 +244,8 @@ def wait_until_ready(
 ) -> None:
     """Return when the login page and the service answer on the public port; raise Failure otherwise.
 
-    `supervisor_end` tells how the supervisor has ended, None while it lives. What died by the state `before` is nothing of now.
+    `supervisor_end` returns how the supervisor has ended, None while it lives. A component that had
+    already died in the state `before` does not count now.
     """
     deadline = time.monotonic() + START_S
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.bind, settings.bind)  # noqa: S104 - compared, not bound
@@ -272,12 +273,12 @@ def wait_until_ready(
         if waiting and time.monotonic() > deadline:
             raise CommandFailed(
                 say(
-                    "After {n} s there was no good answer of {what}.",
+                    "No valid answer within {n} s from {what}.",
                     n=round(START_S),
                     what=tuple(f"{what} ({said[what]})" for what in waiting),
                 ),
                 say(
-                    "The logs lie in {log_dir}; `mlp-hub doctor` looks at the machine.",
+                    "The logs are in {log_dir}; `mlp-hub doctor` checks the machine.",
                     log_dir=str(settings.log_dir),
                 ),
                 details="\n\n".join(_tail(settings, name) for name in processes.names(settings)),
@@ -303,9 +304,9 @@ def _check_supervisor(settings: Settings, how: str | None) -> None:
     if how is None:
         return
     raise CommandFailed(
-        say("The supervisor {how}, so that nothing keeps the hub alive.", how=how),
+        say("The supervisor {how}, so nothing keeps the hub running.", how=how),
         say(
-            "All of its log: {log_dir}. `mlp-hub up` starts another one.",
+            "Full log: {log_dir}. `mlp-hub up` starts another supervisor.",
             log_dir=str(settings.log_dir / "supervisor.log"),
         ),
         details=_tail(settings, "supervisor"),
@@ -321,12 +322,12 @@ def _check_deaths(settings: Settings, state: dict[str, Any], before: Mapping[str
         if component["waits"] and deaths >= DEATHS_MAX:
             raise CommandFailed(
                 say(
-                    "The {name} does not stay up: it {how}, {n} times.",
+                    "The {name} failed {n} times: it {how}.",
                     name=name,
                     how=component["last_exit"],
                     n=deaths,
                 ),
-                say("All of its log: {log_dir}", log_dir=str(settings.log_dir / f"{name}.log")),
+                say("Full log: {log_dir}", log_dir=str(settings.log_dir / f"{name}.log")),
                 details=_tail(settings, name),
             )
 
@@ -386,12 +387,12 @@ def _summary(
             file=str(secret),
         )
         if new_admin
-        else say("the first password lies in {file}", file=str(secret))
+        else say("the first password is in {file}", file=str(secret))
     )
     command = stop_command(settings, environ, sys.argv[0])
     if settings.bind not in ("127.0.0.1", "::1", "localhost") and not settings.url.startswith("https:"):
         mind = [
-            say("it listens for other machines too: put TLS in front, or passwords travel readable"),
+            say("it listens for other machines too: put TLS in front, or passwords are sent unencrypted"),
             *mind,
         ]
         if not settings.public_url and settings.origins.apart:
@@ -409,8 +410,8 @@ def _summary(
         (say("People"), _people(settings, panel)),
         (say("State"), str(settings.home)),
         (say("Stop"), command),
-        ("", say("(running jobs go on; with JOBS=stop they are suspended)")),
-        *((say("Mind"), what) for what in mind),
+        ("", say("(running jobs continue; with JOBS=stop they are suspended)")),
+        *((say("Warning"), what) for what in mind),
     ]
     lines = "".join(f"  {padded(name, 9)} {what}\n" for name, what in rows)
     _say(f"\n{say('MLP Hub is up')}{took}\n\n{lines}")

@@ -28,7 +28,10 @@ _VARIABLES = {"platform": "MLP_DATABASE_URL", "hub": "MLP_HUB_DATABASE_URL"}
 
 
 def check(settings: Settings, take: Collection[str] = ()) -> None:
-    """Raise `CommandFailed` where databases or executor are not those of this state directory; `take` has what is to be taken anew."""
+    """Raise `CommandFailed` where databases or executor are not those of this state directory.
+
+    `take` names those that the directory accepts as its new ones.
+    """
     known = known_of(settings)
     if NEW_DATABASE not in take:
         for name in _VARIABLES:
@@ -120,10 +123,10 @@ def _empty(settings: Settings, name: str, what: str, url: str, known: Bindings) 
             url=_words(settings, name, url),
             home=str(settings.home),
         )
-        remedy = say("Put the database back from your last backup.")
+        remedy = say("Restore the database from your last backup.")
     else:
         text = say(
-            "{what} would be {url}, which is empty; {home} was last used with {last}. Nothing was started, ended or changed.",
+            "{what} would be {url}, which is empty, but {home} was last used with {last}. Nothing was started, ended or changed.",
             what=what,
             url=_words(settings, name, url),
             home=str(settings.home),
@@ -137,8 +140,7 @@ def _stranger(settings: Settings, name: str, what: str, url: str, known: Binding
     bound = known.databases[name]
     return CommandFailed(
         say(
-            "{what} would be {url}, which is another one than {home} was last used with: {last}. Nothing was started, ended "
-            "or changed.",
+            "{what} would be {url}, but {home} was last used with {last}. Nothing was started, ended or changed.",
             what=what,
             url=_words(settings, name, url),
             home=str(settings.home),
@@ -162,7 +164,7 @@ def _anothers(settings: Settings, name: str, what: str, url: str, row: dict[str,
         say("Name that directory: MLP_HOME={path}.", path=shlex.quote(str(row.get("path"))))
         + " "
         + say(
-            "Where it is lost, `mlp-hub up {option}` gives the database to this one: jobs that ran there begin again here.",
+            "If that directory is lost, `mlp-hub up {option}` gives the database to this one: jobs that ran there start again here.",
             option=NEW_DATABASE,
         ),
     )
@@ -176,7 +178,7 @@ def _set_again(settings: Settings, known: Bindings) -> str:
     again = " ".join(f"{_VARIABLES[name]}={shlex.quote(last[name])}" for name in wrong if last[name])
     said = []
     if again:
-        said.append(say("Set it as it was, with its password: {variables}", variables=again))
+        said.append(say("Set the earlier value, with its password: {variables}", variables=again))
     if unset:
         said.append(say("Unset {variables}.", variables=unset))
     return " ".join(said)
@@ -184,7 +186,7 @@ def _set_again(settings: Settings, known: Bindings) -> str:
 
 def _anew() -> str:
     return say(
-        "To begin with this database all the same: `mlp-hub up {option}`; what runs then ends, and people sign up again.",
+        "To use this database anyway: `mlp-hub up {option}`. Running work then ends, and people sign up again.",
         option=NEW_DATABASE,
     )
 
@@ -196,15 +198,13 @@ def _check_executor(settings: Settings, known: Bindings, *, new: bool) -> None:
     if not new:
         raise CommandFailed(
             say(
-                "The jobs of {home} run with the executor {known}, and this shell says {executor}: they would run twice. "
-                "Nothing was started, ended or changed.",
+                "The jobs of {home} run with the executor {known}, but this shell has {executor}: they would run twice. Nothing was started, ended or changed.",
                 home=str(settings.home),
                 known=known.executor,
                 executor=settings.executor,
             ),
             say(
-                "Start it as it was: {as_it_was} mlp-hub up. To change the executor, end what runs there with {as_it_was} "
-                "mlp-hub down --jobs stop, then: mlp-hub up {option}",
+                "Start it as before: {as_it_was} mlp-hub up. To change the executor, end the running work with {as_it_was} mlp-hub down --jobs stop, then: mlp-hub up {option}",
                 as_it_was=as_it_was,
                 option=NEW_EXECUTOR,
             ),
@@ -241,7 +241,7 @@ def _running(settings: Settings, known: Bindings) -> int:
 
 
 def _row(settings: Settings, name: str) -> dict[str, Any] | None:
-    """Return what a database says of itself; None where it says nothing."""
+    """Return a database's own record; None where it has none."""
     table = "setting" if name == "platform" else database.BINDING
     found = database.row(settings, name, table, "value", f"key = '{bindings.KEY}'")
     try:
@@ -294,15 +294,13 @@ def check_cluster(settings: Settings, cluster: tuple[str, str]) -> None:
         return
     raise CommandFailed(
         say(
-            "The pods of {home} are in the cluster at {known}, and this shell names the one at {host}: jobs would run twice. "
-            "Nothing was started, ended or changed.",
+            "The pods of {home} are in the cluster at {known}, but this shell names the one at {host}: jobs would run twice. Nothing was started, ended or changed.",
             home=str(settings.home),
             known=known.cluster_host,
             host=cluster[1],
         ),
         say(
-            "Name that cluster: {as_it_was} mlp-hub up. To change it, end what runs there with {as_it_was} mlp-hub down "
-            "--jobs stop, then: mlp-hub up {option}",
+            "Name that cluster: {as_it_was} mlp-hub up. To change it, end the work there with {as_it_was} mlp-hub down --jobs stop, then: mlp-hub up {option}",
             as_it_was=way_to(known),
             option=NEW_EXECUTOR,
         ),
@@ -332,5 +330,5 @@ def leave_jobs_of_before(settings: Settings) -> str | None:
     settings.jobs_dir.mkdir(mode=0o711)
     durable.sync_directory(settings.data_dir)
     return say(
-        "directories of jobs of before lie in {place}; remove them when nobody needs them", place=str(place)
+        "directories of earlier jobs are in {place}; remove them when nobody needs them", place=str(place)
     )

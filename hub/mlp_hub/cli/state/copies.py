@@ -1,4 +1,4 @@
-"""Makes a hub of its own of a copied state directory, without touching the one that it was copied from."""
+"""Conversion of a copied state directory to a separate hub, without a change to the original."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from mlp_language.render import say
 
 
 def settle(settings: Settings) -> str | None:
-    """See to it that the directory has an identity of its own; return what to tell where it is a copy.
+    """Ensure that the directory has its own identity; return a message where it is a copy.
 
-    Raises `CommandFailed` where something runs on the directory that it cannot know: then nothing is changed.
+    Raises `CommandFailed` where something that the directory cannot know runs on it. Then nothing is
+    changed.
     """
     if identity.own(settings) is not None:
         return None
@@ -25,12 +26,12 @@ def settle(settings: Settings) -> str | None:
     if holder is not None:
         raise CommandFailed(
             say(
-                "A supervisor{holder} is at work on {home}, and is none that this directory knows of.",
+                "A supervisor{holder} works on {home}, but this directory has no record of it.",
                 holder=holder,
                 home=str(settings.home),
             ),
             say(
-                "End it first; it holds {lock}. One of an earlier version is stopped by that version's `down`.",
+                "End it first; it holds {lock}. To stop a supervisor of an earlier version, use that version's `down`.",
                 lock=str(lock),
             ),
         )
@@ -58,7 +59,7 @@ def holder_of(lock: Path) -> str | None:
 
 
 def _disown(settings: Settings, source: str) -> str:
-    """Leave to the original what runs there; return what becomes of what is noted here as running."""
+    """Leave running work to the original; return a message about the work that is noted here as running."""
     from mlp_hub import sandbox  # noqa: PLC0415 - only for a copy
 
     run_dirs = [*settings.jobs_run_dir.glob("*/"), *settings.servers_run_dir.glob("*/*/")]

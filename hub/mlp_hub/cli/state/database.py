@@ -1,4 +1,7 @@
-"""What is known of the two databases, the platform's and JupyterHub's, without importing SQLAlchemy where they are SQLite."""
+"""Information about the two databases, the platform's and JupyterHub's.
+
+SQLAlchemy is not imported for SQLite databases.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +63,7 @@ def changes(settings: Settings) -> list[str]:
                     newest=tables.newest,
                 ),
                 say(
-                    "Install the version that made it. To stay with this version, put back the copies that the newer one made before "
-                    "it changed anything, `platform` and `hub` in {copies}, or restore a backup.",
+                    "Install the version that made it. To stay with this version, restore the copies that the newer version made before its changes, `platform` and `hub` in {copies}, or restore a backup.",
                     copies=str(settings.db_dir / "before-*"),
                 ),
             )
@@ -110,7 +112,7 @@ def _chain(folder: Path) -> tuple[frozenset[str], str]:
 
 
 def _named(module: Path) -> tuple[str, tuple[str, ...]] | None:
-    """Return the revision that a migration makes, and those that it comes after; None for what is no migration."""
+    """Return the revision that a migration makes, and those that it comes after; None for other modules."""
     said: dict[str, ast.expr] = {}
     for node in ast.parse(module.read_bytes()).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -142,7 +144,10 @@ class _Away(Exception):  # noqa: N818 - a state, for `_look` alone
 
 
 def row(settings: Settings, name: str, table: str, columns: str, where: str = "") -> tuple[Any, ...] | None:
-    """Return a row of a table of one of the databases; None where there is no row, no table or no database yet. Raises `CommandFailed`."""
+    """Return a row of a table of a database; None without a row, a table or a database.
+
+    Raises `CommandFailed`.
+    """
     try:
         return _row_of(urls(settings)[name], table, columns, where)
     except (sqlite3.Error, _Away) as error:
@@ -190,14 +195,13 @@ def _unanswered(what: str, error: Exception) -> DatabaseSilent:
     return DatabaseSilent(
         say("{what} does not answer: {error}.", what=what, error=str(error)),
         say(
-            "Nothing was stopped or changed. See that its server runs or its file is whole, and the setting of "
-            "its URL."
+            "Nothing was stopped or changed. Check that its server runs or its file is complete, and check the setting of its URL."
         ),
     )
 
 
 def _row_of(url: str, table: str, columns: str, where: str = "") -> tuple[Any, ...] | None:
-    """Return the one row of a table; None where there is no row, no table or no database yet."""
+    """Return the one row of a table; None without a row, a table or a database."""
     query = f'SELECT {columns} FROM "{table}"{f" WHERE {where}" if where else ""}'  # noqa: S608 - ours
     return _row_in(url, table, query) if url.startswith(_FILE) else _row_at(url, table, query)
 
@@ -235,7 +239,7 @@ def _row_at(url: str, table: str, query: str) -> tuple[Any, ...] | None:
 
 
 class Decider(NamedTuple):
-    """Who decides about the platform's database, and until when unless it is renewed."""
+    """Holder of the lead on the platform's database, and the time when it expires unless it is renewed."""
 
     holder: str
     expires_at: float

@@ -1,7 +1,8 @@
-"""Whose a state directory is, so that a copy of one never acts on the processes of the other.
+"""Owner of a state directory, so that a copy never acts on the processes of the original.
 
-`identity.json` holds a random id, and which directory it was given to. Each process of the platform has the id in its
-environment. A copy brings the file along but is another directory: the id is not its own, and no pid file in it counts.
+`identity.json` holds a random id and the directory that it was given to. Each process of the
+platform has the id in its environment. A copy has the file too, but is another directory. The id is
+not its own, and a pid file in it does not count.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ VARIABLE = "MLP_INSTANCE"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What is written down: the id, and the directory that it was given to."""
+    """Identity as written: the id, and the directory that it was given to."""
 
     id: str
     device: int
@@ -50,7 +51,7 @@ def origin(settings: Settings) -> str | None:
 
 
 def give(settings: Settings) -> str:
-    """Give the directory a new id of its own, and return it."""
+    """Give the directory its own new id, and return it."""
     place = settings.home.stat()
     made = Identity(secrets.token_hex(8), place.st_dev, place.st_ino, str(settings.home.resolve()))
     durable.write(settings.home / FILE, json.dumps(asdict(made)))

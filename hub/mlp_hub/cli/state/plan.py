@@ -137,7 +137,7 @@ def supervisor_command(plan_file: Path) -> list[str]:
 
 
 def build_stamp() -> str:
-    """Tell which build is installed: what `make up` noted down, else when this package was last written."""
+    """Return the installed build: the note of `make up`, or else the last write time of this package."""
     noted = Path(sys.prefix) / ".mlp-installed"
     try:
         return noted.read_text().strip()
@@ -179,7 +179,10 @@ def _digest_of(path: Path | None) -> str:
 
 
 def _digest_of_secrets(settings: Settings) -> str:
-    """Return what changes with a secret that all read at their start, as when one was torn and made anew."""
+    """Return a digest that changes with a secret that all processes read at their start.
+
+    A torn secret that was recreated changes it too.
+    """
     digest = hashlib.sha256()
     for name in ("cookie_secret", "crypt_key", "secrets_key", *TOKENS):
         with contextlib.suppress(OSError):
@@ -209,7 +212,7 @@ def write(settings: Settings, plan: Mapping[str, Any]) -> None:
 
 
 def write_secrets(settings: Settings) -> None:
-    """Write secrets that were given as settings to the files that the plan names; what is given no longer is removed."""
+    """Write secrets from settings to the files of the plan; files of other earlier secrets are removed."""
     given = _given_secrets(settings)
     for _, path, secret in given:
         durable.write(path, secret + "\n")
@@ -242,7 +245,7 @@ def started_with(settings: Settings) -> dict[str, str]:
 
 
 def as_started(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """Return these settings with what the last `up` was told besides, in a shell that says less; the shell's word counts."""
+    """Return these settings with the settings of the last `up`; the shell's settings have priority."""
     started = started_with(settings)
     if not started:
         return settings

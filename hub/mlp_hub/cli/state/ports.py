@@ -21,7 +21,7 @@ def check_free(bind: str, port: int, home: Path) -> None:
     except socket.gaierror as error:
         raise UsageFailure(
             say(
-                "MLP_BIND is {bind}, which is no address of this machine: {strerror}",
+                "MLP_BIND is {bind}, which is not an address of this machine: {strerror}",
                 bind=bind,
                 strerror=str(error.strerror),
             )
@@ -50,8 +50,8 @@ def _explained(error: OSError, bind: str, port: int, home: Path) -> MachineFailu
         )
     if error.errno in (errno.EACCES, errno.EPERM):
         return MachineFailure(
-            say("Port {port} may be opened by root only.", port=port),
-            say("Take one above 1023 with MLP_PORT=PORT."),
+            say("Only root can open port {port}.", port=port),
+            say("Choose a port above 1023 with MLP_PORT=PORT."),
         )
     return MachineFailure(
         say(

@@ -46,7 +46,7 @@ def prepare(settings: Settings) -> list[str]:
                 strerror=str(error.strerror),
                 filename=error.filename,
             ),
-            say("Choose another one with MLP_HOME=PATH, or change who owns it."),
+            say("Choose another one with MLP_HOME=PATH, or change its owner."),
         ) from error
     return told
 
@@ -106,7 +106,7 @@ def _is_text(text: str) -> bool:
 
 
 class KeptSecret(NamedTuple):
-    """A secret of the platform: how it is made, what is one, and what somebody notices where it had to be made anew."""
+    """Secret of the platform: its generator, its check, and the effect for people if it was recreated."""
 
     name: str
     make: Callable[[], str] = _token
@@ -116,11 +116,13 @@ class KeptSecret(NamedTuple):
 
 _SECRETS = (
     KeptSecret("cookie_secret", lost=lambda: say("people log in again")),
-    KeptSecret("crypt_key", is_one=_is_key, lost=lambda: say("who logs in with a provider logs in again")),
+    KeptSecret(
+        "crypt_key", is_one=_is_key, lost=lambda: say("users who log in with a provider log in again")
+    ),
     KeptSecret(
         "secrets_key",
         lost=lambda: say(
-            "secrets that people keep here open no more; put the key back from a backup, or set them again"
+            "secrets that people store here cannot be opened any more; restore the key from a backup, or set them again"
         ),
     ),
     KeptSecret("proxy_token"),
@@ -139,7 +141,7 @@ _SECRETS = (
 
 
 def unusable(settings: Settings) -> list[tuple[Path, str]]:
-    """List the secrets that are there and are none, with what each holds."""
+    """List the secrets that exist but are not valid, with the content of each."""
     found = ((settings.secret_file(secret.name), secret) for secret in _SECRETS)
     return [(path, what) for path, secret in found if (what := _wrong(path, secret)) is not None]
 
@@ -159,7 +161,7 @@ def _wrong(path: Path, secret: KeptSecret) -> str | None:
 
 
 def _secret(settings: Settings, secret: KeptSecret) -> list[str]:
-    """Write a secret unless it is there; one that cannot be one is kept aside and made anew."""
+    """Write a secret unless it exists; an invalid one is kept aside and recreated."""
     path = settings.secret_file(secret.name)
     if not path.exists():
         durable.write(path, secret.make() + "\n")
@@ -173,7 +175,7 @@ def _secret(settings: Settings, secret: KeptSecret) -> list[str]:
     durable.set_aside(settings.home, str(path))
     durable.write(path, secret.make() + "\n")
     again = say(
-        "the secret {path} held {what} and was made anew: {lost}",
+        "the secret {path} held {what} and was made again: {lost}",
         path=str(path),
         what=what,
         lost=secret.lost(),
@@ -189,8 +191,7 @@ def _own(path: Path) -> list[str]:
     os.chown(path, os.getuid(), -1)
     return [
         say(
-            "{path} belonged to the system user {owner}, who could read it; it is the hub's own again. If that was nobody to be "
-            "trusted, remove the files in {folder} that it could read: they are made anew",
+            "{path} belonged to the system user {owner}, who could read it; it is the hub's own again. If that user cannot be trusted, remove the files in {folder} that the user could read: they are made again",
             path=str(path),
             owner=owner,
             folder=str(path if path.is_dir() else path.parent),

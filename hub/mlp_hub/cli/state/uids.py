@@ -1,7 +1,8 @@
-"""Which system uids a hub that is root gives its users: a range of its own on this machine, kept for ever.
+"""System uids of the users of a hub that is root: a separate range on this machine, kept for ever.
 
-The state directory remembers its range. A file of the machine lists all, so that another hub takes another one: what
-the kernel keeps by uid (keys, numbers of processes) is then no two hubs' at once.
+The state directory remembers its range. A file of the machine lists all ranges, so that another hub
+takes another one. Objects that the kernel keeps by uid (keys, numbers of processes) then never
+belong to two hubs at once.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def _settle(settings: Settings, taken: dict[str, int]) -> list[str]:
         durable.set_aside(settings.home, str(settings.uid_file))
         said.append(
             say(
-                "{path} could not be read, and was written anew: users have system uids {span}",
+                "{path} could not be read, and was written again: users have system uids {span}",
                 path=str(settings.uid_file),
                 span=span(first),
             )
@@ -112,7 +113,10 @@ def _free(taken: dict[str, int]) -> int:
 
 
 def _recovered(settings: Settings, noted: int | None) -> int:
-    """Return the first uid of a hub whose own note of it cannot be read: as it is written elsewhere, else by who owns the homes."""
+    """Return the first uid of a hub whose note of it cannot be read.
+
+    It is read from other records, or else derived from the owners of the homes.
+    """
     if first := bindings.read(settings).first_uid or noted:
         return first
     owners = [uid for uid in map(_owner, settings.homes_dir.iterdir()) if uid >= FIRST_UID]
@@ -124,7 +128,7 @@ def _owner(path: Path) -> int:
 
 
 def highest_number(settings: Settings) -> int:
-    """Return the highest number of a user whose files lie here, by who owns homes and directories of jobs; 0 for none."""
+    """Return the highest number of a user with files here, by owners of homes and job directories; or 0."""
     found = 0
     # a job's directory belongs to its user, what holds those may be the hub's
     for pattern, place in (("*", settings.homes_dir), ("*/*", settings.jobs_dir)):
@@ -142,9 +146,9 @@ def _remember(settings: Settings, first: int) -> None:
 
 @contextlib.contextmanager
 def _registry(*, write: bool = True) -> Iterator[dict[str, int]]:
-    """Lock the machine's list and give it, state directory: first uid; what is changed is written.
+    """Lock the machine's list and yield it as state directory: first uid; changes are written.
 
-    State directories that are no longer there, or have another range by now, are left out.
+    State directories that no longer exist, or that have another range by now, are left out.
     """
     if write:
         REGISTRY.parent.mkdir(mode=0o755, parents=True, exist_ok=True)

@@ -61,7 +61,7 @@ class Component:
         return os.path.join(self.directory, f"{self.name}.pid")  # noqa: PTH118 - see procs
 
     def state(self) -> dict[str, Any]:
-        """Tell how it stands, for `state.json`."""
+        """Return the component's state for `state.json`."""
         return {
             "pid": self.pid,
             "start": self.start_ticks,
@@ -256,7 +256,7 @@ class Component:
         self._note()
 
     def _note(self) -> None:
-        """Write down which process it is, now or, where there is no room, at a later look."""
+        """Record the component's process; if the disk has no room, do it at a later look."""
         content = {
             "pid": self.pid,
             "start": self.start_ticks,

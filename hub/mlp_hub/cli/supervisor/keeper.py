@@ -1,10 +1,10 @@
-"""Keeps the components alive: starts them, adopts living ones, starts dead ones again, bounds their logs.
+"""Supervisor of the components: starts them, adopts living ones, restarts dead ones, bounds their logs.
 
-A small program of its own, run as `python -IS` with nothing but the standard library, because it is there all
-the time. It reads a plan (plan.py writes it) and leaves beside it, for each component, a pid file, and
-`state.json` for whoever asks. Signals: SIGTERM stops the components in the plan's order and ends; SIGHUP reads
-the plan again by executing itself anew and restarts the components whose entry changed; SIGUSR1 ends it and
-leaves the components running.
+It is a small separate program, run as `python -IS` with nothing but the standard library, because
+it runs all the time. It reads a plan (plan.py writes it). It leaves next to the plan a pid file for
+each component, and `state.json` for any reader. Signals: SIGTERM stops the components in the plan's
+order and ends. SIGHUP executes it again to read the new plan, and restarts the components whose
+entry changed. SIGUSR1 ends it and leaves the components running.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Supervisor:
         return self.meant
 
     def report(self) -> None:
-        """Write `state.json`; where there is no room, it is kept in memory and written at a later look."""
+        """Write `state.json`; without room on the disk, it is kept in memory and written at a later look."""
         state = {c.name: c.state() for c in self.components}
         content = {"plan": self.plan_id, "began": self.began, "components": state, "deaths": self.deaths}
         self.reported = notes.write(self._state_path, content)

@@ -1,8 +1,8 @@
-"""Whether a component answers: the supervisor asks it again and again, and gives up on one that is silent for too long.
+"""Check whether a component answers: the supervisor asks regularly, and gives up after long silence.
 
-Any answer counts, also a refusal: that its event loop still turns is all that is asked. What counts as silence is only
-time in which the supervisor itself was awake: after a suspend, or when it came late itself, it asks once more. A
-component that is silent and busy may be overloaded, and gets more time than one that does nothing.
+Any answer counts, also a refusal: the check only needs a running event loop. Silence counts only
+while the supervisor itself was awake. After a suspend, or when it was late itself, it asks once
+more. A silent and busy component can be overloaded, and gets more time than an idle one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ START_BUSY = 30
 
 
 class Liveness:
-    """What is known of one process since it was started or adopted.
+    """Liveness of one process since it was started or adopted.
 
-    `where` is the UNIX socket and the path to ask for. `heard` says that it has answered before, as one that is adopted
-    has. Times are seconds of the supervisor's clock.
+    `where` is the UNIX socket and the path to ask for. `heard`: the process has answered before, as an
+    adopted one has. Times are seconds of the supervisor's clock.
     """
 
     def __init__(self, where: tuple[str, str], now: float, *, heard: bool) -> None:
@@ -41,7 +41,7 @@ class Liveness:
 
     @property
     def fd(self) -> int | None:
-        """What becomes readable when the answer comes."""
+        """Descriptor that becomes readable when the answer comes."""
         return None if self._link is None else self._link.fileno()
 
     def due(self) -> float:
@@ -49,9 +49,9 @@ class Liveness:
         return self._asked + ANSWER_S if self._link is not None else self._try_at
 
     def look(self, now: float, cpu_s: Callable[[], float | None], *, late: bool) -> str | None:
-        """Ask, listen, count; return what to say of one that does not answer any more.
+        """Ask, listen and count; return a message about a process that does not answer any more.
 
-        `late`: this look comes later than it was meant to, so that what seems to be silence may be the machine's.
+        `late`: this look comes later than intended. Its apparent silence can then be the machine's.
         """
         if self._link is not None:
             self._listen(now)

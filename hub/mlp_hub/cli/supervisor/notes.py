@@ -1,4 +1,7 @@
-"""What the supervisor writes: its log, and small files. Nothing of it may end the supervisor. Only `os`, as in procs."""
+"""Files that the supervisor writes: its log, and small files; a failed write never ends the supervisor.
+
+Only `os` is imported, as in procs.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ say = _Log().say
 
 
 def write(path: str, content: dict[str, Any]) -> bool:
-    """Write JSON, whole or not at all; where there is no room for another file, over what is there. False: not written.
+    """Write JSON as a whole or not at all; return False if it was not written.
 
-    Over it means in its blocks, which are there: the room that the last note had is kept for the next one.
+    Without room for another file, it is written over the existing file, in the blocks of that file. The
+    room of the last note is so kept for the next one.
     """
     text = json.dumps(content).encode()
     new = f"{path}.new"

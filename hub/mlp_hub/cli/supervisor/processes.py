@@ -63,7 +63,7 @@ def state(settings: Settings) -> dict[str, Any]:
 
 
 def start_supervisor(settings: Settings, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start it in a session of its own; it outlives this command."""
+    """Start the supervisor in a separate session; it outlives this command."""
     log = settings.log_dir / "supervisor.log"
     if log.exists() and log.stat().st_size > settings.log_max << 20:
         log.replace(log.with_suffix(".log.1"))
@@ -111,9 +111,9 @@ def stop_all(settings: Settings) -> bool:
 
 
 def runs_unnoted(settings: Settings, name: str) -> bool:
-    """Whether a component runs that no pid file names: its supervisor was killed in the moment in which it started it.
+    """Return whether a component runs without a pid file: its supervisor was killed while starting it.
 
-    The next supervisor ends it, and starts it anew.
+    The next supervisor ends it, and starts it again.
     """
     instance, plan = identity.own(settings), plans.read(settings)
     if instance is None or plan is None:

@@ -1,4 +1,4 @@
-"""Apps: models, or commands, that answer requests; what each is, where it stands, and the one table of their phases."""
+"""Apps: models, or commands, that answer requests, with their state and the one table of their phases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlp_language.message import NOTHING, Message, msg
 
 
 class AppPhase(StrEnum):
-    """Where an app stands."""
+    """State of an app."""
 
     STARTING = "starting"  # its replicas are being started, and do not answer yet
     RUNNING = "running"  # it answers
@@ -36,11 +36,14 @@ PORTS = range(31_000, 50_001)
 OF_APPS = "app~"
 """Beginning of the names of those jobs that are replicas of apps: no job of a user's is called so."""
 LONGEST_WHOLE = 40
-"""Given: characters of an app's name that stand in its replicas' names as they are: those of a job's name, less what is around them."""
+"""Given: characters of an app's name that are kept as they are in its replicas' names.
+
+The number is that of a job's name, less the text around them.
+"""
 
 
 class AppAccess(StrEnum):
-    """Who may ask an app, besides its owner and who has one of its keys."""
+    """Access to an app for others than its owner and the holders of its keys."""
 
     PRIVATE = "private"
     TENANT = "tenant"  # members of its tenant
@@ -49,10 +52,11 @@ class AppAccess(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AppSpec:
-    """What an app runs and how much of it. With a `command` it is that; else the platform serves the `model`.
+    """Program and size of an app: a `command`, or else the `model` that the platform serves.
 
-    `version` of the model is the one that was the latest when it was deployed, 0 without a model. From `least` to `most` replicas run,
-    as many as one for each `concurrency` requests that are under way; fewer only once they were not needed for `idle_s` seconds.
+    `version` of the model is the latest one at the time of deployment, 0 without a model. From `least`
+    to `most` replicas run, one for each `concurrency` requests in progress. Fewer run only once the
+    others were not needed for `idle_s` seconds.
     """
 
     per_replica: Resources
@@ -78,7 +82,11 @@ class AppSpec:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app as stored. `generation` grows with each change of what it runs; replicas of older ones go when newer answer."""
+    """App as stored.
+
+    `generation` grows with each change of its program. Replicas of older generations end when newer
+    ones answer.
+    """
 
     uid: str
     user: str
@@ -106,9 +114,10 @@ class App:
 
 
 def replica_name(app: str, slot: int | str) -> str:
-    """Return the name of the job that is a replica: `app~digits~0`; without a slot what all names of such begin with.
+    """Return the name of a replica's job: `app~digits~0`; without a slot the common prefix of such names.
 
-    Names of jobs are shorter than those of apps may be: of a long one the beginning stands there, with a digest of all of it.
+    Names of jobs are shorter than the longest names of apps. So a long name is represented by its
+    begin, with a digest of all of it.
     """
     if len(app) > LONGEST_WHOLE:
         digest = hashlib.blake2b(app.encode(), digest_size=4).hexdigest()

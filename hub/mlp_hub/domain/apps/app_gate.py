@@ -1,4 +1,4 @@
-"""Ways into an app: who may open it, its keys, and browsers that have opened it."""
+"""Ways into an app: its access, its keys, and browsers that have opened it."""
 
 from __future__ import annotations
 

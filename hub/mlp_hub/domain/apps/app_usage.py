@@ -1,4 +1,4 @@
-"""What was asked of an app, or of all apps of a tenant: counts of the gateway's processes, and how they are added up."""
+"""Requests to an app, or to all apps of a tenant: counts of the gateway's processes, and their sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MINUTES = 60
 
 @dataclass(frozen=True, slots=True)
 class MinuteOfUse:
-    """What was asked in one minute, counted from the epoch."""
+    """Requests in one minute, counted from the epoch."""
 
     minute: int
     requests: int
@@ -23,7 +23,10 @@ class MinuteOfUse:
 
 @dataclass(frozen=True, slots=True)
 class AppUse:
-    """What was asked since some moment. `latency` counts answers by the first of `bounds_ms` that they kept, and slower ones."""
+    """Requests since some moment.
+
+    `latency` counts answers by the first of `bounds_ms` that they kept, and slower ones.
+    """
 
     since: float
     requests: int = 0
@@ -49,7 +52,7 @@ class AppUse:
 
 @dataclass(frozen=True, slots=True)
 class StoredUse:
-    """What is stored: the count of one process (`run`) as it was told last, and those of all before it together."""
+    """Stored count: the last reported one of one process (`run`), and the sum of all before it."""
 
     run: str
     counted: AppUse
@@ -66,7 +69,10 @@ class StoredUse:
 
 
 def told(stored: StoredUse | None, run: str, counted: AppUse) -> StoredUse:
-    """Return what is to be stored once a process has told its count, however often it tells the same, or an older one late."""
+    """Return the count to store after a process's report.
+
+    A repeated report, or a late older one, changes nothing.
+    """
     if stored is None:
         return StoredUse(run, counted)
     if stored.run != run:
@@ -79,7 +85,7 @@ def told(stored: StoredUse | None, run: str, counted: AppUse) -> StoredUse:
 
 
 def together(a: AppUse, b: AppUse) -> AppUse:
-    """Add two counts up. Where their histograms have other bounds, that of the later one stands alone."""
+    """Return the sum of two counts; if their histograms have different bounds, the later one is kept."""
     later = max(a, b, key=lambda one: one.last)
     latency = later.latency
     if a.bounds_ms == b.bounds_ms:

@@ -19,7 +19,7 @@ from mlp_language.message import NOTHING, JobRef, Message, from_data, msg, verba
 
 
 class Phase(StrEnum):
-    """Where a job stands, in fine steps."""
+    """State of a job, in fine steps."""
 
     QUEUED = "queued"  # waits for its quota and its nodes
     ADMITTED = "admitted"  # holds quota and a placement, durable; nothing started yet
@@ -48,7 +48,7 @@ class State(StrEnum):
 
 
 class Target(StrEnum):
-    """What somebody wants of the job; stored beside its phase, the reconciler brings them together."""
+    """Target of a job, stored next to its phase; the reconciler brings them together."""
 
     RUN = "run"
     SUSPEND = "suspend"
@@ -105,7 +105,7 @@ PHASES: Mapping[Phase, Message] = {
     P.CANCELLED: msg("cancelled"),
     P.DELETING: msg("deleting"),
 }
-"""What a job is in each phase, for sentences."""
+"""Description of a job in each phase, for sentences."""
 JOB_MACHINE = Machine(
     {
         P.QUEUED: frozenset({P.ADMITTED, P.SUSPENDED, P.CANCELLED}),
@@ -150,7 +150,7 @@ class Cause(StrEnum):
 
 
 class Hint(StrEnum):
-    """What probably stands behind a failure, where its cause alone does not help."""
+    """Probable reason of a failure, where its cause alone does not help."""
 
     NO_NETWORK = "no-network"  # it looked for another machine, and its tenant's jobs have no network
     NETWORK_MISSING = "network-missing"  # the same, and they would have one if this machine could give it
@@ -184,13 +184,16 @@ class Failure:
 
     @property
     def told(self) -> Message:
-        """What is told of it, each reader in their language."""
+        """Message of the failure, in each reader's language."""
         return verbatim(self.message) if self.said is None else from_data(self.said)
 
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What a user made where jobs run, past the hub, and what is the job: the hub only lets it run."""
+    """Object that a user made where jobs run, without the hub.
+
+    The object is the job, and the hub only lets it run.
+    """
 
     kind: str
     namespace: str
@@ -217,7 +220,7 @@ class Replica:
 
 
 Param = bool | int | float | str
-"""What a parameter of a program may be."""
+"""Type of a program's parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a user submitted, but for what was changed since (`Steered`). `per_worker` is each rank's share, a PS's too."""
+    """Specification that a user submitted, without later changes (`Steered`).
+
+    `per_worker` is each rank's share, also that of a parameter server.
+    """
 
     name: str
     user: str
@@ -295,9 +301,10 @@ PRIORITIES: Mapping[str, int] = {"low": 50, "normal": 100, "high": 200}
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """What was made of a job after it was submitted. None: as it was submitted; a `place` of its queue counts from the front.
+    """Changes of a job after it was submitted; None: as submitted.
 
-    `limited` says that the time limit is another one, which may be none.
+    A `place` of its queue counts from the front. `limited`: the time limit was changed, possibly to no
+    limit.
     """
 
     priority: str | None = None
@@ -382,7 +389,7 @@ class Job:
 
     @property
     def reference(self) -> str:
-        """What means this run and no other: `digits@2`."""
+        """Reference to exactly this run: `digits@2`."""
         return names.reference(self.spec.name, self.run)
 
     @property
@@ -415,14 +422,17 @@ class Job:
 
 
 def wait_ends(job: Job, now: float) -> dict[str, object]:
-    """Return what changes of a job that leaves the queue: what it waited counts from now on as waited."""
+    """Return the changes of a job that leaves the queue: its wait so far is added to the waited time."""
     if job.waiting_since is None:
         return {}
     return {"waiting_since": None, "waited": job.waited + max(now - job.waiting_since, 0.0)}
 
 
 def with_progress(job: Job, progress: int, now: float) -> Job:
-    """Return the job with what its present attempt reports, which for a later attempt is first what it goes on from."""
+    """Return the job with its present attempt's progress.
+
+    The first report of a later attempt is the progress that it continues from.
+    """
     if not job.restarts or job.progress_since is not None:
         return job if progress == job.progress else replace(job, progress=progress)
     return replace(job, progress=progress, progress_from=progress, progress_since=now)

@@ -1,7 +1,7 @@
-"""Names of jobs: what may be one, how a certain run is written, and what a name becomes where fewer characters are allowed.
+"""Names of jobs: their syntax, the reference to a certain run, and their short forms.
 
-A name is shown as it was written. Where it becomes part of a path or of a cluster object's name, no two names may become
-the same one, on targets that do not tell capital letters from small ones either.
+A name is shown as it was written. In a path, or in the name of a cluster object, no two names may
+become the same one. This is also true on targets that ignore the case of letters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def title(name: str, run: int) -> str:
 
 
 def parse_reference(text: str) -> tuple[str, int | None] | None:
-    """Return the name and the run (None: the latest) of a reference; None for what is none."""
+    """Return the name and the run (None: the latest) of a reference; None for other texts."""
     name, at, run = text.partition("@")
     if not at:
         return name, None
@@ -48,10 +48,10 @@ def directory_name(name: str, run: int) -> str:
 
 
 def label_name(name: str, run: int) -> str:
-    """Return the name of a run as a label of DNS (RFC 1123: a-z, 0-9 and -, at most 63), as clusters want it.
+    """Return the name of a run as a label of DNS for clusters (RFC 1123: a-z, 0-9 and -, at most 63).
 
-    The first run of a name that is such a label, and begins with a letter, has its name. All others begin with 0, with what
-    can be read of the name, the run, and a digest of both.
+    The first run of a name that is such a label, and begins with a letter, has its name. All others
+    begin with 0, with the readable part of the name, the run, and a digest of both.
     """
     if run == 1 and _PLAIN.fullmatch(name):
         return name

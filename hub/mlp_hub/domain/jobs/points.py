@@ -19,7 +19,7 @@ class SpooledPoint:
 
 
 def values_of(plain: dict[str, Any]) -> dict[str, float | int]:
-    """Return the numeric values; null stands for one that is not finite, and what is no number is left out."""
+    """Return the numeric values; null replaces one that is not finite, and other values are left out."""
     values: dict[str, float | int] = {}
     for key, value in plain.items():
         # half a surrogate pair is text to JSON and cannot be stored

@@ -1,4 +1,4 @@
-"""What a run is told from others by: its parameters, where it came from, and what became of its metrics; pure."""
+"""Distinction of runs: their parameters, their origin, and the outcome of their metrics; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_NAME = 100
 LONGEST_TEXT = 1000
 """Safety: characters of a parameter's value that are kept to be shown and searched."""
 AXES = frozenset({"epoch", "step", "progress"})
-"""What points say of themselves: of these the last is told, and none is best."""
+"""Values that describe a point itself: the last of them is shown, and none is best."""
 _ERRORS = {
     "loss",
     "losses",
@@ -109,10 +109,11 @@ def scalars(values: Mapping[str, object]) -> dict[str, ParamValue]:
 
 @dataclass(frozen=True, slots=True)
 class UsedDataset:
-    """A dataset as a run read it: `uid` is that very one, `size` its bytes when the job was submitted.
+    """Dataset as a run read it: `uid` is exactly that one, `size` its bytes when the job was submitted.
 
-    `digest` is what its files were when the run first started: a SHA-256 of the paths, lengths and checksums of so many `files`,
-    of which `checked` had a checksum, the others the time of their last writing. Empty: not told yet, or nobody could tell.
+    `digest` is the state of its files when the run first started: a SHA-256 of the paths, lengths and
+    checksums of `files` files. `checked` of them had a checksum. The others have the time of their last
+    write. Empty: not known yet, or not known at all.
     """
 
     user: str
@@ -126,9 +127,10 @@ class UsedDataset:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a run came from. Commit, dirty and environment are what its client said of itself: claims, not proofs.
+    """Origin of a run.
 
-    `environment` and `program` are texts that are kept once, by their sha256.
+    Commit, dirty and environment are the client's claims about itself, not proofs. `environment` and
+    `program` are texts that are kept once, by their sha256.
     """
 
     commit: str | None = None
@@ -140,7 +142,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What was worked out of a run's points and ranks, up to the point `seq`; `final` once it had ended by then."""
+    """Summary of a run's points and ranks, up to the point `seq`; `final` once the run had ended by then."""
 
     seq: int = 0
     final: bool = False

@@ -1,7 +1,8 @@
-"""Which runs: a line such as `lr<0.1 accuracy>=0.9 tag=baseline state=finished digits`, read into terms; pure.
+"""Search for runs: a line such as `lr<0.1 accuracy>=0.9 tag=baseline state=finished digits`; pure.
 
-A term is `NAME OP VALUE`; a word without one is looked for in names, tags and notes. All must hold. There are no regular
-expressions: what a term may cost is known.
+The line is parsed into terms. A term is `NAME OP VALUE`. A word without an operator is looked for
+in names, tags and notes. All terms must hold. Regular expressions are not possible, so the cost of
+a term is known.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ LONGEST_QUERY = 1000
 """Safety: characters of one search."""
 _SHOWN = 60
 TEXTS = ("name", "tag", "note", "tenant", "user", "state", "sweep")
-"""What is compared as text."""
+"""Fields that are compared as text."""
 NUMBERS = ("run", "duration", "core_hours", "cpu_peak", "ram_peak")
-"""What of a run is a number besides its parameters and metrics."""
+"""Fields of a run that are numbers, in addition to its parameters and metrics."""
 KINDS = ("param", "metric", "best")
-"""What a name may begin with, and a dot: `param.lr`, `metric.loss` (the last value), `best.loss`."""
+"""Prefixes of a name before a dot: `param.lr`, `metric.loss` (the last value), `best.loss`."""
 _TOKEN = re.compile(r'(?:"[^"]*"|[^\s"])+')
 _TERM = re.compile(r'("[^"]+"|[^\s"<>=!~]+)(<=|>=|!=|==|=~|!~|=|<|>|~)(.*)', re.DOTALL)
 _SPAN = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|m|h|d)")
@@ -44,7 +45,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """By what runs are sorted; `kind` as in a term, `submitted` or `finished` besides."""
+    """Order of runs; `kind` as in a term, and also `submitted` or `finished`."""
 
     kind: str
     name: str = ""
@@ -57,7 +58,7 @@ def parse(line: str) -> tuple[Term, ...]:
         _refuse(msg("the search is {n} characters; at most {most}", n=len(line), most=LONGEST_QUERY))
     _check_plain(line)
     if line.count('"') % 2:
-        _refuse(msg('a " in the search is never closed; write "two words" or leave it out'))
+        _refuse(msg('a " in the search has no closing "; write "two words" or leave it out'))
     tokens = _TOKEN.findall(line)
     if len(tokens) > MOST_TERMS:
         _refuse(msg("the search has {n} conditions; at most {most}", n=len(tokens), most=MOST_TERMS))
@@ -70,7 +71,7 @@ def _term(token: str) -> Term:
         if token[0] in "<>=!~":
             _refuse(
                 msg(
-                    "{given} compares nothing: no space goes around <, =, >; right: lr<0.1",
+                    "{given} compares nothing: write no spaces around <, =, >; for example lr<0.1",
                     given=_clip(token),
                 )
             )
@@ -79,14 +80,14 @@ def _term(token: str) -> Term:
     if "~" in op:
         _refuse(
             msg(
-                "{given}: regular expressions are not searched by; right: name=digits-* or a word that is looked for",
+                "{given}: regular expressions are not supported; write name=digits-* or a word to search for",
                 given=_clip(token),
             )
         )
     if not value:
         _refuse(
             msg(
-                "{given} compares with nothing; right: lr<0.1, tag=baseline, state=running",
+                "{given} compares with nothing; write lr<0.1, tag=baseline or state=running",
                 given=_clip(token),
             )
         )
@@ -94,12 +95,12 @@ def _term(token: str) -> Term:
     op = "=" if op == "==" else op
     number = _number(value, span=kind == "duration")
     if kind in TEXTS and op not in {"=", "!="}:
-        _refuse(msg("{given}: a text is compared by = or != only", given=_clip(token)))
+        _refuse(msg("{given}: a text can only be compared by = or !=", given=_clip(token)))
     if number is None and (op not in {"=", "!="} or kind in NUMBERS):
         right = f"{name or kind}{op}0.1"
         _refuse(
             msg(
-                "{given} compares with {value}, which is no number; right: {right}",
+                "{given} compares with {value}, which is not a number; write {right}",
                 given=_clip(token),
                 value=_clip(value),
                 right=right,
@@ -126,7 +127,7 @@ def parse_order(text: str) -> RunOrder:
     if not name:
         _refuse(
             msg(
-                "{given} is no column; right: -submitted, duration, metric.loss, -best.accuracy",
+                "{given} is not a column; write -submitted, duration, metric.loss or -best.accuracy",
                 given=_clip(text),
             )
         )
@@ -134,15 +135,15 @@ def parse_order(text: str) -> RunOrder:
         return RunOrder(name, "", down)
     kind, own = kind_of(name)
     if kind == "tag":
-        _refuse(msg("runs are not sorted by their tags, of which one may have several"))
+        _refuse(msg("runs cannot be sorted by tags, because a run can have several"))
     if kind == "sweep":
-        _refuse(msg("runs are not sorted by their sweep; right: sweep=NAME in the search"))
+        _refuse(msg("runs cannot be sorted by their sweep; write sweep=NAME in the search"))
     return RunOrder(kind, own, down)
 
 
 def _check_plain(text: str) -> None:
     if "\0" in text:
-        _refuse(msg("{given} holds a NUL character, which nothing has that is searched", given=_clip(text)))
+        _refuse(msg("{given} has a NUL character, which no searched text has", given=_clip(text)))
 
 
 def _number(text: str, *, span: bool) -> float | None:

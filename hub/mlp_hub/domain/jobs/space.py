@@ -40,18 +40,18 @@ class Range:
 Choice = tuple[Param, ...]
 """One of these."""
 Space = tuple[tuple[str, Range | Choice], ...]
-"""Parameters with what is searched for each."""
+"""Parameters with the values to search for each."""
 
 
 def parse_space(search: Mapping[str, str]) -> Space:
-    """Read what is to be searched; raises `Refused` with the parameter, what is wrong and what is right."""
+    """Parse the values to search; raise `Refused` with the parameter, its fault and the right form."""
     space = tuple((name, _read(name, text)) for name, text in search.items())
     n = sum(len(each) for _, each in space if isinstance(each, tuple))
     if n > MOST_CHOICES:
         raise Refused(
             Reason.INVALID,
             msg(
-                "the search chooses of {n} values, and {most} are the most of all its parameters together; give fewer, or ranges",
+                "the search chooses from {n} values, and the limit of all its parameters together is {most}; give fewer, or ranges",
                 n=n,
                 most=MOST_CHOICES,
             ),
@@ -76,14 +76,16 @@ def check_grid(grid: Mapping[str, Sequence[Param]]) -> Grid:
     """Return a grid; raises `Refused` where there is nothing to try."""
     for name, values in grid.items():
         if not values:
-            _refuse(name, msg("no value is given; give some, as in {name}=0.1,0.01", name=name))
+            _refuse(name, msg("no value is given; give some, such as {name}=0.1,0.01", name=name))
         if len(set(map(repr, values))) < len(values):
-            _refuse(name, msg("a value is there twice"))
+            _refuse(name, msg("a value appears twice"))
         if len(values) > MOST_CHOICES:
-            _refuse(name, msg("{n} values are more than {most}", n=len(values), most=MOST_CHOICES))
+            _refuse(
+                name, msg("{n} values are more than the limit of {most}", n=len(values), most=MOST_CHOICES)
+            )
         for value in values:
             if isinstance(value, float) and not math.isfinite(value):
-                _refuse(name, msg("{value} is no finite number", value=str(value)))
+                _refuse(name, msg("{value} is not a finite number", value=str(value)))
     return tuple((name, tuple(values)) for name, values in grid.items())
 
 
@@ -93,7 +95,7 @@ def size_of(grid: Grid) -> int:
 
 
 def point_of(grid: Grid, number: int) -> dict[str, Param]:
-    """Return one point of a grid, in which the last parameter varies fastest; beyond its last they begin anew."""
+    """Return one point of a grid, in which the last parameter varies fastest; beyond its end it repeats."""
     point: dict[str, Param] = {}
     for name, values in reversed(grid):
         number, at = divmod(number, len(values))
@@ -103,9 +105,10 @@ def point_of(grid: Grid, number: int) -> dict[str, Param]:
 
 @lru_cache(maxsize=64)
 def shuffled(size: int, seed: int) -> tuple[int, ...]:
-    """Return in which order the points of a grid are tried where that is left to chance: the same for the same seed, each point once.
+    """Return the order in which a grid's points are tried at random, each point once.
 
-    By digests: what a generator of Python's draws is not the same with each version of it, and a sweep outlives upgrades.
+    The order is the same for the same seed. It comes from digests, because the draws of Python's
+    generator differ between versions of Python, and a sweep outlives upgrades.
     """
     order: dict[int, None] = {}
     for draw in count():
@@ -133,7 +136,8 @@ def parse_array(text: str) -> tuple[tuple[int, ...], int | None]:
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or not step:
             raise Refused(
-                Reason.INVALID, msg("--array {text} is empty; write FIRST-LAST, as in 0-31", text=text[:100])
+                Reason.INVALID,
+                msg("--array {text} is empty; write FIRST-LAST, such as 0-31", text=text[:100]),
             )
         found += range(first, last + 1, step)[: MOST_CHOICES + 1]
     if len(set(found)) < len(found):
@@ -150,14 +154,14 @@ def _read(name: str, text: str) -> Range | Choice:
     match = _WRITTEN.fullmatch(text)
     kind = match[1] if match else ""
     if match is None or kind not in {"uniform", "loguniform", "int", "logint", "choice"}:
-        _refuse(name, msg("{text} is no space; write one of {forms}", text=text[:100], forms=FORMS))
+        _refuse(name, msg("{text} is not a space; write one of {forms}", text=text[:100], forms=FORMS))
     parts = [part.strip() for part in match[2].split(",")] if match[2].strip() else []
     if kind == "choice":
         return _choice(name, parts)
     whole, log = kind.endswith("int"), kind.startswith("log")
     numbers = [parse_value(part) for part in parts]
     if len(numbers) != 2:
-        _refuse(name, msg("{kind} needs a least and a greatest value, as in {forms}", kind=kind, forms=FORMS))
+        _refuse(name, msg("{kind} needs a minimum and a maximum, such as {forms}", kind=kind, forms=FORMS))
     low, high = numbers
     if isinstance(low, str | bool) or isinstance(high, str | bool):
         _refuse(name, msg("{text} needs two finite numbers", text=text[:100]))
@@ -176,9 +180,7 @@ def _read(name: str, text: str) -> Range | Choice:
     if not _NARROWEST <= float(high) - float(low) < math.inf:
         _refuse(
             name,
-            msg(
-                "{text} is too wide or too narrow for numbers of 64 bits; take other bounds", text=text[:100]
-            ),
+            msg("{text} is too wide or too narrow for numbers of 64 bits; use other bounds", text=text[:100]),
         )
     if log and low <= 0:
         _refuse(
@@ -194,7 +196,7 @@ def _read(name: str, text: str) -> Range | Choice:
 
 def _choice(name: str, parts: Sequence[str]) -> Choice:
     if not all(parts) or not parts:
-        _refuse(name, msg("choice is empty; write values, as in choice(a, b)"))
+        _refuse(name, msg("choice is empty; write values, such as choice(a, b)"))
     options = tuple(parse_value(part) for part in parts)
     check_grid({name: options})
     return options

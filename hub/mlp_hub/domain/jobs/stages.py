@@ -10,7 +10,7 @@ from mlp_language.message import Message, msg
 
 
 class StartStage(StrEnum):
-    """What an attempt has come to, in order. Not every executor has all of them."""
+    """Stage of an attempt, in order; not every executor has all of them."""
 
     QUEUED = "queued"
     ADMITTED = "admitted"
@@ -51,4 +51,4 @@ STAGES: Mapping[StartStage, Message] = {
     StartStage.STARTED: msg("its program runs"),
     StartStage.FIRST_LINE: msg("the first line of its output"),
 }
-"""What a job's timeline says of stages that are no phases."""
+"""Texts of a job's timeline for stages that are not phases."""

@@ -19,7 +19,7 @@ ALL_FAILED = 5
 
 
 class SweepPhase(StrEnum):
-    """Where a sweep stands."""
+    """State of a sweep."""
 
     RUNNING = "running"  # trials are made as there is room, until its budget is used up
     ENDING = "ending"  # no more are made; those that are there are being ended
@@ -46,7 +46,7 @@ SWEEP_MACHINE = Machine(
 
 
 class TrialState(StrEnum):
-    """What became of a trial."""
+    """State of a trial."""
 
     PLANNED = "planned"  # its parameters are chosen; whether its job is there already, the jobs say
     RUNNING = "running"  # its job waits or runs
@@ -61,7 +61,10 @@ LIVE_TRIALS = frozenset({TrialState.PLANNED, TrialState.RUNNING})
 
 @dataclass(frozen=True, slots=True)
 class SubmittedFrom:
-    """What a client said of where it submits from: the git commit, whether files have changed since, the environment's packages."""
+    """Claims of a client: the git commit, whether files have changed since, the environment's packages.
+
+    They are about the place that it submits from.
+    """
 
     commit: str | None = None
     dirty: bool | None = None
@@ -70,7 +73,10 @@ class SubmittedFrom:
 
 @dataclass(frozen=True, slots=True)
 class SweepSpec:
-    """What is tried, how trials are chosen, and which are stopped early; `job` is what each trial runs, but for its parameters."""
+    """Specification of a sweep: the trials, their choice, and the early stops.
+
+    `job` is the job of each trial, without its parameters.
+    """
 
     job: JobSpec
     grid: Grid = ()
@@ -94,7 +100,7 @@ class SweepSpec:
         return None if self.search else size_of(self.grid)
 
     def point(self, number: int) -> dict[str, Param]:
-        """Return what the grid says of the trial of this number."""
+        """Return the grid's parameters for the trial of this number."""
         if self.shuffled:
             order = shuffled(size_of(self.grid), self.seed)
             number = order[number % len(order)]
@@ -129,13 +135,13 @@ class SweepTrial:
 
     @property
     def is_live(self) -> bool:
-        """Whether it goes on."""
+        """Whether the trial is in progress."""
         return self.state in LIVE_TRIALS
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep as stored. `outcome` is what it becomes once its last trial has ended, empty: what its trials say."""
+    """Sweep as stored; `outcome` is its state once its last trial has ended, empty: as its trials imply."""
 
     uid: str
     spec: SweepSpec
@@ -160,7 +166,7 @@ class Sweep:
 
     @property
     def reference(self) -> str:
-        """What means this run and no other."""
+        """Reference to exactly this run."""
         return names.reference(self.name, self.run)
 
 
@@ -175,7 +181,7 @@ def trial_name(spec: SweepSpec, number: int) -> str:
 
 
 def is_better(spec: SweepSpec, value: float, than: float) -> bool:
-    """Whether a value of what is measured is better than another."""
+    """Return whether one value of the metric is better than another."""
     return value > than if spec.maximize else value < than
 
 

@@ -1,4 +1,4 @@
-"""Announcements: what administrators tell everybody, or the members of their tenant."""
+"""Announcements: messages of administrators to everybody, or to the members of their tenant."""
 
 from __future__ import annotations
 

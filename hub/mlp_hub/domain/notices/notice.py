@@ -1,4 +1,4 @@
-"""Notices: what people want to be told of their jobs and of requests, where to, and when they want to be left alone."""
+"""Notices: the choices of people about news of jobs and requests, its channels, and quiet hours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY_MIN = 24 * 60
 
 
 class NoticeKind(StrEnum):
-    """What somebody is told: of a job, or of a request."""
+    """Kind of a notice about a job or a request."""
 
     STARTED = "started"  # its ranks run, also after it was preempted
     FINISHED = "finished"  # it ended well, or was cancelled
@@ -27,7 +27,7 @@ class NoticeKind(StrEnum):
 
 
 class AskedFor(StrEnum):
-    """What a request is for; stored in the place of a job's name."""
+    """Object of a request; it is stored instead of a job's name."""
 
     PLACE = "place"  # in a team
     QUOTA = "quota"
@@ -47,12 +47,12 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.FAILED: msg("{job} has failed"),
     NoticeKind.PREEMPTED: msg("{job} gives way to another job"),
     NoticeKind.LATE: msg("{job} still waits"),
-    NoticeKind.ASKED: msg("A request waits for you, of team {tenant}"),
-    NoticeKind.ANSWERED: msg("Your request is answered, of team {tenant}"),
+    NoticeKind.ASKED: msg("A request waits for your answer, of team {tenant}"),
+    NoticeKind.ANSWERED: msg("Your request has an answer, of team {tenant}"),
 }
 """Headline of each; {job} is its title, {tenant} whose request it is."""
 OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED})
-"""What is told of requests: these have no job."""
+"""Kinds of notices about requests, which have no job."""
 
 _OF_PHASE = {
     Phase.RUNNING: NoticeKind.STARTED,
@@ -64,7 +64,7 @@ _OF_PHASE = {
 
 
 def kinds_of(phases: Iterable[Phase]) -> tuple[NoticeKind, ...]:
-    """Return what is told of a job that comes to these phases, in order."""
+    """Return the kinds of notices about a job that comes to these phases, in order."""
     return tuple(_OF_PHASE[phase] for phase in phases if phase in _OF_PHASE)
 
 
@@ -102,13 +102,13 @@ class Channel:
 
     @property
     def bound(self) -> bytes:
-        """What its address is sealed together with, so that nobody who writes to the database makes it another's."""
+        """Data that its address is sealed with, so that a writer to the database cannot give it to another user."""
         return f"channel\0{self.user}\0{self.name}\0{self.kind.value}".encode()
 
 
 @dataclass(frozen=True, slots=True)
 class NoticeChoice:
-    """What somebody chose: of which events their browser tells them, when it is quiet, and in which zone they live."""
+    """Choices of a user: the events that their browser shows, its quiet hours, and the user's time zone."""
 
     user: str
     browser: tuple[NoticeKind, ...] = ()
@@ -118,7 +118,10 @@ class NoticeChoice:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is told of a job, or of a request: that has no `uid`, and `name` says what it is for. `id` grows with time."""
+    """Notice about a job, or about a request: the latter has no `uid`, and `name` is the request's object.
+
+    `id` grows with time.
+    """
 
     id: int
     user: str

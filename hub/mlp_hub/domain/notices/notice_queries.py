@@ -35,7 +35,10 @@ KEYS: Mapping[str, frozenset[str]] = {
     ),
     "zulip": frozenset({"token", "to"}),
 }  # fmt: skip
-"""Contract: keys that a service takes besides; one that is not here, which an operator may name, takes the common ones alone."""
+"""Contract: additional keys that a service takes.
+
+A service that is not here, which an operator can name, takes only the common keys.
+"""
 
 
 def unknown_key(address: str) -> str | None:

@@ -17,19 +17,19 @@ from mlp_hub.domain.runtime.image import digest_in
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_LOCK = 1 << 20
-"""Safety: bytes of a lock, with a hash of each file of each package; whoever lists those of a team reads them all."""
+"""Safety: bytes of a lock, with a hash of each file of each package; a list of a team reads all locks."""
 _KEY = 12
-"""Given: characters of what tells files of one name apart."""
+"""Given: characters that distinguish files of one name."""
 _KERNEL = "mlp-env-"
-"""Contract: what the names of kernels of environments begin with; notebooks that were saved with one have it in them."""
+"""Contract: prefix of the names of kernels of environments; saved notebooks contain it."""
 KIND = "environment"
-"""Given: kind of what is stored of one, and of the work queue's key."""
+"""Given: kind of an environment's stored item, and of the work queue's key."""
 _FORMAT = "1"
-"""Contract: what is made of a lock; another one makes other files of the same lock."""
+"""Contract: form of the files made from a lock; another form makes other files from the same lock."""
 
 
 class EnvironmentPhase(StrEnum):
-    """Where an environment stands."""
+    """State of an environment."""
 
     CREATING = "creating"  # it is resolved, then installed
     READY = "ready"  # its files are there, and change no more
@@ -53,9 +53,11 @@ HOLDING_ENVIRONMENTS = frozenset({E.CREATING, E.READY, E.DELETING})
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An environment. `lock` is empty until it is resolved; `files` is then the uid of what is stored, which others of its lock share.
+    """Environment of packages, or of an `image`.
 
-    One of an `image` has no requirements, no lock and no files.
+    `lock` is empty until it is resolved. `files` is then the uid of the stored files, which all
+    environments with the same lock share. An environment of an `image` has no requirements, no lock and
+    no files.
     """
 
     uid: str
@@ -116,7 +118,7 @@ def digest_of(lock: str) -> str:
 
 
 def files_uid(tenant: str, base: str, lock: str) -> str:
-    """Return the uid of what is stored for a lock in a tenant, made for the Python that `base` describes."""
+    """Return the uid of the stored files for a lock in a tenant, for the Python that `base` describes."""
     parts = f"{KIND}\0{_FORMAT}\0{tenant}\0{base}\0{lock}"
     return hashlib.blake2b(parts.encode(), digest_size=13).hexdigest()
 

@@ -14,16 +14,16 @@ _IMAGE = re.compile(
 )
 """Given: how a container's image is named; with another name a pod would be refused, or wait for ever."""
 ANY = "*"
-"""Contract: what allows all images."""
+"""Contract: value that allows all images."""
 
 
 def check_image(image: str) -> None:
-    """Raise `Refused` for what is no name of an image."""
+    """Raise `Refused` for a text that is not the name of an image."""
     if not _IMAGE.fullmatch(image):
         raise Refused(
             Reason.INVALID,
             msg(
-                "image {image} is no name of an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, the name in small letters",
+                "image {image} is not the name of an image; write HOST/NAME:TAG or HOST/NAME@sha256:DIGEST, with the name in small letters",
                 image=repr(image[:60]),
             ),
         )
@@ -51,7 +51,10 @@ def is_below(image: str, allowed: Iterable[str]) -> bool:
 
 
 def _may_hold(name: str) -> bool:
-    """Whether images may lie below a name: it has several parts, is a host, or says by a `/` at its end that it is no image."""
+    """Return whether images can be below a name.
+
+    The name has several parts, is a host, or ends in a `/`, which shows that it is not an image.
+    """
     first, slash, _ = name.partition("/")
     host, _, port = first.partition(":")
     return bool(slash) or ((not port or port.isdecimal()) and ("." in host or host == "localhost"))

@@ -1,8 +1,10 @@
-"""Requirements of an environment, as people have them: what may stand in one, and what to do about what may not.
+"""Requirements of an environment, as people have them: the valid ones, and the remedy for others.
 
-A requirement is a package by its name, at most with extras, versions and a marker. Whatever else installers take in such a file (options,
-addresses, paths, repositories) would have the hub fetch from where its administrator did not say, or run code to build it: refused. Much
-of it was written by a program, `pip freeze` or Conda, and has the same fault in every line; the refusal says how to have it written right.
+A requirement is a package by its name, at most with extras, versions and a marker. Installers also
+take other things in such a file (options, addresses, paths, repositories). These would make the hub
+fetch from a source that its administrator did not name, or run code to build a package, and are
+refused. Many files are written by a program, `pip freeze` or Conda, and have the same fault in
+every line. The refusal explains how to write them right.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ def checked_requirements(text: str) -> str:
         raise Refused(
             Reason.INVALID,
             msg(
-                "the requirements have {size} bytes, and {most} are the most; name packages, not each file of them",
+                "the requirements have {size} bytes, and the limit is {most}; name packages, not each of their files",
                 size=f"{len(text.encode()):,}",
                 most=f"{MOST_TEXT:,}",
             ),
@@ -48,13 +50,13 @@ def checked_requirements(text: str) -> str:
             kept.append(_checked(plain, number))
     if not kept:
         raise Refused(
-            Reason.INVALID, msg("the requirements name no package; write one a line, as in pandas>=2.2")
+            Reason.INVALID, msg("the requirements name no package; write one per line, such as pandas>=2.2")
         )
     if len(kept) > MOST_LINES:
         raise Refused(
             Reason.INVALID,
             msg(
-                "the requirements have {n} lines, and {most} are the most; leave out what others bring along",
+                "the requirements have {n} lines, and the limit is {most}; leave out packages that others bring along",
                 n=len(kept),
                 most=MOST_LINES,
             ),
@@ -73,17 +75,17 @@ def _checked(line: str, number: int) -> str:
         try:
             found = Requirement(line)
         except InvalidRequirement:
-            why = msg("name a package, with versions where they matter, as in pandas>=2.2")
+            why = msg("name a package, with versions if they matter, such as pandas>=2.2")
         else:
             if found.url is None:
                 return str(found)
             why = (
                 msg(
-                    "it is a file of the machine where pip freeze ran; write the file by {command}",
+                    "it is a file of the machine where pip freeze ran; create the list with {command}",
                     command=_FREEZE,
                 )
                 if found.url.startswith("file:")
-                else msg("it is an address, and packages come from the hub's index alone; name the package")
+                else msg("it is an address, but packages come only from the hub's index; name the package")
             )
     shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[:_SHOWN])
     raise Refused(
@@ -95,27 +97,29 @@ def _checked(line: str, number: int) -> str:
 def _unlike(line: str) -> Message | None:
     """Say of which other kind of file a line is, and what to give instead; None where it may be a requirement."""
     if _OTHER_FILE.match(line):
-        return msg("it names another file, which does not come along; put its lines here")
+        return msg("it names another file, which is not uploaded with it; put its lines here")
     if _HASHES.search(line):
         return msg(
-            "hashes are the hub's to find; write the file without them, as by uv export --no-hashes or poetry export --without-hashes"
+            "the hub finds hashes itself; write the file without them, for example with uv export --no-hashes or poetry export --without-hashes"
         )
     if _EDITABLE.match(line):
         return msg(
-            "it is a project that lies where the file was written; leave it out, as by uv export --no-emit-project"
+            "it is a project on the machine where the file was written; leave it out, for example with uv export --no-emit-project"
         )
     if line.startswith("-"):
-        return msg("it is an option, and what comes from where is the hub's to say; leave it out")
+        return msg("it is an option, but the hub decides the sources of packages; leave it out")
     return _of_conda(line)
 
 
 def _of_conda(line: str) -> Message | None:
     if _CONDA_KEY.match(line):
         return msg(
-            "it is Conda's; write packages one a line, as in pandas>=2.2, or by {command}", command=_FREEZE
+            "it is in Conda's format; write packages one per line, such as pandas>=2.2, or create the list with {command}",
+            command=_FREEZE,
         )
     if _CONDA_PIN.match(line):
         return msg(
-            "one = is Conda's; write two, as in pandas==2.2, or the file by {command}", command=_FREEZE
+            "one = is Conda's format; write two, such as pandas==2.2, or create the file with {command}",
+            command=_FREEZE,
         )
     return None

@@ -31,9 +31,10 @@ class RuntimeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RankRole:
-    """A role of ranks. `count` of the ranks that `--workers` gives have it, None: all that are left.
+    """Role of ranks: `count` of the ranks that `--workers` gives, None: all the remaining ones.
 
-    Those of the role `ps` come besides, as many as `--ps` says. `program` is the command of such a rank, None: the runtime's.
+    Ranks of the role `ps` are additional, and their number is that of `--ps`. `program` is the command
+    of such a rank, None: the runtime's.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Runtime:
 
     @property
     def of_ranks(self) -> frozenset[str]:
-        """Names of variables that each rank gets a value of its own of, whatever the job says."""
+        """Names of variables whose value each rank gets individually, whatever the job sets."""
         own = {name for name, text in self.env.items() if not template.is_common(text)}
         return frozenset({*own, *self.launched, *(() if self.launcher is None else (self.rank_env,))})
 
@@ -127,7 +128,7 @@ BUILT_IN: Mapping[str, Runtime] = {
         Runtime(
             "torch",
             "PyTorch",
-            msg("Started as by torchrun; needs torch in the job's environment.").template,
+            msg("Started as with torchrun; needs torch in the job's environment.").template,
             launcher=(
                 "{python}",
                 "-m",
@@ -177,7 +178,7 @@ def roles_of(runtime: Runtime, workers: int, ps: int) -> tuple[str, ...]:
 
 
 def misfit(runtime: Runtime, workers: int, ps: int) -> Message | None:
-    """Say why a job of so many ranks cannot be of this runtime, and what is right; None when it can."""
+    """Return why a job of these ranks cannot use this runtime, and the right choice; None when it can."""
     if ps and not runtime.has_ps:
         return msg(
             "parameter servers (ps {ps}) need runtime {wanted}, not {runtime}; it has no parameter servers: "
@@ -208,13 +209,12 @@ def no_notebook(runtime: Runtime, workers: int, ps: int) -> Message | None:
     """Say why a notebook cannot run so, and what is right; None when it can."""
     if workers > 1 or ps:
         return msg(
-            "a notebook runs in one kernel, so as one worker without parameter servers, not as {ranks} ranks: put what "
-            "is to run on several into a script",
+            "a notebook runs in one kernel, so it has one worker and no parameter servers, not {ranks} ranks: put code for several ranks into a script",
             ranks=workers + ps,
         )
     if runtime.launcher is not None:
         return msg(
-            "runtime {runtime} has a launcher of its own, which cannot start a notebook's kernel; use {other}",
+            "runtime {runtime} has its own launcher, which cannot start a notebook's kernel; use {other}",
             runtime=runtime.name,
             other="plain",
         )

@@ -1,7 +1,8 @@
-"""Templates of commands and variables: text with named places in braces, filled in once; nothing of it is ever run as code.
+"""Templates of commands and variables: text with named places in braces, which are filled in once.
 
-`{rank}` is a place, `{hosts.ps}` one of a role; `{{` and `}}` are braces. A place that stands for a list is an argument of
-its own. What is filled in is not looked at again, and no shell comes near it.
+`{rank}` is a place, `{hosts.ps}` one of a role; `{{` and `}}` are braces. A place for a list is a
+separate argument. Inserted text is not looked at again, is never run as code, and never reaches a
+shell.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def places(text: str) -> Iterator[tuple[str, str | None]]:
         elif found[0] not in {"{{", "}}"}:
             raise TemplateError(
                 msg(
-                    "{argument} has a {brace} that belongs to no place; write {doubled} for a brace",
+                    "{argument} has a {brace} outside of a placeholder; write {doubled} for a brace",
                     argument=repr(text[:60]),
                     brace=found[0],
                     doubled=found[0] * 2,
@@ -77,16 +78,18 @@ def check(text: str, roles: Sequence[str], *, lists: Iterable[str] = ()) -> None
             if text != f"{{{name}}}":
                 raise TemplateError(
                     msg(
-                        "{argument}: {{{name}}} stands for several arguments and must be one alone",
+                        "{argument}: {{{name}}} stands for several arguments, so it must be an argument alone",
                         argument=repr(text[:60]),
                         name=name,
                     )
                 )
             if name not in lists:
-                raise TemplateError(msg("{{{name}}} has no place here", name=name))
+                raise TemplateError(msg("{{{name}}} cannot be used here", name=name))
         elif name not in COMMON and name not in OF_RANK:
             known = ", ".join(f"{{{n}}}" for n in (*COMMON, *OF_RANK, *lists))
-            raise TemplateError(msg("there is no {{{name}}}; there are {known}", name=name, known=known))
+            raise TemplateError(
+                msg("{{{name}}} does not exist; available are {known}", name=name, known=known)
+            )
         if role is not None and name not in ROLE_PLACES:
             raise TemplateError(
                 msg(
@@ -99,7 +102,7 @@ def check(text: str, roles: Sequence[str], *, lists: Iterable[str] = ()) -> None
         if role is not None and role not in roles:
             raise TemplateError(
                 msg(
-                    "{{{name}.{role}}}: there is no role {role}; there are {role_names}",
+                    "{{{name}.{role}}}: role {role} does not exist; roles are {role_names}",
                     name=name,
                     role=role,
                     role_names=", ".join(roles),

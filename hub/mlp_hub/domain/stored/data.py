@@ -25,9 +25,10 @@ _SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class DataUse:
-    """One dataset that a job reads: whose it is, and where else than below `/data` its ranks see it.
+    """Dataset that a job reads: its owner, and its other path for the ranks than below `/data`.
 
-    `uid` is what was there when the job was submitted: another dataset that takes the name later is not meant.
+    `uid` is the dataset of the time when the job was submitted. Another dataset that takes the name
+    later is not meant.
     """
 
     user: str
@@ -59,14 +60,13 @@ class DataUse:
 
 
 def parse(text: str, user: str) -> DataUse:
-    """Read `NAME[:PATH]`, `USER/NAME[:PATH]` or `USER/NAME/PART[:PATH]` of a user; raise `Refused` for what is none."""
+    """Parse `NAME[:PATH]`, `USER/NAME[:PATH]` or `USER/NAME/PART[:PATH]` of a user; else raise `Refused`."""
     whose, colon, path = text.partition(":")
     owner, name, part = (*whose.split("/", 2), "", "")[:3] if "/" in whose else (user, whose, "")
     if not _NAME.fullmatch(name) or not _USER.fullmatch(owner) or not _is_part(part):
         _refuse(
             msg(
-                "data {given} names no dataset; right: NAME, USER/NAME, or either with :PATH behind it, as in digits:train; "
-                "of one that is read through USER/NAME/PART, too",
+                "data {given} does not name a dataset; write NAME, USER/NAME, or either with :PATH, such as digits:train; for a dataset that is read through also USER/NAME/PART",
                 given=_clip(text),
             )
         )
@@ -92,8 +92,7 @@ def _check_path(text: str, target: str) -> None:
     if not parts or len(target) > 200 or not all(_PART.fullmatch(part) for part in parts):
         _refuse(
             msg(
-                "data {given} cannot be seen there; right: a path below {roots} of letters, digits, ., - and _, without ..; "
-                "one that does not begin with / is below {data}",
+                "data {given} cannot be placed there; write a path below {roots} of letters, digits, ., - and _, without ..; a path that does not begin with / is below {data}",
                 given=_clip(text),
                 roots=", ".join(ROOTS),
                 data=DATA,
@@ -112,7 +111,7 @@ def targets(uses: Sequence[DataUse], reader: str) -> Mapping[str, DataUse]:
             if _meet(path, use.target):
                 _refuse(
                     msg(
-                        "data {one} and {other} would both be seen at {path}; give one of them another path, as {name}:PATH",
+                        "data {one} and {other} would both be at {path}; give one of them another path, such as {name}:PATH",
                         one=use.asked(reader),
                         other=other.asked(reader),
                         path=use.target,

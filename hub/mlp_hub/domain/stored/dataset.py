@@ -1,4 +1,4 @@
-"""Datasets: what each is, and the one table of their phases."""
+"""Datasets, with the one table of their phases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlp_language.message import NOTHING, Message, msg
 
 
 class DatasetPhase(StrEnum):
-    """Where a dataset stands."""
+    """State of a dataset."""
 
     CREATING = "creating"  # it is being uploaded; the size that was asked for is kept for it
     READY = "ready"  # whole, as its owner says; takes what its files take
@@ -34,7 +34,7 @@ HOLDING_DATASETS = frozenset(D)
 
 
 class SourceMode(StrEnum):
-    """What a dataset has of its source."""
+    """Part of its source that a dataset has."""
 
     COPY = "copy"  # all of it, copied once and when it is asked for
     READ_THROUGH = "read-through"  # nothing: who reads gets it from there, and jobs what they name, while they are not over
@@ -59,7 +59,7 @@ class ObjectSource:
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset: what is stored of it, where it stands, and how far its upload is by its owner's word."""
+    """Dataset: its stored item, its state, and the progress of its upload as its owner reports it."""
 
     item: StoredItem
     phase: DatasetPhase

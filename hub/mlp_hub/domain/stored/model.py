@@ -1,4 +1,4 @@
-"""Versions of models: what each is, where it stands and how far it is used; the one table of their phases."""
+"""Versions of models with their state and their use, and the one table of their phases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlp_language.message import NOTHING, Message, msg
 
 
 class ModelPhase(StrEnum):
-    """Where a version of a model stands."""
+    """State of a version of a model."""
 
     CREATING = "creating"  # its files are being copied; their size is kept for it
     READY = "ready"  # its files are there, and change no more
@@ -48,9 +48,10 @@ ANY_FILES = "files"
 
 @dataclass(frozen=True, slots=True)
 class ModelFormat:
-    """What files are, by their names and beginnings: nothing of them is ever loaded. `main` is the file or directory that says so.
+    """Format of files by their names and first bytes; nothing of them is ever loaded.
 
-    `pickled`: who loads it runs code that is in it. `facts` are shown to people. Without a `name` they are no model.
+    `main` is the file or directory that shows it. `pickled`: to load it runs code that is in it.
+    `facts` are shown to people. Files without a `name` are not a model.
     """
 
     name: str = ""
@@ -62,7 +63,7 @@ class ModelFormat:
 
     @property
     def is_weights_alone(self) -> bool:
-        """Whether no program comes with them: who serves it brings one, as a command."""
+        """Whether the files have no program, so that an app needs a command to serve them."""
         return self.name == "safetensors" or (self.name == "torch" and self.main.endswith((".ckpt", ".bin")))
 
 
@@ -77,7 +78,10 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """A version of a model; what is stored of it is named NAME@VERSION. `lineage` is what was known when it was registered."""
+    """Version of a model; its stored item is named NAME@VERSION.
+
+    `lineage` is the known origin at the time of registration.
+    """
 
     item: StoredItem
     model: str

@@ -1,4 +1,4 @@
-"""What is stored for people, of any kind, and what each takes of its tenant's storage."""
+"""Stored items of people, of any kind, and their use of the tenant's storage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlp_language.message import Message, msg
 
 
 class StoredKind(StrEnum):
-    """Kinds of what is stored."""
+    """Kinds of stored items."""
 
     DATASET = "dataset"
     MODEL = "model"
@@ -24,7 +24,10 @@ class StoredKind(StrEnum):
 ARRIVING = ".arriving"
 """Directory beside the datasets of a user that has one for each, of files that are not whole yet; nothing stored has such a name."""
 KERNELS = ".kernels"
-"""Contract: what beside a tenant's environments has the kernels by which notebooks run on them, as a path of Jupyter's."""
+"""Contract: directory next to a tenant's environments, as a path of Jupyter's.
+
+It has the kernels by which notebooks run on them.
+"""
 TITLES: Mapping[StoredKind, Message] = {
     StoredKind.DATASET: msg("dataset {name} of {user}"),
     StoredKind.MODEL: msg("model {name} of {user}"),
@@ -34,7 +37,7 @@ TITLES: Mapping[StoredKind, Message] = {
 }
 """How each is named where it holds storage."""
 MEASURED = frozenset({StoredKind.OUTPUT, StoredKind.HOME})
-"""Kinds that programs write to without asking: charged with what was found by looking, after the fact."""
+"""Kinds that programs write to without asking: they are charged with their measured size, after the fact."""
 
 
 @dataclass(frozen=True, slots=True)

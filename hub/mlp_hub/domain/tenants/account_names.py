@@ -1,8 +1,8 @@
-"""Which user names there may be, and how what a person types becomes one.
+"""User names: the valid ones, and the conversion of a text that a person types.
 
-A name is a directory, a part of URLs and a system user's name, so it is plain ASCII. What a person types is
-lower-cased only when it is ASCII: Unicode's own lower-casing turns look-alikes (the Kelvin sign, fullwidth
-letters) into plain letters, and so one person's name into another's.
+A name is a directory, a part of URLs and a system user's name, so it is plain ASCII. A typed text
+is lower-cased only when it is ASCII: Unicode's own lower-casing turns look-alikes (the Kelvin sign,
+fullwidth letters) into plain letters, and so one person's name into another's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME_RULE = msg(
 _NAME = re.compile(ACCOUNT_PATTERN)
 
 THE_HUB = "system"
-"""Who acts in the audit log where the hub does something by itself: nobody's name, or theirs would read as its own."""
+"""Actor in the audit log for actions of the hub itself; the name of no user, to avoid confusion."""
 # names that belong to the platform in paths, URLs or logs
 SYSTEM_NAMES = frozenset(
     {

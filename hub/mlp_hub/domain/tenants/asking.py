@@ -1,4 +1,4 @@
-"""What people ask of who decides: a team's admin for more quota, a person for a place in a team."""
+"""Requests that someone decides on: a team's admin asks for more quota, a person for a place in a team."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlp_language.message import Message, msg
 
 
 class AskPhase(StrEnum):
-    """Where a request for more quota stands."""
+    """State of a request for more quota."""
 
     OPEN = "open"  # a platform admin is to decide
     ACCEPTED = "accepted"  # and the quota is what was asked for, in the same transaction
@@ -40,7 +40,7 @@ ASK_MACHINE = Machine(
 
 @dataclass(frozen=True, slots=True)
 class AskedQuota:
-    """A request for more quota: what a tenant would have then, of each dimension that it names."""
+    """Request for more quota: the new totals of a tenant in each dimension that it names."""
 
     uid: str
     tenant: str

@@ -1,4 +1,4 @@
-"""Departure of a user: what was chosen to become of their jobs and files, and how far that has come."""
+"""Departure of a user: the choices for their jobs and files, and the progress."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class DeparturePhase(StrEnum):
 
 
 class JobsChoice(StrEnum):
-    """What becomes of the jobs of who leaves."""
+    """Choice for the jobs of a user who leaves."""
 
     FINISH = "finish"  # those that run go on to their end, those that wait are put aside
     STOP = "stop"  # all are cancelled
 
 
 class FilesChoice(StrEnum):
-    """What becomes of the files of who leaves."""
+    """Choice for the files of a user who leaves."""
 
     KEEP = "keep"  # they stay for when the account is let in again
     REMOVE = "remove"  # they go with the records of their jobs, once nothing runs any more

@@ -34,11 +34,15 @@ class PersonLine:
 
 
 def read_people(text: str) -> list[PersonLine]:
-    """Read a file's lines. Raises `Invalid` for what is no such file at all; what is wrong with a line stands in it."""
+    """Return a file's lines; the fault of a line is stored in the line.
+
+    Raises `Invalid` for a text that is not such a file.
+    """
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise Refused(
-            Reason.INVALID, msg("this is no text: it holds a NUL. Save the table as CSV, encoded as UTF-8")
+            Reason.INVALID,
+            msg("this is not text: it has a NUL character. Save the table as CSV, encoded as UTF-8"),
         )
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)
@@ -56,16 +60,18 @@ def read_people(text: str) -> list[PersonLine]:
                 continue
             if len(found) == MOST_LINES:
                 raise Refused(
-                    Reason.INVALID, msg("a file of people has at most {n} lines; cut it up", n=MOST_LINES)
+                    Reason.INVALID, msg("a file of people has at most {n} lines; split it", n=MOST_LINES)
                 )
             found.append(_person(reader.line_num, cells, columns))
     except csv.Error as error:
         raise Refused(
             Reason.INVALID,
-            msg("line {line} is no CSV: {why}", line=reader.line_num, why=str(error)),
+            msg("line {line} is not CSV: {why}", line=reader.line_num, why=str(error)),
         ) from error
     if not found:
-        raise Refused(Reason.INVALID, msg("there is nobody in it; a line is name,team,admin, as ann,red,no"))
+        raise Refused(
+            Reason.INVALID, msg("the file names nobody; a line is name,team,admin, such as ann,red,no")
+        )
     return _once(found)
 
 
@@ -76,7 +82,7 @@ def _named(cells: list[str]) -> list[str]:
         raise Refused(
             Reason.INVALID,
             msg(
-                "the first line names the columns {columns}; there are name, team and admin, each once",
+                "the first line names the columns {columns}; it needs name, team and admin, each once",
                 columns=", ".join(cells)[:SHOWN],
             ),
         )
@@ -89,7 +95,7 @@ def _person(line: int, cells: list[str], columns: list[str]) -> PersonLine:
     found = PersonLine(line, name[:SHOWN], given.get("team", "")[:SHOWN], admin in _YES)
     if any(cells[len(columns) :]):
         return replace(
-            found, wrong=msg("the line has {n} cells; there are name, team and admin", n=len(cells))
+            found, wrong=msg("the line has {n} cells; it needs name, team and admin", n=len(cells))
         )
     if not is_valid(name):
         return replace(
@@ -102,13 +108,16 @@ def _person(line: int, cells: list[str], columns: list[str]) -> PersonLine:
 
 
 def _once(people: list[PersonLine]) -> list[PersonLine]:
-    """Let a name count at its first line; who is in several teams is put into the others on the page."""
+    """Mark repeated names as wrong: a name counts at its first line only.
+
+    A person in several teams is added to the others on the page.
+    """
     first: dict[str, int] = {}
     told = []
     for one in people:
         if not one.wrong and first.setdefault(one.name, one.line) != one.line:
             one = replace(  # noqa: PLW2901 - the same line, with what is wrong with it
-                one, wrong=msg("line {line} has {name} already", line=first[one.name], name=one.name)
+                one, wrong=msg("line {line} already has {name}", line=first[one.name], name=one.name)
             )
         told.append(one)
     return told

@@ -11,7 +11,7 @@ from mlp_language.message import NOTHING, Message, msg
 
 
 class RelocationPhase(StrEnum):
-    """Where a relocation stands."""
+    """State of a relocation."""
 
     WAITING = "waiting"  # nothing of the tenant starts any more; what runs goes on to its end
     COPYING = "copying"  # its files are being copied; all look for them where they were

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class SealedSecret:
-    """A secret by its name: of a tenant, for all its members, or of a user. `keys` are the names of what is in it."""
+    """Secret by its name: of a tenant, for all its members, or of a user; `keys` are the names of its values."""
 
     tenant: str  # empty: of the user
     user: str  # empty: of the tenant
@@ -19,5 +19,5 @@ class SealedSecret:
 
     @property
     def bound(self) -> bytes:
-        """What it is sealed together with, so that nobody who writes to the database makes it another's."""
+        """Data that it is sealed with, so that a writer to the database cannot give it to another owner."""
         return f"secret\0{self.tenant}\0{self.user}\0{self.name}".encode()

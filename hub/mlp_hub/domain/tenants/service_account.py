@@ -1,4 +1,4 @@
-"""Accounts of tenants and not of people: what builds and nightly runs of a tenant work as."""
+"""Accounts of tenants and not of people, for a tenant's builds and nightly runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ServiceAccount:
 
     @property
     def name(self) -> str:
-        """What its tenant calls it."""
+        """Name of the account in its tenant."""
         return self.user.removeprefix(PREFIX)
 
 

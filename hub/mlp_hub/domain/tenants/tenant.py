@@ -21,14 +21,14 @@ SHARED, ENCRYPTED, DEDICATED = "shared", "encrypted", "dedicated"
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """How a tenant's files are kept: a grade, and where they have a root of their own, its path."""
+    """Isolation of a tenant's files: a grade, and the path of a separate root, where the tenant has one."""
 
     grade: str = SHARED
     root: str = ""
 
 
 class Role(StrEnum):
-    """What a member may do in a tenant."""
+    """Role of a member in a tenant."""
 
     MEMBER = "member"
     ADMIN = "admin"
@@ -36,7 +36,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lowering:
-    """A guarantee that is lowered, because the tenant is idle for long: what holds instead of what is configured."""
+    """Lowered guarantee of a tenant that is idle for long: the values that replace the configured ones."""
 
     since: float
     share: float  # of the guarantee that is left, at least
@@ -80,12 +80,15 @@ class Tenant:
 
     @property
     def kept(self) -> Isolation:
-        """How its files are to be kept. While they are moved there, they are still kept as its relocation says."""
+        """Chosen isolation of its files.
+
+        While they are moved to it, they are still kept as its relocation describes.
+        """
         return Isolation(self.isolation, self.data_root)
 
     @property
     def in_force(self) -> Tenant:
-        """The tenant as it stands to others now: with a lowered guarantee, if it is lowered."""
+        """Tenant as others see it now: with a lowered guarantee, if it is lowered."""
         if self.lowered is None:
             return self
         return replace(self, lending_limit=self.lowered.lending_limit, reserved=self.lowered.reserved)
@@ -103,9 +106,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person as the service knows them; `number` makes their uid on a hub that runs as root.
+    """Person as the service knows them; `number` makes their uid on a hub that runs as root.
 
-    `language` is the tag of the one they chose; empty: what their browser or terminal asks for.
+    `language` is the tag of their chosen language. Empty means the language of the browser or terminal.
     """
 
     name: str
@@ -129,7 +132,7 @@ def no_such_tenant(name: str, mine: Iterable[str] = ()) -> Refused:
     return Refused(
         Reason.NOT_FOUND,
         msg(
-            "you are not a member of {name}: it is for those who are in no other team, and whom an administrator adds",
+            "you are not a member of {name}: it is for users who are in no other team, and users whom an administrator adds",
             name=name,
         ),
     )

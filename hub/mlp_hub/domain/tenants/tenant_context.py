@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TenantContext:
-    """Whose jobs, sweeps, datasets, models and apps may be come to: `user`'s own, and those of everybody in `tenants`; None: in all.
+    """Owners of the objects that a caller can reach: jobs, sweeps, datasets, models and apps.
 
-    Nothing but this bounds what a query returns, so that what a handler forgets to check is not there.
+    They are those of `user`, and those of everybody in `tenants`; None: in all tenants. Only this
+    bounds the results of a query, so an object that a handler forgets to check is not in the result.
     """
 
     user: str
@@ -21,7 +22,7 @@ class TenantContext:
         return self.tenants is None or user == self.user or tenant in self.tenants
 
     def and_of(self, tenants: Iterable[str]) -> TenantContext:
-        """Return what is within this one, and all of these tenants besides."""
+        """Return this context extended by all of these tenants."""
         return self if self.tenants is None else TenantContext(self.user, self.tenants.union(tenants))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EVERYBODY = ""
-"""Whose cap holds for each member who has none of their own."""
+"""User of the cap that holds for each member without an individual cap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Cap:
 
     @property
     def limits(self) -> dict[str, int]:
-        """What it limits, by name."""
+        """Limits by name."""
         found = {"cpu": self.cpu, "gpu": self.gpu, "jobs": self.jobs}
         return {name: most for name, most in found.items() if most is not None}
 

@@ -25,7 +25,7 @@ OF_STORAGE = "st"
 
 
 class RequestPhase(StrEnum):
-    """Where a resource request stands."""
+    """State of a resource request."""
 
     PENDING = "pending"  # holds nothing yet, waits to be admitted; until it expires
     TRIED = "tried"  # until it expires
@@ -67,7 +67,7 @@ HELD = frozenset({R.TRIED, R.CONFIRMED, R.RELEASING})
 
 @dataclass(frozen=True, slots=True)
 class ResourceRequest:
-    """One row of the ledger: who holds how much of which tenant's quota, and where."""
+    """Row of the ledger: the holder, the amount, the tenant whose quota it takes, and the nodes."""
 
     id: str
     applier: str

@@ -1,6 +1,7 @@
-"""Kinds of workloads that ask for room through the ledger. A kind is a row of this table.
+"""Kinds of workloads that ask for room through the ledger; a kind is a row of this table.
 
-Jobs have rows of their own, and replicas of apps are jobs; what is admitted for a notebook server is its resource request.
+Jobs have their own rows, and replicas of apps are jobs. For a notebook server, its resource request
+is admitted.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class WorkloadKind:
 
 
 JOB = "job"
-"""Kind of what has a row of its own."""
+"""Kind of a workload with its own row."""
 APP = "app"
 """Kind of replicas of apps, which are jobs but for their name."""
 SERVER = WorkloadKind("server", "sp", "notebook")
@@ -33,5 +34,5 @@ KINDS: Mapping[str, WorkloadKind] = {kind.applier: kind for kind in (SERVER,)}
 
 
 def kind_of(name: str) -> WorkloadKind:
-    """Return the kind of this name. Raises `KeyError` where it is no row of the table."""
+    """Return the kind of this name. Raises `KeyError` if the table has no such row."""
     return {kind.name: kind for kind in KINDS.values()}[name]

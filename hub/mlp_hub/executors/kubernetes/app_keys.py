@@ -1,4 +1,7 @@
-"""Keys by which pods of apps and the gateway know each other: derived, so that they stand nowhere in the cluster but in the pods' own."""
+"""Keys by which pods of apps and the gateway identify each other.
+
+They are derived, so that the cluster has them in the pods' own Secrets only.
+"""
 
 from __future__ import annotations
 

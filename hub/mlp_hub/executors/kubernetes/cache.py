@@ -1,4 +1,4 @@
-"""The executor's copy of what is in the cluster: claims, the main objects that they own, and pods; all by watches."""
+"""Executor's copy of the cluster: claims, the main objects that they own, and pods; all by watches."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ SYNC_S = 30.0
 
 
 class Cache:
-    """Attempts as the cluster has them. `changed` is called with an attempt, `vanished` with a claim that went without us.
+    """Attempts as the cluster has them.
 
-    `answers_again` is called when the cluster tells again of what it did not, of each kind.
+    `changed` is called with an attempt, `vanished` with a claim that the hub did not remove.
+    `answers_again` is called when the cluster reports again after an outage, for each kind.
     """
 
     def __init__(
@@ -55,7 +56,10 @@ class Cache:
         self.made: set[str] = set()
         """Uids of claims whose main object was there once, or must have been, since pods are there."""
         self.told: set[str] = set()
-        """Uids of claims whose main object this process was told of. Pods come by a watch of their own, and may be told of first."""
+        """Uids of claims whose main object this process has seen.
+
+        Pods come by a separate watch, and can be seen first.
+        """
         ours = f"{selector},{names.ATTEMPT}"
         self._claim_copy = Reflector(
             client,
@@ -92,7 +96,7 @@ class Cache:
             self._running = [asyncio.ensure_future(copy.run()) for copy in self._copies]
 
     async def synced(self) -> None:
-        """Return once all was seen. Raises `ClusterUnreachable`, or what else the cluster says of being watched."""
+        """Return once all was seen. Raises `ClusterUnreachable`, or the cluster's other error about a watch."""
         await self.seen(SYNC_S)
 
     @property
@@ -106,11 +110,11 @@ class Cache:
             await copy.synced(seconds)
 
     async def refresh(self) -> None:
-        """Look anew at all claims."""
+        """Read all claims again."""
         await self._claim_copy.refresh(SYNC_S)
 
     async def close(self) -> None:
-        """Stop watching, until `begin` comes again: then all is looked at anew."""
+        """Stop watching, until `begin` is called again: then everything is read again."""
         running, self._running = self._running, []
         for task in running:
             task.cancel()

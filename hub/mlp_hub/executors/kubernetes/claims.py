@@ -1,8 +1,9 @@
-"""Claims: what an attempt has in the cluster before and after all else, a ConfigMap that owns whatever is made for it.
+"""Claims: an attempt's first and last object in the cluster, a ConfigMap that owns its other objects.
 
-Who creates it starts the attempt; what is deleted with it is the attempt. All that is told of it stands in its labels and
-annotations. Whoever may look at a namespace reads them, so they hold nothing that opens anything: what the pods read is in a
-Secret. Claims of older hubs hold those files themselves, and their pods read them there.
+The process that creates it starts the attempt, and the objects that are deleted with it are the
+attempt. All its data is in its labels and annotations. Anyone with read access to a namespace can
+read them, so they contain no credentials: the files that pods read are in a Secret. Claims of older
+hubs hold those files themselves, and their pods read them there.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What of a `LaunchSpec` is needed once it was started."""
+    """Part of a `LaunchSpec` that is needed after the start."""
 
     attempt: str
     user: str
@@ -117,7 +118,7 @@ def object_name(spec: LaunchSpec) -> str:
 
 
 def about_of(spec: LaunchSpec, main: Kind, now: float, group: str = "") -> About:
-    """Return what is to be known of an attempt later."""
+    """Return the data of an attempt that is needed later."""
     row = spec.runtime
     return About(
         spec.attempt,
@@ -164,7 +165,7 @@ def owned_by(claim: Claim) -> list[dict[str, Any]]:
 
 
 def claim_of(found: Object) -> Claim | None:
-    """Read a claim; None for what is none, or is being deleted."""
+    """Parse a claim; return None for another object, or one that is being deleted."""
     about = found["metadata"]
     said = about.get("annotations") or {}
     if labels_of(found).get(names.COMPONENT) != CLAIM or ABOUT not in said or about.get("deletionTimestamp"):

@@ -1,4 +1,4 @@
-"""Creating objects so that it may be tried again, and telling what passes from what does not."""
+"""Creation of objects that can be retried, and the difference between temporary and final errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def created(client: KubernetesClient, kind: Kind, wanted: Object) -> Object:
-    """Create an object, or return the one that is there. Raises `OutOfReach` for what is no fault of its own."""
+    """Create an object, or return the existing one. Raises `OutOfReach` for errors that are not its fault."""
     meta = wanted["metadata"]
     made = await _passing(client.create(wanted, kind))
     while made is None:
@@ -29,7 +29,7 @@ async def created_unread(client: KubernetesClient, kind: Kind, wanted: Object) -
 
 
 async def _passing(asked: Awaitable[T]) -> T:
-    """Have what is no fault of the object's own raise `OutOfReach`."""
+    """Raise `OutOfReach` for errors that are not the object's own fault."""
     try:
         return await asked
     except ForbiddenError as error:

@@ -1,7 +1,8 @@
-"""Runs attempts as pods of a cluster.
+"""Execution of attempts as pods of a cluster.
 
-All state of an attempt is in the cluster and on the volume of all files: a hub that starts again finds there what runs and what
-has ended, and begins nothing a second time. Looking costs the cluster nothing, because watches keep a copy of what counts.
+All state of an attempt is in the cluster and on the volume of all files. A hub that starts again
+finds there the running and ended attempts, and begins nothing a second time. Looks cost the cluster
+nothing, because watches keep a copy of the relevant data.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ T = TypeVar("T")
 LOOKERS = 4
 """Tuning: threads that look at files of ranks: threads, for how long one waits for a slow volume."""
 ENDS_S = 2.0
-"""Tuning: seconds for the pods of an attempt that has ended to end: API calls to remove them, for how long one may go on."""
+"""Tuning: seconds for an ended attempt's pods to end: API calls to remove them, for their extra time."""
 AGAIN_S = 3.0
 """Tuning: seconds until an act is tried again that found no cluster, though no watch was cut: requests, for how late a short outage is over."""
 LATEST_AGAIN_S = 60.0
@@ -75,10 +76,11 @@ LATEST_AGAIN_S = 60.0
 
 
 class KubernetesExecutor(MountedLogs):
-    """The executor of a cluster; see `Executor` for what its methods promise, and `ClusterFence` for what of epochs.
+    """Executor of a cluster; see `Executor` for the promises of its methods, `ClusterFence` for epochs.
 
-    `nodes` is the view of the cluster's nodes, `on_nodes` tells when that changes, `device` as what a node gives out its GPUs.
-    `app_key` is the secret that keys of apps' pods are derived of; without one they are of this process alone.
+    `nodes` is the view of the cluster's nodes, and `on_nodes` reports its changes. `device` is the
+    resource by which a node gives out its GPUs. `app_key` is the secret that keys of apps' pods are
+    derived from. Without one, the keys belong to this process alone.
     """
 
     name = "kubernetes"
@@ -134,7 +136,7 @@ class KubernetesExecutor(MountedLogs):
     # -- the interface
 
     async def open(self) -> None:
-        """Learn of what an earlier hub started; every call but this one does so where it was not done."""
+        """Find the work that an earlier hub started; every other call does so where it was not done."""
         await self._open()
 
     def nodes(self) -> Sequence[NodeInfo]:
@@ -160,7 +162,7 @@ class KubernetesExecutor(MountedLogs):
         return await self._fence.read()
 
     async def fence(self, epoch: int, wait_s: float) -> None:
-        """Refuse older epochs from now on; return once nothing is under way that this process began under one."""
+        """Refuse older epochs from now on; return once work that this process began under one is over."""
         await self._open()
         await self._fence.raise_to(epoch, wait_s)
         self._epoch = max(self._epoch, epoch)
@@ -192,7 +194,7 @@ class KubernetesExecutor(MountedLogs):
             await self._remove(claim, grace_s)
 
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
-        """Do nothing: what runs in a pod keeps the limit that it was started with."""
+        """Do nothing: a pod keeps the limit that it was started with."""
 
     def address(self, attempt: str) -> str:
         """Return where its pod listens, and by which key that is known; nothing while there is none."""
@@ -224,7 +226,7 @@ class KubernetesExecutor(MountedLogs):
         self._locks.pop(attempt, None)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Tell how these attempts stand: of the copy, and of what their ranks wrote."""
+        """Return the state of these attempts, from the copy and from the files that their ranks wrote."""
         await self._open()
         seen = await asyncio.gather(*(self._observe(attempt) for attempt in attempts))
         return {each.attempt: each for each in seen}
@@ -244,7 +246,7 @@ class KubernetesExecutor(MountedLogs):
         self._tending.listeners.append(callback)
 
     async def close(self) -> None:
-        """Stop watching; running attempts go on."""
+        """Stop watching; running attempts continue."""
         self._closed = True
         if self._again is not None:
             self._again.cancel()
@@ -280,7 +282,7 @@ class KubernetesExecutor(MountedLogs):
             self._answers_again()
 
     def _answers_again(self) -> None:
-        """Have attempts looked at for which something could not be done: who asked tries again ever later."""
+        """Look again at attempts for which a step failed; their caller retries at ever longer intervals."""
         put_off, self._put_off = self._put_off, set()
         for attempt in put_off:
             for listener in self._tending.listeners:
@@ -306,7 +308,7 @@ class KubernetesExecutor(MountedLogs):
             await self._make(claim, gang)
 
     async def _make(self, claim: Claim, gang: Gang) -> None:
-        """Make what a claim owns; what the cluster refuses has failed for good."""
+        """Create the objects of a claim; those that the cluster refuses have failed for good."""
         for at_once in ((gang.secret, *gang.beside), (gang.main,)):
             done = await asyncio.gather(
                 *(self._make_one(claim, kind, wanted) for kind, wanted in at_once), return_exceptions=True
@@ -339,7 +341,7 @@ class KubernetesExecutor(MountedLogs):
         )
 
     async def _remove(self, claim: Claim, grace_s: float) -> None:
-        """Delete what runs an attempt: first what would make pods anew, then the pods, which get their SIGTERM so."""
+        """Delete an attempt's objects: first those that would recreate pods, then the pods, which get SIGTERM."""
         main = self._cache.main(claim)
         if main is not None and not main.leaving:
             await self._client.delete(claim.about.kind, main.name, main.namespace, uid=main.uid)
@@ -385,10 +387,10 @@ class KubernetesExecutor(MountedLogs):
         return verdict
 
     async def _lives_on(self, claim: Claim) -> bool:
-        """Whether pods go on after the end of an attempt.
+        """Return whether pods continue after the end of an attempt.
 
-        That it has ended its ranks have said, which their program can write as well; a pod that is left gets no time, for its quota
-        is free. One that ends by itself is a moment behind what its ranks said.
+        Its ranks have reported the end, which their program can write as well. A remaining pod gets no
+        time, because its quota is free. A pod that ends by itself is a moment behind its ranks' report.
         """
         for _ in range(20):
             if all(pod.over for pod in self._cache.pods(claim)):
@@ -450,7 +452,7 @@ class KubernetesExecutor(MountedLogs):
         await self._tending.run()
 
     async def _advance(self, attempt: str) -> tuple[Observation, bool]:
-        """Bring an attempt on by what nobody but us sees to; see `tending.Advance`."""
+        """Advance an attempt by the steps that only the hub takes; see `tending.Advance`."""
         claim = self._cache.claims.get(attempt)
         if claim is None:
             return self._lost.get(attempt) or Observation(attempt, AttemptPhase.ABSENT), True

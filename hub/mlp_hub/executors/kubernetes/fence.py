@@ -1,12 +1,15 @@
-"""Keeps apart what one service and the next do in a cluster.
+"""Separation of one service's and the next one's work in a cluster.
 
-The highest epoch stands in a ConfigMap that changes only from the version that was read. A process looks at its copy of it,
-which a watch keeps up to date, so that an act costs no call.
+The highest epoch is in a ConfigMap that changes only from the version that was read. A process
+looks at its copy of it, which a watch keeps up to date, so that an act costs no call.
 
-What is promised less strictly than on one machine: a service that was overtaken learns so as soon as its watch does, which is
-milliseconds, and while it has no connection it can do nothing either; a request of its that is on the way just then is still
-carried out: there is no deadline after which the API would refuse it, only that nobody waits for its answer any more. Who begins with a newer epoch waits for acts of its own process, and then lists what is there: what it does not
-find yet, and comes of such a request, is one more attempt that it is told of, and removes or takes over as any other.
+The promise is weaker than on one machine. A superseded service learns so as soon as its watch does,
+within milliseconds. Without a connection it can do nothing either. A request of it that is on its
+way at that moment is still carried out: the API has no deadline after which it would refuse the
+request. Only its answer is not awaited any more. A service that begins with a newer epoch waits for
+acts in its process, and then lists the existing objects. It can miss an object of such a late
+request. That object is one more attempt that it sees later, and it removes or adopts it as any
+other.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from mlp_hub.kubernetes.reflector import Reflector, Selection
 from mlp_language.message import msg
 
 _LOOK_S = 0.01
-"""Tuning: seconds between two looks at acts under way: processor time, for how soon who waits goes on."""
+"""Tuning: seconds between two looks at acts in progress: processor time, for the delay of waiting calls."""
 
 
 class ClusterFence:
@@ -48,9 +51,10 @@ class ClusterFence:
         return self._learn(found) if found is not None else 0
 
     async def raise_to(self, epoch: int, wait_s: float) -> None:
-        """Refuse acts under older epochs from now on; return once none of this process is under way.
+        """Refuse acts under older epochs from now on; return once this process has none in progress.
 
-        Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than `wait_s` seconds.
+        Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than
+        `wait_s` seconds.
         """
         await self._record(epoch)
         end = time.monotonic() + wait_s
@@ -58,8 +62,7 @@ class ClusterFence:
             if time.monotonic() >= end:
                 raise Unavailable(
                     msg(
-                        "another part of the hub is still starting, ending or removing something, and does not "
-                        "go on; end its process if it hangs"
+                        "another part of the hub is still starting, ending or removing something, without progress; end its process if it hangs"
                     )
                 )
             await asyncio.sleep(_LOOK_S)

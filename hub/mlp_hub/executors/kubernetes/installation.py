@@ -1,4 +1,4 @@
-"""What one hub has in a cluster."""
+"""Installation of one hub in a cluster."""
 
 from __future__ import annotations
 
@@ -22,20 +22,25 @@ APP_PORT = 19_998
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What one hub has in a cluster.
+    """Installation of one hub in a cluster.
 
-    `name` begins the names of its namespaces and of all that belongs to no namespace, so that two hubs share a cluster.
-    `image` is that of notebooks and of jobs whose runtime names none. `volume` is the source of the volume of all files, as a
-    PersistentVolume has it (`{"hostPath": {"path": ...}}`, `{"nfs": ...}`, `{"csi": ...}`); `root` is where this process sees
-    it, and `directories` are below that. `service` is the host and port at which pods reach the service, `hub` those of
-    JupyterHub's API, `data` those of files of datasets: addresses, or names of services in the cluster.
+    `name` begins the names of its namespaces and of all objects outside namespaces, so that two hubs
+    can share a cluster. `image` is the image of notebooks, and of jobs whose runtime names none.
+    `volume` is the source of the volume of all files, as a PersistentVolume has it (`{"hostPath":
+    {"path": ...}}`, `{"nfs": ...}`, `{"csi": ...}`). `root` is its path in this process, and
+    `directories` are below that. `service` is the host and port at which pods reach the service, `hub`
+    those of JupyterHub's API, `data` those of files of datasets: addresses, or names of services in the
+    cluster.
 
-    `cpu_overcommit` is the CPU that is given out for each core of a node: pods ask the cluster for so much less than they have.
+    `cpu_overcommit` is the CPU that is given out for each core of a node: pods request from the cluster
+    their CPU divided by it.
 
-    `identities` are names by which parts of the hub come to the API, besides that of who keeps the tenants; `controllers` the
-    same of operators that run under other names than their manifests give them. Members of tenants are known to the cluster by
-    `user_prefix` and their name. `dns` are networks of name servers that are no pods of the cluster. `open` and `closed` are
-    networks that what may reach the outside reaches although they are private, and does not although they are not.
+    `identities` are names under which parts of the hub use the API, in addition to that of the tenants'
+    keeper. `controllers` are names of operators that run under other names than in their manifests.
+    Members of tenants are known to the cluster by `user_prefix` and their name. `dns` are networks of
+    name servers that are not pods of the cluster. `open` are private networks that count as outside:
+    pods with access to the outside reach them. `closed` are networks that such pods do not reach
+    although they are not private.
     """
 
     root: Path
@@ -61,7 +66,10 @@ class Installation:
 
     @property
     def namespace(self) -> str:
-        """Namespace of the hub itself: its leases, and what is no tenant's. No tenant has a name that begins with a dash."""
+        """Namespace of the hub itself: its leases, and other objects without a tenant.
+
+        The name of a tenant never begins with a dash.
+        """
         return f"{self.name}--hub"
 
     @property
@@ -88,7 +96,7 @@ class Installation:
         return ",".join(f"{key}={value}" for key, value in self.marks.items())
 
     def asked_cpu(self, milli: int) -> str:
-        """Return the CPU that a pod asks the cluster for, which has so many thousandths of a core by the hub's count."""
+        """Return the CPU that a pod requests from the cluster, for `milli` thousandths by the hub's count."""
         return f"{max(1, round(milli / self.cpu_overcommit))}m"
 
     def below(self, path: str | Path) -> str:

@@ -1,4 +1,7 @@
-"""What others than the spawner must know of notebook servers' pods: which they are, whom nodes take, GPUs, and where homes are."""
+"""Facts of notebook servers' pods for others than the spawner.
+
+They are: their labels, the tenants that nodes accept, GPUs, and the homes' places.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +46,6 @@ async def end(client: KubernetesClient, at: Installation, grace_s: float) -> Seq
 
 
 def tolerations(at: Installation, tenant: str) -> list[dict[str, Any]]:
-    """Return which taints a tenant's pods pass: what leaves a node to the tenant, and what all pods of the hub pass."""
+    """Return the taints that a tenant's pods tolerate: the tenant's own, and those of all the hub's pods."""
     own = {"key": TENANT, "operator": "Equal", "value": tenant, "effect": "NoSchedule"}
     return [own, *map(dict, at.tolerations)]

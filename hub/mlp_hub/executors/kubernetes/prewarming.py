@@ -18,13 +18,13 @@ from mlp_hub.kubernetes.kinds import DAEMON_SETS, NODES, Object, name_of
 from mlp_hub.kubernetes.quantities import whole
 
 COMPONENT = "images"
-"""Contract: component of what keeps images on nodes."""
+"""Contract: component of the object that keeps images on nodes."""
 LEAST_NODES = 2
 """Tuning: nodes below which nothing is fetched before it is used: on the only one each image is fetched once anyway."""
 DISK_SHARE = 0.2
 """Safety: of the disk of a node the most that images fetched so may take; the rest is what pods write, and other images."""
 UNKNOWN_SIZE = 2 << 30
-"""Tuning: bytes that an image is taken to have that no node tells of: with more fewer are fetched, with less the disk fills."""
+"""Tuning: assumed bytes of an image that no node knows: more fetches fewer images, less fills the disk."""
 _WAIT = "import signal; signal.pause()"
 _ANYBODY = 65534
 """Given: the user that owns nothing."""
@@ -112,7 +112,7 @@ async def keep(client: KubernetesClient, at: Installation, used: Iterable[str]) 
 
 
 def told(found: Object) -> tuple[str, int, int]:
-    """Return the image of what keeps one, and on how many nodes it is, of how many."""
+    """Return the image of a keeper object, the number of nodes that have it, and the number that need it."""
     status = found.get("status") or {}
     image: str = found["spec"]["template"]["spec"]["containers"][0]["image"]
     return image, int(status.get("numberReady", 0)), int(status.get("desiredNumberScheduled", 0))

@@ -1,7 +1,7 @@
-"""What ranks wrote down of themselves on the volume: when they began, and how they ended.
+"""Records of ranks about themselves on the volume: their start and their end.
 
-The directory is one that a job's program may write, so nothing in it is followed as a link, and nothing of it is believed to
-be of the right type or size, nor to be text that can be told.
+A job's program can write to the directory. So nothing in it is followed as a link, and none of it
+is trusted to have the right type or size, or to be printable text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST = 64 << 10
 """Safety: bytes of one record: its tail of error output is bounded, and it is its user's to write."""
 _CAUSES = frozenset(cause.value for cause in Cause)
 _MOST_USE = 2 << 10
-"""Safety: bytes of what a rank says that it uses, for the same reason."""
+"""Safety: bytes of a rank's report of its use, for the same reason."""
 _MOST_CORES, _MOST_MIB = 1e5, 1 << 40
 """Safety: more than any rank can use: it is the rank that says so."""
 _LATEST = 1e11
@@ -29,14 +29,14 @@ _LATEST = 1e11
 _DEEP = 4
 """Safety: sentences within each other of a reason that a rank tells: it is the rank that says so."""
 _HOLE = re.compile(r"\{([a-z_]{1,40})\}")
-"""Safety: what is filled into a sentence is named and no more: a form beside it could ask for gigabytes of blanks."""
+"""Safety: place in a sentence, which has a name only: a format could ask for gigabytes of blanks."""
 _BRACE = re.compile("[{}]")
 _STATES = ("running", "finished", "failed", "stopped")
 
 
 @dataclass(frozen=True, slots=True)
 class RankUse:
-    """What a rank says that it uses now, and has used so far: cores and MiB, as `RankStatus` has them."""
+    """Report of a rank's use, now and so far: cores and MiB, as `RankStatus` has them."""
 
     cpu: float | None = None
     ram: int | None = None
@@ -48,7 +48,10 @@ class RankUse:
 
 @dataclass(frozen=True, slots=True)
 class RankRecord:
-    """What a rank wrote of itself. `state` is running, finished, failed or stopped; `asked`: it was asked to end."""
+    """Record of a rank about itself.
+
+    `state` is running, finished, failed or stopped. `asked`: it was asked to end.
+    """
 
     state: str = "running"
     asked: bool = False

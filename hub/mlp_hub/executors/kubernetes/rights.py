@@ -1,4 +1,4 @@
-"""What a hub must be allowed in a cluster, besides what keeping its tenants takes, with what for."""
+"""Rights of a hub in a cluster, in addition to those for its tenants, with their purposes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RIGHTS = (
     Need(kinds.PODS, (*KEEP, "deletecollection"), msg("notebook servers and ranks of jobs are pods")),
     Need(_LOGS, ("get",), msg("the last output of a server that did not start")),
     Need(kinds.SECRETS, ("create",), msg("variables and tokens of notebook servers and jobs")),
-    Need(_JOB_STATUS, ("patch",), msg("a job made with kubectl that is held again takes other nodes")),
-    Need(kinds.CONFIG_MAPS, KEEP, msg("which attempts of jobs there are, and which service decides")),
+    Need(_JOB_STATUS, ("patch",), msg("a job made with kubectl takes other nodes when it is held again")),
+    Need(kinds.CONFIG_MAPS, KEEP, msg("records of the attempts of jobs, and of the service that decides")),
     Need(kinds.EVENTS, LOOK, msg("why a pod does not start")),
     Need(kinds.SERVICES, KEEP, msg("names by which the ranks of a job find each other")),
     Need(kinds.DAEMON_SETS, KEEP, msg("images that nodes have before they are needed")),
-    Need(kinds.JOBS, KEEP, msg("a job of one rank, and what starts those of others")),
+    Need(kinds.JOBS, KEEP, msg("jobs of one rank, and launchers of other jobs")),
 )
-"""Contract: what every cluster must allow, in all namespaces, since tenants come and go."""
+"""Contract: rights in every cluster, in all namespaces, since tenants come and go."""
 _OPERATORS = msg("jobs of that operator")
 OF_OPERATORS = (
     *(
@@ -33,7 +33,7 @@ OF_OPERATORS = (
     Need(kinds.POD_GROUPS, KEEP, msg("all pods of a job are bound, or none")),
     QUEUES,
 )
-"""Contract: what must be allowed where the cluster serves the kind."""
+"""Contract: rights in a cluster that serves the kind."""
 
 
 async def served(client: KubernetesClient) -> list[Need]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mlp_hub.executors.kubernetes.views import PodView
 
 _SECOND = 1.0
-"""Given: what the times of the cluster are exact to."""
+"""Given: resolution of the cluster's times."""
 
 
 def refined(now: PodView, before: PodView | None, clock: float) -> PodView:

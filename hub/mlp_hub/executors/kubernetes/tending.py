@@ -1,4 +1,4 @@
-"""Tending of attempts: who brings them on when the cluster tells something, or when it is time, and tells of what has changed."""
+"""Tending of attempts: advances them at news of the cluster, or in time, and reports their changes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ LOOK_EACH_S = 0.002
 """Tuning: the same for each of these attempts: how late an end is seen, for the part of all time that looking takes."""
 
 Advance = Callable[[str], Awaitable[tuple[Observation, bool]]]
-"""Function that brings an attempt on by what nobody else sees to, and returns how it stands and whether that is settled: looked
-at again only where there is news."""
+"""Function that advances an attempt by the steps that only the hub takes.
+
+It returns the attempt's state, and whether that is settled: then it is looked at again only at
+news.
+"""
 
 
 class Tending:
@@ -47,7 +50,10 @@ class Tending:
         self._unsettled.discard(attempt)
 
     async def run(self) -> None:
-        """Tend until cancelled. Not to begin before all was seen once: what is not listed yet has not gone."""
+        """Tend attempts until cancelled; start only after a first full look.
+
+        An attempt that is not listed yet has not gone.
+        """
         loop = asyncio.get_running_loop()
         looked_at = loop.time()
         while True:
@@ -64,7 +70,7 @@ class Tending:
             await asyncio.gather(*(self._tend(attempt, news=attempt in news) for attempt in at))
 
     async def _tend(self, attempt: str, *, news: bool) -> None:
-        """Do for an attempt what has to be done whether or not anybody asks, and tell of what has changed."""
+        """Do the necessary steps of an attempt, whether or not anybody asks, and report its changes."""
         try:
             seen, is_settled = await self._advance(attempt)
         except Superseded:

@@ -1,4 +1,7 @@
-"""What a cluster says of a pod or an object that does not come to run, or was taken away: as failures with the way out."""
+"""Messages of a cluster about a pod or an object that does not run, or was removed, as failures.
+
+Each has its way out.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ _DISK = re.compile(r"(?i)ephemeral|emptydir|disk")
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What the cluster says against an attempt of which it makes no pods, and whether waiting on is in vain."""
+    """Complaint of the cluster about an attempt without pods, and whether more waiting is in vain."""
 
     said: str
     final: bool
@@ -42,12 +45,14 @@ class Complaint:
 def of_cluster(error: MessageError) -> Message:
     """Say to everybody why the cluster is not heard of."""
     if isinstance(error, ClusterUnreachable):
-        return msg("the cluster does not answer; what runs goes on, and nothing starts or ends until it does")
+        return msg(
+            "the cluster does not answer; running work continues, and nothing starts or ends until the cluster answers"
+        )
     if isinstance(error, ForbiddenError):
         return msg(
-            "the cluster does not tell the hub all that it has; make doctor says which right is missing"
+            "the hub may not read everything that it needs of the cluster; make doctor shows the missing right"
         )
-    return msg("the hub does not keep up with the cluster; the log of its service says why")
+    return msg("the hub does not keep up with the cluster; the log of its service has the reason")
 
 
 def failure(cause: Cause, said: Message, rank: int | None = None, pod: PodView | None = None) -> Failure:
@@ -59,7 +64,7 @@ def failure(cause: Cause, said: Message, rank: int | None = None, pod: PodView |
 def not_taken_up(kind: str) -> Message:
     """Say that an operator does nothing with an attempt's main object."""
     return msg(
-        "nothing in the cluster takes up its {kind}: the operator may be down, which make doctor tries",
+        "nothing in the cluster handles its {kind}: the operator is perhaps down, which make doctor checks",
         kind=kind,
     )
 
@@ -67,13 +72,13 @@ def not_taken_up(kind: str) -> Message:
 def not_bound(pod: PodView) -> Message:
     """Say that a pod has no node, and nobody says why."""
     return msg(
-        "its pod {pod} has no node, and no scheduler says why: it may be down, which make doctor tries",
+        "its pod {pod} has no node, and no scheduler gives a reason: the scheduler is perhaps down, which make doctor checks",
         pod=pod.name,
     )
 
 
 def on_node(pod: PodView, why: str) -> Message:
-    """Say what a node says of a pod that it does not bring to run."""
+    """Return the node's message about a pod that it cannot start."""
     return msg("node {node} cannot start its pod yet, and tries again: {why}", node=pod.node, why=why)
 
 
@@ -82,7 +87,7 @@ def waiting(pod: PodView) -> Message:
     if pod.waits == "Unschedulable":
         return msg("the cluster has no room for its pod {pod} now: {why}", pod=pod.name, why=pod.message)
     if pod.waits in _PULL:
-        return msg("its image cannot be fetched, which is tried again: {why}", why=pod.message)
+        return msg("its image cannot be fetched, but the cluster tries again: {why}", why=pod.message)
     if pod.waits == "SchedulingGated":
         return msg("its pod {pod} is held back by the cluster", pod=pod.name)
     return msg("its pod {pod} waits: {reason} {why}", pod=pod.name, reason=pod.waits, why=pod.message or "-")
@@ -95,8 +100,7 @@ def never_starts(pod: PodView, rank: int, now: float) -> Failure | None:
         pod.waits in _PULL and (waited > IMAGE_S or _NO_SUCH_IMAGE.search(pod.message))
     ):
         said = msg(
-            "the image of rank {rank} cannot be had: {why}; name one that the cluster's nodes can pull, or ask "
-            "its administrator for access",
+            "the image of rank {rank} is not available: {why}; name one that the cluster's nodes can pull, or ask its administrator for access",
             rank=rank,
             why=pod.message or pod.waits,
         )
@@ -131,7 +135,7 @@ def pod_failed(pod: PodView, rank: int) -> Failure:
 def _cause(pod: PodView, rank: int) -> tuple[Cause, Message]:
     if pod.reason == "OOMKilled":
         return Cause.OUT_OF_MEMORY, msg(
-            "rank {rank} was killed: more memory than its pod may have", rank=rank
+            "rank {rank} was killed: it used more memory than the limit of its pod", rank=rank
         )
     if pod.reason == "DeadlineExceeded":
         return Cause.TIME_LIMIT, msg("it ran longer than its time limit allows")
@@ -158,7 +162,7 @@ def _cause(pod: PodView, rank: int) -> tuple[Cause, Message]:
 def pod_taken(pod: PodView, rank: int) -> Failure:
     """Return the loss of a rank whose pod was taken away."""
     if pod.disrupted:
-        said = msg("the cluster took the pod of rank {rank} away: {why}", rank=rank, why=pod.disrupted)
+        said = msg("the cluster removed the pod of rank {rank}: {why}", rank=rank, why=pod.disrupted)
     else:
         said = msg("somebody deleted the pod {pod} of rank {rank}", pod=pod.name, rank=rank)
     return failure(Cause.NODE_LOST, said, rank)
@@ -167,8 +171,8 @@ def pod_taken(pod: PodView, rank: int) -> Failure:
 def rank_lost(rank: int | None, node: str) -> Failure:
     """Return the loss of a rank with its node or pod."""
     if rank is None:
-        return failure(Cause.NODE_LOST, msg("node {node} has gone before its ranks were there", node=node))
-    said = msg("the pod of rank {rank} on node {node} has gone, without a word", rank=rank, node=node or "-")
+        return failure(Cause.NODE_LOST, msg("node {node} vanished before its ranks were there", node=node))
+    said = msg("the pod of rank {rank} on node {node} vanished without a reason", rank=rank, node=node or "-")
     return failure(Cause.NODE_LOST, said, rank)
 
 

@@ -1,4 +1,4 @@
-"""How an attempt stands, and whether it has to end: from what the cluster shows and what its ranks wrote down. Pure."""
+"""State of an attempt, and its end, from the cluster's objects and its ranks' records; pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ LEFT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What is known of an attempt. `made`: its main object was there once. `lost_nodes` are placed on, and have gone or are silent."""
+    """Known facts of an attempt.
+
+    `made`: its main object existed once. `lost_nodes` are nodes of its placement that have gone or are
+    silent.
+    """
 
     claim: Claim
     main: MainView | None
@@ -57,7 +61,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class AttemptVerdict:
-    """How an attempt stands. `end`: it has to be ended so, and that is still to be written down."""
+    """State of an attempt; `end`: the attempt has to be ended in this way, which is not yet recorded."""
 
     seen: Observation
     end: End | None = None
@@ -103,7 +107,7 @@ class _Rank:
 
 
 def judge(scene: Scene) -> AttemptVerdict:
-    """Tell how the attempt stands now."""
+    """Return the attempt's present state."""
     ranks = _ranks(scene)
     end = scene.claim.end
     proposed = None if end is not None else _end(scene, ranks)
@@ -150,7 +154,10 @@ def judge(scene: Scene) -> AttemptVerdict:
 
 
 def _ending(ranks: Sequence[_Rank], phase: AttemptPhase, failure: Failure | None) -> AskedToEnd | None:
-    """Return what came of the platform's request; that to the others of a rank that failed is no news."""
+    """Return the result of the platform's request.
+
+    The request to the other ranks of a rank that failed is not news.
+    """
     by_platform = failure is not None and failure.cause in {Cause.TIME_LIMIT, Cause.DISK}
     asked = [rank.asked_at for rank in ranks if rank.asked_at is not None]
     if not asked or not (phase is AttemptPhase.STOPPED or by_platform):
@@ -159,7 +166,7 @@ def _ending(ranks: Sequence[_Rank], phase: AttemptPhase, failure: Failure | None
 
 
 def _remark(scene: Scene, ranks: Sequence[_Rank]) -> tuple[Message | None, float | None]:
-    """Say that ranks have ended while others go on, once that has lasted."""
+    """Return the remark that ranks have ended while others continue, once that has lasted."""
     workers = [rank for rank in ranks if rank.role != "ps"]
     over = [rank for rank in workers if rank.state == "finished"]
     left = sum(rank.state == "running" for rank in workers)
@@ -244,7 +251,7 @@ def _from_record(rank: _Rank, record: RankRecord, network: str) -> None:
 
 
 def _from_pods(rank: _Rank, scene: Scene) -> None:
-    """Tell what a rank's pod says of it, where it has not written down its end."""
+    """Set a rank's state from its pod, where it has not recorded its end."""
     if not rank.pods:
         if rank.state == "running":
             rank.state, rank.failure = "lost", troubles.rank_lost(rank.number, rank.node)
@@ -368,7 +375,7 @@ def _lost(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
 
 
 def _given_up(scene: Scene, _ranks: Sequence[_Rank]) -> Rule | None:
-    """What the cluster refuses to make, or an operator gave up, while ranks told nothing."""
+    """Return the failure where the cluster refuses to make pods or an operator gave up; None otherwise."""
     if scene.complaint is not None and scene.complaint.final:
         return AttemptPhase.FAILED, troubles.no_pods(scene.complaint.said)
     if scene.main is not None and scene.main.failed and not scene.alive:

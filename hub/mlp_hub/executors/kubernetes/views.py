@@ -1,4 +1,4 @@
-"""What is kept of the cluster's objects: of thousands of pods no more than tells how ranks stand."""
+"""Kept data of the cluster's objects: of thousands of pods only the fields that show the ranks' state."""
 
 from __future__ import annotations
 

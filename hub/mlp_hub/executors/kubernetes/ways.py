@@ -53,15 +53,15 @@ WAYS: Mapping[str, tuple[Way, ...]] = {
     "torch": (PYTORCH, JOB),
     "plain": (JOB,),
 }
-"""Ways of the platform's runtimes, the best first. A tenant's own runtimes go as `plain`.
+"""Ways of the platform's runtimes, the best first; a tenant's own runtimes use `plain`.
 
-All but MPI end with what every cluster has, so that only MPI may have to be installed.
+The last way of all but MPI is one that every cluster has, so that at most MPI has to be installed.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What one cluster has of all that: the kinds that it serves."""
+    """Kinds of them that one cluster serves."""
 
     served: frozenset[Kind] = frozenset({JOBS})
 
@@ -90,7 +90,7 @@ class Ways:
         )
 
     def explain(self) -> tuple[Message, ...]:
-        """Say which way each of the platform's runtimes takes, and why, for who runs the cluster."""
+        """Return which way each of the platform's runtimes takes, and why, for the cluster's administrator."""
         said = []
         for runtime, ways in WAYS.items():
             here = next((way for way in ways if way.kind in self.served), None)
@@ -108,7 +108,7 @@ class Ways:
                 missing = tuple(way.title for way in ways[: ways.index(here)])
                 said.append(
                     msg(
-                        "{runtime}: {way}, since the cluster has no {missing}",
+                        "{runtime}: {way}, because the cluster has no {missing}",
                         runtime=runtime,
                         way=here.title,
                         missing=missing,
@@ -119,8 +119,7 @@ class Ways:
         else:
             said.append(
                 msg(
-                    "gangs: pods are bound one by one; with Volcano a job's pods would be bound all or none, "
-                    "also when the cluster has changed meanwhile"
+                    "gangs: pods are bound one by one; with Volcano all of a job's pods would be bound, or none, even if the cluster has changed meanwhile"
                 )
             )
         return tuple(said)

@@ -49,7 +49,7 @@ class ClusterExecutor(KubernetesExecutor):
             raise
 
     async def open(self) -> None:
-        """Learn of the nodes, and of what an earlier hub started."""
+        """Find the nodes, and the work that an earlier hub started."""
         await self._of_cluster.open()
         await super().open()
         await self._brought_seen()
@@ -92,7 +92,7 @@ class ClusterExecutor(KubernetesExecutor):
             await super().forget(attempt, epoch)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Tell how these attempts stand."""
+        """Return the state of these attempts."""
         await self._brought_seen()
         theirs = [attempt for attempt in attempts if self._theirs.knows(attempt)]
         seen = await super().observe([attempt for attempt in attempts if attempt not in theirs])

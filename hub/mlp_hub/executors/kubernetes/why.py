@@ -70,7 +70,7 @@ def of_nodes(events: Sequence[Object], claim: Claim, since: float) -> Complaint 
 
 
 def complaint_of(mine: Sequence[Object], waited_s: float) -> Complaint | None:
-    """Return what these events say together, after so long without all pods."""
+    """Return the joint message of these events, after `waited_s` seconds without all pods."""
     if not mine:
         return None
     said = str(max(mine, key=when).get("message") or "")

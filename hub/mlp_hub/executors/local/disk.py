@@ -1,4 +1,4 @@
-"""What trees of processes do to the disk and has no name there any more, as /proc tells it."""
+"""Use of the disk by process trees through files that have no name any more, as /proc shows it."""
 
 # ruff: noqa: PTH116, PTH123, PTH208 - no objects of paths where there may be thousands
 from __future__ import annotations
@@ -48,7 +48,7 @@ def use_of(run_dirs: Iterable[str], devices: Collection[int]) -> Steps[DiskUse]:
 
 
 def _processes(run_dir: str) -> list[int]:
-    """List the processes of a sandbox; none where the directory is no sandbox's, or it has ended."""
+    """List the processes of a sandbox; empty if the directory is not a sandbox's, or it has ended."""
     with contextlib.suppress(NotADirectoryError):
         child = sandbox.inspect(run_dir).child_pid
         return [] if child is None else files.descendants(child)

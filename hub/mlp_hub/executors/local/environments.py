@@ -1,8 +1,10 @@
-"""Makes environments with uv, each step in a sandbox of its own: what fetches has a network and runs nothing of a package.
+"""Builds of environments with uv, each step in a separate sandbox.
 
-Only wheels are taken, which run no code when they are installed. What compiles them starts no Python that would load them, and has no
-network. A sandbox sees the directory that it fills, the platform's Python and nobody's files; its run directory has the name of what it
-makes, so whoever begins again ends first what an earlier service left running.
+The step that fetches packages has a network, and runs no code of a package. Only wheels are
+accepted, which run no code when they are installed. The step that compiles them starts no Python
+that would load them, and has no network. A sandbox sees the directory that it fills, the platform's
+Python and no user's files. Its run directory has the name of the result. So a new start first ends
+the processes that an earlier service left running.
 """
 
 from __future__ import annotations
@@ -54,11 +56,11 @@ MADE = 3
 LOOK_S = 0.1
 """Tuning: seconds between two looks whether a step is over: sooner, for less work."""
 MEASURE_S = 2.0
-"""Tuning: seconds between two measurements of what is there: less beyond the quota, for the disk."""
+"""Tuning: seconds between two measurements of the files: less beyond the quota, for the disk."""
 LONGEST_S = 1800.0
 """Safety: seconds that one step may take."""
 LIMITS = Limits(cpu=1000, ram_mib=2048, pids=512, tmp_mib=512, cpu_max=2000)
-"""Safety: what one step may take of this machine, which counts in nobody's quota."""
+"""Safety: amounts of this machine that one step may take, outside of any quota."""
 LAST = 4096
 """Safety: bytes of a step's output that are told."""
 MOST_FILES = 500_000
@@ -77,7 +79,10 @@ with open(packages + "/zz-mlp-base.pth", "w") as file:
 mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
 compileall.compile_dir(packages, maxlevels=50, quiet=2, workers=2, invalidation_mode=mode)
 """
-"""What the platform's Python runs last: its own packages come after the environment's, and what is there is compiled, not loaded."""
+"""Last program of the platform's Python: its packages follow the environment's; files are compiled.
+
+None of them are loaded.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,7 @@ class LocalEnvironments:
     async def install(
         self, of: StoredPlace, lock: str, owner: int | None, *, epoch: int, steps: BuildSteps
     ) -> Extent:
-        """Install what a lock names; what is whole has its name, so what has it is whole."""
+        """Install the packages of a lock; a directory of the final name is always whole."""
 
         def install() -> Extent:
             with self._at_work(of, owner, epoch) as arriving:
@@ -330,13 +335,15 @@ def _check_sandboxes() -> None:
     if caps.mode in (None, "open"):
         raise Refused(
             Reason.WRONG_STATE,
-            msg("environments are made in sandboxes, and this machine has none; mlp-hub doctor says why"),
+            msg(
+                "environments are made in sandboxes, and this machine has none; mlp-hub doctor shows the reason"
+            ),
         )
     if not caps.outbound:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "packages are fetched over a network, which sandboxes of this machine cannot have; mlp-hub doctor says why"
+                "packages are fetched over a network, which sandboxes of this machine cannot have; mlp-hub doctor shows the reason"
             ),
         )
 
@@ -372,7 +379,7 @@ def _install_commands(python: str, name: str) -> tuple[_Step, ...]:
 
 
 def _check_on(arriving: Path, steps: BuildSteps) -> None:
-    """Raise where a step is not to go on, or the disk has too little left for it."""
+    """Raise where a step must not continue, or the disk has too little left for it."""
     steps.goes_on()
     if (space := space_of(arriving)) is not None:
         steps.leaves(space)
@@ -386,7 +393,7 @@ def _write(folder: Folder, name: str, text: str) -> None:
 
 
 def _last_lines(build: Path) -> str:
-    """Return the end of what a step wrote, without times and without credentials of the index."""
+    """Return the end of a step's output, without times and without credentials of the index."""
     try:
         with Folder.at(build / "log") as folder, folder.read("rank-0.log") as file:
             size = file.seek(0, os.SEEK_END)
@@ -399,7 +406,7 @@ def _last_lines(build: Path) -> str:
 
 
 def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
-    """Give all below to the platform; raises `BuildFailed` for what is no file, directory or link."""
+    """Give all entries below to the platform; raise `BuildFailed` for other kinds than file, directory, link."""
     root = os.geteuid() == 0
     files = size = entries = 0
     left: list[tuple[str, ...]] = [()]
@@ -424,7 +431,7 @@ def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
                         os.fchmod(file.fileno(), 0o755 if found.st_mode & 0o100 else 0o644)
                     files, size = files + 1, size + found.st_size
                 else:
-                    raise BuildFailed(msg("a package brings {name}, which is no file", name=name))
+                    raise BuildFailed(msg("a package contains {name}, which is not a file", name=name))
         if entries > MOST_FILES or len(names) > 60:
             raise BuildFailed(
                 msg("it has more than {most} files; name fewer packages", most=f"{MOST_FILES:,}")

@@ -73,13 +73,13 @@ LOOKERS = 2
 IDLE_S = 120.0
 """Tuning: seconds without a start, after which the fork server is closed: its memory, for a slower first start."""
 SOCKET = "app.sock"
-"""Given: name of the socket of what listens, in its run directory."""
+"""Given: name of the socket of the listening program, in its run directory."""
 _ABOUT = ("placement", "roles", "gpus")
 _BY_PLATFORM = frozenset({Cause.TIME_LIMIT.value, Cause.DISK.value})
 _PASSES = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 )
-"""Error numbers that tell of this machine at this moment, and nothing of the attempt."""
+"""Error numbers that describe this machine at this moment, and not the attempt."""
 _PHASES = {
     SandboxPhase.ABSENT: AttemptPhase.ABSENT,
     SandboxPhase.STARTING: AttemptPhase.STARTING,
@@ -89,18 +89,23 @@ _PHASES = {
 
 
 def _ending(end: SandboxExit | None) -> AskedToEnd | None:
-    """Return what came of the platform's request; that to the others of a rank that failed is no news."""
+    """Return the result of the platform's request.
+
+    The request to the other ranks of a rank that failed is not news.
+    """
     if end is None or end.asked_at is None or not (end.stopped or end.cause in _BY_PLATFORM):
         return None
     return AskedToEnd(end.asked_at, end.killed)
 
 
 class LocalExecutor(Fenced, MountedLogs):
-    """The executor of one machine; see `Executor` for what its methods promise.
+    """Executor of one machine; see `Executor` for the promises of its methods.
 
-    `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the interpreter of the jobs' environment. `binds`
-    are seen in every sandbox, as the directory of the platform's sockets. `index` is where packages of environments come from. `servers_root` holds the run directories of
-    notebook servers, by user. `platform` are paths that no tenant's files may be kept in.
+    `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the
+    interpreter of the jobs' environment. `binds` are visible in every sandbox, such as the directory of
+    the platform's sockets. `index` is the source of packages of environments. `servers_root` holds the
+    run directories of notebook servers, by user. `platform` are paths that a tenant's files may not be
+    in.
     """
 
     name = "local"
@@ -154,7 +159,7 @@ class LocalExecutor(Fenced, MountedLogs):
     # -- the interface
 
     async def open(self) -> None:
-        """Attach to what an earlier hub started; every call but this one does so where it was not done."""
+        """Attach to the work that an earlier hub started; every other call does so where it was not done."""
         await self._open()
 
     def nodes(self) -> Sequence[NodeInfo]:
@@ -169,18 +174,18 @@ class LocalExecutor(Fenced, MountedLogs):
         return None
 
     async def lacks(self, package: str, user: str) -> bool:
-        """Look into the environment that all jobs of this machine share, and for what the user installed at home."""
+        """Look for the package in the shared environment of this machine's jobs, and in the user's home."""
         home = self._directories.home(user)
         return await asyncio.to_thread(rank_commands.lacks, package, self._python, home, home_mount(user))
 
     async def keep_tenants(self, tenants: Sequence[TenantPlace], epoch: int = 0) -> None:
-        """Do nothing: tenants need no place of their own here."""
+        """Do nothing: tenants need no separate place here."""
 
     async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
         """Do nothing: nothing here has an image."""
 
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
-        """Start the attempt unless it was ever started; what cannot be started has failed at once."""
+        """Start the attempt unless it was ever started; an attempt that cannot be started has failed at once."""
         run_dir = self._dir(spec.attempt)
         await self._open()
         self._postpone_idle()
@@ -215,7 +220,7 @@ class LocalExecutor(Fenced, MountedLogs):
         return await asyncio.get_running_loop().run_in_executor(self._disk_looker, self._disk_use, whose)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Tell how these attempts stand."""
+        """Return the state of these attempts."""
         await self._open()
         unknown = [attempt for attempt in attempts if attempt not in self._final]
         if not unknown:
@@ -245,7 +250,7 @@ class LocalExecutor(Fenced, MountedLogs):
         self._callbacks.append(callback)
 
     async def close(self) -> None:
-        """Stop watching; running attempts go on."""
+        """Stop watching; running attempts continue."""
         if self._idle is not None:
             self._idle.cancel()
         self._watch.close()
@@ -343,7 +348,7 @@ class LocalExecutor(Fenced, MountedLogs):
         return [self._dir(whose)]
 
     def _observe(self, attempts: Sequence[str]) -> dict[str, tuple[Observation, bool]]:
-        """Return how each of them stands, and whether that is for good."""
+        """Return the state of each of them, and whether it is final."""
         return {attempt: self._observe_one(attempt) for attempt in attempts}
 
     def _observe_one(self, attempt: str) -> tuple[Observation, bool]:
@@ -400,7 +405,7 @@ class LocalExecutor(Fenced, MountedLogs):
         )
 
     def _set_aside(self, state: SandboxState) -> None:
-        """Keep what cannot be read for who looks into it: the run directory goes once the attempt is forgotten."""
+        """Keep an unreadable file for inspection: the run directory is removed once the attempt is forgotten."""
         log.error("%s cannot be read, it holds %s: its attempt counts as lost", state.unreadable, state.holds)
         with contextlib.suppress(OSError):
             durable.set_aside(Path(self._root).parent, state.unreadable)
@@ -469,7 +474,7 @@ class LocalExecutor(Fenced, MountedLogs):
     # -- watching
 
     async def _open(self) -> None:
-        """Attach, at the first call, to what an earlier hub started."""
+        """Attach, at the first call, to the work that an earlier hub started."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(self._attach_all())
         try:
@@ -524,9 +529,9 @@ class LocalExecutor(Fenced, MountedLogs):
 
 
 def _torn(state: SandboxState) -> Message:
-    """Say why nobody can tell how an attempt stands."""
+    """Return the reason why the state of an attempt is unknown."""
     return msg(
-        "the file {name} of its run directory cannot be read, as after a power cut: it holds {what}",
+        "the file {name} of its run directory cannot be read, perhaps after a power cut: it holds {what}",
         name=os.path.basename(state.unreadable),  # noqa: PTH119 - a run directory's paths are strings
         what=state.holds,
     )

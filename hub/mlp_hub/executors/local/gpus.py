@@ -36,7 +36,7 @@ def assign(need: int, ranks: int, devices: Sequence[int], used: Mapping[int, int
         if part:
             fitting = [device for device in devices if room[device] >= part]
             if not fitting:
-                raise CannotStart(msg("no GPU has {part} of itself left", part=part / MILLI))
+                raise CannotStart(msg("no GPU has a share of {part} left", part=part / MILLI))
             best = min(fitting, key=lambda device: room[device])
             mine[best] = part
             room[best] -= part

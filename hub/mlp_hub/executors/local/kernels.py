@@ -24,7 +24,7 @@ _PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64">
 <path d="M32 5 56 18v28L32 59 8 46V18Z" fill="#3b73b9"/><path d="M32 5 56 18 32 32 8 18Z" fill="#6c9bd4"/><path d="M32 32v27L8 46V18Z" fill="#2f5f9e"/>
 </svg>
 """
-"""A box: what a launcher shows of an environment, beside the platform's Python with its logo."""
+"""Picture of a box that a launcher shows for an environment, next to the platform's Python with its logo."""
 
 
 def offer(shelf: Path, name: str, directory: str) -> None:

@@ -55,7 +55,7 @@ def local_node(
 
 
 def hostname() -> str:
-    """Return this machine's name, cut down to what names may hold."""
+    """Return this machine's name, reduced to the characters that names may have."""
     name = re.sub(r"[^a-z0-9-]+", "-", socket.gethostname().partition(".")[0].lower()).strip("-")
     return name or "local"
 
@@ -75,7 +75,7 @@ def memory_mib() -> int:
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """List the NVIDIA devices; empty where there is no driver or no binding for it."""
+    """List the NVIDIA devices; empty without a driver or a binding for it."""
     try:
         import pynvml  # type: ignore[import-untyped]  # noqa: PLC0415 - optional
     except ImportError:

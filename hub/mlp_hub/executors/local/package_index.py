@@ -1,4 +1,4 @@
-"""Where packages of environments come from: what the hub's settings say, else what uv and pip of its machine are told."""
+"""Source of packages of environments: the hub's settings, else those of uv and pip of its machine."""
 
 from __future__ import annotations
 

@@ -102,14 +102,16 @@ def sandbox_spec(
 
 
 def _data(spec: LaunchSpec, directories: Directories, others: Sequence[Bind]) -> list[Bind]:
-    """Return what shows the ranks their datasets; raises `CannotStart` where this machine has something else in the place of one."""
+    """Return the mounts of the datasets for the ranks.
+
+    Raises `CannotStart` where the platform has its own files at the path of one.
+    """
     for mount in spec.data:
         for other in others:
             if f"{other.dst}/".startswith(f"{mount.path}/") or f"{mount.path}/".startswith(f"{other.dst}/"):
                 raise CannotStart(
                     msg(
-                        "dataset {name} cannot be seen at {path}, where the platform has its own files here; submit the job again "
-                        "with {name}:PATH for another place",
+                        "dataset {name} cannot be placed at {path}, where the platform has its own files; submit the job again with {name}:PATH for another place",
                         name=mount.of.name,
                         path=mount.path,
                     )

@@ -15,14 +15,14 @@ _HEAD = struct.Struct("iIII")
 
 
 class Watched(NamedTuple):
-    """What the system gave to watch something by: a number of inotify's, a descriptor of a process."""
+    """Handle of the system for a watched object: a number of inotify, or a descriptor of a process."""
 
     number: int
     end: int | None
 
 
 class Watch:
-    """Calls back, on the event loop, with the key of what changed."""
+    """Watcher that calls back, on the event loop, with the key of a changed object."""
 
     def __init__(self, callback: Callable[[str], None]) -> None:
         self._callback = callback

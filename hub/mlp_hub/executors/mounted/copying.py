@@ -1,7 +1,8 @@
-"""Copies of what a program wrote, made by descriptors alone: whole and unchanged, or not at all.
+"""Copies of a program's files, made by descriptors alone: whole and unchanged, or not at all.
 
-A copy shares its blocks with the original where the file system can (a reflink); never its inode, since the program may go on
-writing to that. What is there when this begins is removed first: so it may be begun again after any death.
+A copy shares its blocks with the original where the file system can (a reflink). It never shares
+the inode, since the program can continue to write to that. Existing files at the target are removed
+first. So the copy can be started again after any crash.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FICLONE = 0x40049409
 
 @dataclass(slots=True)
 class _Count:
-    """What was met so far."""
+    """Counts of the entries so far."""
 
     entries: int = 0
     files: int = 0
@@ -47,7 +48,7 @@ class _Count:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "{path} has more than {n} files; choose a directory with less",
+                    "{path} has more than {n} files; choose a directory with fewer files",
                     path=clip(path),
                     n=MOST_FILES,
                 ),
@@ -70,7 +71,7 @@ def extent_of(top: Path, path: str) -> Extent:
 
 
 def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], None]) -> Extent:
-    """Copy the files at a path into a directory, in place of what is there, down to the disk; blocks."""
+    """Copy the files at a path into a directory, replace its contents, and sync them to disk; blocks."""
     remove_directory(target, goes_on)
     shelf = target.parent
     os.makedirs(shelf.parent, 0o711, exist_ok=True)  # noqa: PTH103 - all above it is the platform's
@@ -126,7 +127,7 @@ def _kind(entry_mode: int, path: str) -> EntryKind:
         raise Refused(
             Reason.INVALID,
             msg(
-                "{path} is a link or no file; a model has files and directories only: copy there what it points to",
+                "{path} is a link or not a file; a model has only files and directories: copy the target of the link there",
                 path=clip(path),
             ),
         )
@@ -162,7 +163,7 @@ def _add_up(folder: Folder, path: str, count: _Count, depth: int) -> None:
 
 
 class _Copier:
-    """One copy under way."""
+    """Copy in progress."""
 
     def __init__(self, most: int, goes_on: Callable[[], None]) -> None:
         self._most = most

@@ -44,7 +44,7 @@ class Directories:
 
     @property
     def root(self) -> Path:
-        """The directory of the whole tree of storage, of those tenants that have none of their own."""
+        """Directory of the common tree of storage, for tenants without a separate root."""
         return self.jobs.parent
 
     def below(self, of: StoredPlace | JobRun) -> tuple[str, str, str]:
@@ -62,7 +62,7 @@ class Directories:
         return found
 
     def all_of(self, of: StoredPlace) -> list[Path]:
-        """Return the directory of something that is stored, and that of what is on its way there."""
+        """Return the directory of a stored item, and that of its files that are still arriving."""
         root = self.roots.path(of.tenant)
         return [root.joinpath(*names) for names in self.all_below(of)]
 

@@ -50,7 +50,10 @@ def remove_directory_in(above: Folder, name: str, goes_on: Callable[[], None] = 
 
 
 def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:
-    """Return a `goes_on` that raises `Unfinished` after so many steps: who removes does not go on for as long as others make."""
+    """Return a `goes_on` that raises `Unfinished` after `most` steps.
+
+    So a removal ends although others continue to make files.
+    """
     left = most
 
     def step() -> None:
@@ -81,7 +84,10 @@ def _empty_all(top: Folder, goes_on: Callable[[], None]) -> None:
 
 
 def _clear(directory: Folder, goes_on: Callable[[], None]) -> list[str]:
-    """Remove what is no directory; return the names of those that are, some of them where there are very many."""
+    """Remove files and other entries that are not directories; return the names of the directories.
+
+    Where there are very many, only some are returned.
+    """
     below = []
     with directory.entries() as entries:
         for entry in entries:

@@ -1,9 +1,10 @@
-"""Keeps apart what one service and the next do to the same attempts.
+"""Separation of one service's and the next one's work on the same attempts.
 
-Who decides has a number, its epoch, that is higher than all before. The highest one that was ever seen is written down
-beside the attempts. An act under an older one is refused; and who begins with a newer one waits until no act under an
-older one is under way. Both are sure whatever is stopped, killed or slow, since the kernel keeps the locks: those of a
-process that ends are gone with it. One that hangs in the middle of an act, after another began, is ended for that.
+The process that decides has a number, its epoch, that is higher than all before. The highest one so
+far is stored next to the attempts. An act under an older one is refused. A process with a newer
+epoch waits until no act under an older one is in progress. Both hold even if processes are stopped,
+killed or slow, since the kernel keeps the locks: the locks of an ended process are gone with it. A
+process that hangs in the middle of an act, after another began, is killed for that.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from mlp_language.message import msg
 _DIGITS = 20
 """Given: digits of the epoch in its file, which is always as long."""
 _LOOK_S = 0.01
-"""Tuning: seconds between two tries for the lock: processor time, for how soon who waits goes on."""
+"""Tuning: seconds between two tries for the lock: processor time, for the delay of a waiting process."""
 _GRACE_S = 1.5
 """Safety: seconds that an act under an older epoch has to end by itself, before its process is ended."""
 _BRIEF_S = 5.0
@@ -80,10 +81,10 @@ class Fence:
             yield
 
     def raise_to(self, epoch: int, wait_s: float) -> None:
-        """Refuse acts under older epochs from now on; return once none is under way.
+        """Refuse acts under older epochs from now on; return once none is in progress.
 
-        Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than `wait_s`
-        seconds: no other can begin, and this may be called again.
+        Raises `Superseded` where a newer one was seen, and `Unavailable` where an act takes longer than
+        `wait_s` seconds. In the second case no other act can begin, and this can be called again.
         """
         end = time.monotonic() + wait_s
         self._record(epoch, wait_s)
@@ -112,7 +113,7 @@ class Fenced:
         return await asyncio.to_thread(lambda: self._fence.seen)
 
     async def fence(self, epoch: int, wait_s: float) -> None:
-        """Refuse older epochs from now on; return once nothing is under way that was begun under one."""
+        """Refuse older epochs from now on; return once all work that was begun under one is over."""
         await asyncio.to_thread(self._fence.raise_to, epoch, wait_s)
 
 
@@ -155,7 +156,10 @@ class _Shared:
             return os.pread(self._fd, len(content), 0) == content
 
     def _open(self) -> None:
-        """Open the file, and open it anew where it was removed: a lock on what nobody else finds keeps nobody away."""
+        """Open the file, and open it again where it was removed.
+
+        A lock on a file that nobody else can find excludes nobody.
+        """
         if self._fd >= 0 and os.fstat(self._fd).st_nlink:
             return
         _close(self._opened)
@@ -164,7 +168,10 @@ class _Shared:
 
 
 def _epoch_in(fd: int) -> int:
-    """Return the epoch that a file holds; 0 where it cannot be read, as after a power cut: who acted then acts no more."""
+    """Return the epoch that a file holds; 0 where it cannot be read, as after a power cut.
+
+    The process that acted at that time does not act any more.
+    """
     try:
         return int(os.pread(fd, _DIGITS, 0) or 0)
     except ValueError:
@@ -203,8 +210,7 @@ def _lock(fd: int, how: int, wait_s: float, *, ending: bool = False) -> None:
         if waited >= wait_s:
             raise Unavailable(
                 msg(
-                    "another part of the hub is still starting, ending or removing something, and does not "
-                    "go on; end its process if it hangs"
+                    "another part of the hub is still starting, ending or removing something, without progress; end its process if it hangs"
                 )
             )
         if ending and waited >= _GRACE_S:

@@ -1,4 +1,4 @@
-"""Starts the process that copies a source, asks and tells as it says, and ends it where it is not to go on."""
+"""Starter of the process that copies a source: it answers its questions, and ends it when required."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _REASONS = {reason.value: reason for reason in Reason}
 SILENT_S = 120.0
 """Safety: seconds for which the process may say nothing, though it says something each second."""
 LOOK_S = 0.5
-"""Tuning: seconds between two looks whether it is to go on."""
+"""Tuning: seconds between two looks whether it may continue."""
 MEMORY = 2 << 30
-"""Safety: bytes of address space of the process: what an endpoint answers is in memory for a moment."""
+"""Safety: bytes of address space of the process: an endpoint's answer is in memory for a moment."""
 
 
 def fetch(root: Path, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps) -> Extent:
@@ -38,7 +38,7 @@ def evict(root: Path, of: StoredPlace, owner: int | None) -> None:
 
 
 class _NoSteps:
-    """Steps of what fetches nothing."""
+    """Steps of a process that fetches nothing."""
 
     def admit(self, size: int) -> None:
         """Never asked."""
@@ -81,12 +81,12 @@ def address(source: OpenSource, ask: SourceAsk) -> str:
     try:
         from mlp_hub.executors.mounted.fetch import signing  # noqa: PLC0415 - whoever has not installed it is told
     except ImportError:
-        text = msg("this hub copies from no object store: its operator installs mlp-hub[s3]")
+        text = msg("this hub cannot copy from object stores: its operator must install mlp-hub[s3]")
         raise Refused(Reason.WRONG_STATE, text) from None
     try:
         return signing.address(source, ask)
     except ValueError:
-        text = msg("its source has no address that can be asked: {url}", url=f"s3://{source.bucket}/")
+        text = msg("its source has an address that cannot be used: {url}", url=f"s3://{source.bucket}/")
         raise Refused(Reason.INVALID, text) from None
 
 
@@ -103,7 +103,7 @@ def _follow(process: subprocess.Popen[bytes], steps: FetchSteps) -> Extent:
             raise Refused(_REASONS[said["reason"]], from_data(said["message"]))
         elif said.get("errno") in (errno.ENOSPC, errno.EDQUOT):
             raise Refused(
-                Reason.DISK_FULL, msg("the disk is full; what came is kept, sync goes on from there")
+                Reason.DISK_FULL, msg("the disk is full; received files are kept, sync continues from there")
             )
         else:
             raise OSError(int(said.get("errno") or errno.EIO), "what is fetched cannot be written")

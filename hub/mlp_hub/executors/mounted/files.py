@@ -1,7 +1,8 @@
-"""Files of a run, of a home or of what is stored, as people look at them: directories in pages, plain files to be read; below their directory only.
+"""Files of a run, of a home or of a stored item, as people see them, below their directory only.
 
-Programs write what they like there, also while it is looked at. So each step is a single name below an open directory,
-links are told and never followed, and what is refused is refused by name.
+Directories are listed in pages, and plain files can be read. Programs write there at any time, also
+during a look. So each step is a single name below an open directory. Links are reported and never
+followed. A refusal names the entry.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class MountedFile:
         self.tag = f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Return so many bytes from there on; fewer where it has no more by now."""
+        """Return `size` bytes from `offset` on; fewer if the file has no more by now."""
         return await self.threads(os.pread, self._fd, size, offset)
 
     def close(self) -> None:
@@ -67,7 +68,8 @@ def parts_of(path: str) -> list[str]:
     for part in parts:
         if part in ("", ".", "..") or "\0" in part:
             raise _invalid(
-                path, msg("names below the directory, as ckpt/last.pt, without .. and not beginning with /")
+                path,
+                msg("names below the directory, such as ckpt/last.pt, without .. and not beginning with /"),
             )
         try:
             size = len(os.fsencode(part))
@@ -80,7 +82,7 @@ def parts_of(path: str) -> list[str]:
 
 def _invalid(path: str, right: Message) -> Refused:
     return Refused(
-        Reason.INVALID, msg("the path {path} is wrong; right: {right}", path=clip(path), right=right)
+        Reason.INVALID, msg("the path {path} is wrong; it must be {right}", path=clip(path), right=right)
     )
 
 
@@ -92,7 +94,7 @@ def clip(path: str) -> str:
 
 @contextlib.contextmanager
 def opened(top: Path, parts: list[str], path: str) -> Iterator[Folder]:
-    """Open the directory that these names lead to, one after another; refuses links and what is no directory."""
+    """Open the directory below these names, one after another; refuse links and other entries."""
     try:
         folder = Folder.at(top)
     except OSError as error:
@@ -156,7 +158,7 @@ def open_file(top: Path, path: str) -> MountedFile:
     """Open a plain file; blocks, for a moment."""
     *way, name = parts_of(path) or [""]
     if not name:
-        raise _invalid(path, msg("the path of a file, as ckpt/last.pt"))
+        raise _invalid(path, msg("the path of a file, such as ckpt/last.pt"))
     with opened(top, way, path) as folder:
         try:
             with folder.read(name) as file:
@@ -166,7 +168,7 @@ def open_file(top: Path, path: str) -> MountedFile:
 
 
 def _why_not(folder: Folder, name: str, error: OSError, path: str) -> Refused:
-    """Say why a name could not be opened, by what lies there."""
+    """Return the reason why a name could not be opened, from the entry that it is."""
     try:
         kind = kind_of(folder.stat(name).st_mode)
     except OSError as gone:
@@ -176,7 +178,8 @@ def _why_not(folder: Folder, name: str, error: OSError, path: str) -> Refused:
         return Refused(
             Reason.INVALID,
             msg(
-                "{path} leads over a link, and links are not followed; ask for what it points to", path=shown
+                "{path} leads over a link, and links are not followed; ask for the target of the link",
+                path=shown,
             ),
         )
     if isinstance(error, PermissionError):
@@ -184,8 +187,8 @@ def _why_not(folder: Folder, name: str, error: OSError, path: str) -> Refused:
     if kind is EntryKind.DIRECTORY:
         return Refused(Reason.INVALID, msg("{path} is a directory; a file is needed", path=shown))
     if kind is EntryKind.FILE:
-        return Refused(Reason.INVALID, msg("{path} is no directory", path=shown))
-    return Refused(Reason.INVALID, msg("{path} is no plain file", path=shown))
+        return Refused(Reason.INVALID, msg("{path} is not a directory", path=shown))
+    return Refused(Reason.INVALID, msg("{path} is not a plain file", path=shown))
 
 
 def refusal(error: OSError, path: str) -> Refused:
@@ -199,5 +202,5 @@ def refusal(error: OSError, path: str) -> Refused:
         errno.ENAMETOOLONG,
         errno.ELOOP,
     ):
-        return Refused(Reason.NOT_FOUND, msg("there is no file {path} here", path=clip(path) or "/"))
+        return Refused(Reason.NOT_FOUND, msg("file {path} does not exist here", path=clip(path) or "/"))
     return Refused(Reason.NOT_FOUND, msg("{path} cannot be read", path=clip(path)))

@@ -27,7 +27,7 @@ from mlp_language.message import Message, msg
 MOVED = 2
 """Tuning: tenants that are moved at a time: more at once, for the disk that jobs write to as well."""
 UNREADABLE = Isolation(grade="unreadable")
-"""Stands for what is said of a tenant in a file that cannot be read: no tenant is kept so, and the database's word is written anew."""
+"""Isolation of a tenant whose file cannot be read: no tenant has it, so the database's one is rewritten."""
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class MountedTenantFiles:
         await self._act(epoch, self._roots.enter, tenant, RootEntry(kept, held))
 
     async def entered(self) -> Mapping[str, tuple[Isolation, bool]]:
-        """Return what was said of tenants."""
+        """Return the recorded isolation of tenants."""
 
         def look() -> dict[str, tuple[Isolation, bool]]:
             return {
@@ -132,11 +132,11 @@ class MountedTenantFiles:
     def _check(self, tenant: str, kept: Isolation, others: Mapping[str, Isolation]) -> None:
         if kept.grade != SHARED and self._roots.state is None:
             raise Refused(
-                Reason.INVALID, msg("isolation {grade} cannot be had here; choose shared", grade=kept.grade)
+                Reason.INVALID, msg("isolation {grade} is not possible here; choose shared", grade=kept.grade)
             )
         if kept.grade == ENCRYPTED and (why := lacking()) is not None:
             raise Refused(
-                Reason.INVALID, msg("isolation encrypted cannot be had on this machine: {why}", why=why)
+                Reason.INVALID, msg("isolation encrypted is not possible on this machine: {why}", why=why)
             )
         if kept.grade == DEDICATED:
             theirs = [(t, Path(k.root)) for t, k in others.items() if t != tenant and k.grade == DEDICATED]
@@ -160,17 +160,17 @@ class MountedTenantFiles:
             or "\0" in path
             or len(root.parts) < 2
         ):
-            return msg("give an absolute path without .., as /srv/tenants/red")
+            return msg("give an absolute path without .., such as /srv/tenants/red")
         for taken in self._platform:
             if _overlap(root, taken.resolve()):
                 return msg(
-                    "it lies in the hub's own files at {path}, or holds them; choose a place of its own",
+                    "it is inside the hub's own files at {path}, or contains them; choose a separate place",
                     path=str(taken),
                 )
         for other, theirs in others:
             if _overlap(root, theirs):
                 return msg(
-                    "it lies in the root of tenant {other}, or holds it; choose a place of its own",
+                    "it is inside the root of tenant {other}, or contains it; choose a separate place",
                     other=other,
                 )
         return _wrong_way(root) or self._wrong_content(tenant, root)
@@ -263,7 +263,7 @@ def _wrong_way(root: Path) -> Message | None:
                 found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
             ):
                 return msg(
-                    "others may change what lies on the way to it; choose a way that is root's or the hub's alone"
+                    "others may change a directory on the way to it; choose a way that belongs only to root or the hub"
                 )
             try:
                 here = held.enter_context(here.inside(name))
@@ -272,10 +272,10 @@ def _wrong_way(root: Path) -> Message | None:
                 return None if may else msg("the hub may not make it there")
             except OSError:
                 return msg(
-                    "{name} on the way to it is a link or no directory; name the place itself", name=name
+                    "{name} on the way to it is a link or not a directory; name the real place", name=name
                 )
         if os.fstat(here.fd).st_uid not in (0, os.geteuid()):
-            return msg("it belongs to somebody else than root and the hub")
+            return msg("it belongs to a user other than root and the hub")
     return None
 
 

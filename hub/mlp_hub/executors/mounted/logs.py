@@ -18,7 +18,10 @@ from mlp_hub.sandbox.shim.segments import all_segments, lines_between, segments
 
 _STATE = STATE.encode()
 OURS = "mlp"
-"""Contract: stream of a line that no rank wrote: what is missing there. None of a rank's lines goes on with it."""
+"""Contract: stream of a line that no rank wrote; it reports missing lines.
+
+No line of a rank continues it.
+"""
 READ = 256 << 10
 """Safety: bytes of a log that are read at a time: bounds memory, however long the lines are."""
 TAIL = 4 << 20
@@ -41,10 +44,11 @@ def _directory(workspace: str) -> Iterator[Folder | None]:
 def read_log(
     workspace: str, rank: int, since: int = 0, limit: int = 1000, until: int | None = None
 ) -> LogChunk:
-    """Read at most `limit` whole lines of a rank, and `READ` bytes, from a cursor on; none that end behind `until`.
+    """Read at most `limit` whole lines of a rank, and `READ` bytes, from a cursor on; none end after `until`.
 
-    Where rotation has discarded what the cursor names, reading goes on after the gap with a line of ours that says how much
-    is missing, and `dropped` and `dropped_lines` say it for programs. A long line that was stored in parts is put together again.
+    Where rotation has discarded the data at the cursor, reading continues after the gap with a line of
+    the platform that reports the missing amount. For programs, `dropped` and `dropped_lines` have the
+    amount. A long line that was stored in parts is put together again.
     """
     with _directory(workspace) as directory:
         if directory is None:
@@ -77,7 +81,7 @@ def _read_on(  # noqa: PLR0917 - the arguments of `read_log`
 
 
 def missing(size: int, lines: int | None) -> str:
-    """Say in the log that so many bytes of it, and lines where they were counted, were discarded here."""
+    """Return the log line for `size` discarded bytes, with the number of lines where they were counted."""
     amount = f"{size / (1 << 20):,.0f} MiB" if size >= 1 << 20 else f"{size / 1024:,.1f} KiB"
     what = (
         f"{amount} are"
@@ -143,7 +147,7 @@ def _parse(data: bytes, limit: int) -> tuple[list[LogLine], int]:
 
 
 def _add(lines: list[LogLine], more: Iterable[LogLine]) -> None:
-    """Add what was read next; of each stream the first of it goes on with a line that has no end yet."""
+    """Add the next lines; the first of each stream continues a line of it that has no end yet."""
     begun = {line.stream: at for at, line in enumerate(lines) if line.partial}
     for line in more:
         at = begun.pop(line.stream, None)
@@ -177,10 +181,10 @@ def log_end(workspace: str, rank: int) -> int:
 
 
 def tail_log(workspace: str, rank: int, count: int, until: int | None = None) -> LogChunk:
-    """Read the last `count` lines of a rank, or of what is before `until`; `offset` is the cursor behind them.
+    """Read the last `count` lines of a rank, or of the part before `until`; `offset` is the cursor after them.
 
-    Lines are left out that begin more than `TAIL` bytes before the end. What is written meanwhile is left to the next
-    read, so that a program that floods its log cannot keep us here.
+    Lines that begin more than `TAIL` bytes before the end are left out. Data that is written meanwhile
+    is left to the next read, so that a program that floods its log cannot block the reader.
     """
     end = log_end(workspace, rank) if until is None else until
     back = 4096

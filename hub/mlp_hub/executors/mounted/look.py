@@ -1,6 +1,6 @@
-"""The process, run by `mlp_hub.confined` with `one` or `all`, and the descriptor of a directory: tells what its files are.
+"""Process, run by `mlp_hub.confined` with `one` or `all` and a directory's descriptor: finds formats.
 
-out:  a list, as JSON, of what each is and where; with `one` of the directory itself
+out:  a list, as JSON, of the format and path of each; with `one` of the directory itself
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Asks a process of its own what files are: the formats of models, which are told by taking apart what programs wrote.
+"""Requests to a separate process for the formats of models, which it finds by parsing programs' files.
 
-One for each user at a time, and few at once; who asks no more ends it.
+Each user has one process at a time, and few run at once. It ends when its caller stops asking.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CPU_S = 10
 TIME_S = 30.0
 """Safety: seconds after which one is ended: a disk may hang."""
 ANSWER = 256 << 10
-"""Safety: bytes of an answer: what was found in twenty places, however long their names."""
+"""Safety: bytes of an answer: the results of twenty places, however long their names."""
 
 _Text = Annotated[str, msgspec.Meta(max_length=2000)]
 
@@ -140,7 +140,7 @@ def _too_much() -> Refused:
     return Refused(
         Reason.INVALID,
         msg(
-            "its files take more than {n} s or too much memory to inspect; move files that are not models elsewhere",
+            "the inspection of its files needs more than {n} s or too much memory; move files that are not models elsewhere",
             n=CPU_S,
         ),
     )

@@ -1,4 +1,4 @@
-"""What the files of a dataset are, in one digest: by the checksums that are kept beside them, and never by reading them."""
+"""Digest of a dataset's files, from the checksums stored next to them, without reading the files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ MOST_FILES = 100_000
 
 
 def manifest_of(top: Path) -> Contents | None:
-    """Return what the files below a directory are; None where they are too many or cannot be looked at.
+    """Return the digest of the files below a directory; None if they are too many or unreadable.
 
-    A file goes in by its path, its length and its checksum, where one was stored with it and it was not written to since;
-    by the time of its last writing where there is none. Links are no content of it.
+    A file counts by its path, its length and its checksum, where one was stored with it and it was not
+    written to since. Otherwise it counts by the time of its last write. Links are not part of the
+    content.
     """
     lines: list[bytes] = []
     checked = size = 0

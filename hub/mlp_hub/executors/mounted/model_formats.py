@@ -1,6 +1,7 @@
-"""Formats of models, told by names, signatures and headers. Nothing is loaded, unpickled or imported, and little is read.
+"""Formats of models, found by names, signatures and headers, without loading any file.
 
-Only a process of its own does this (`look.py`): what is read may be made to take much memory and time.
+Nothing is unpickled or imported, and little is read. Only a separate process does this (`look.py`),
+because a file can be made to take much memory and time.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ MOST_TEXT = 64 << 10
 MOST_DIRECTORY = 8 << 20
 """Safety: bytes of the list of a zip archive's members that are read."""
 SHOWN = 5
-"""Safety: names of files that are no model which an answer repeats."""
+"""Safety: names of other files than models that an answer repeats."""
 DEPTH = 3
-"""Tuning: directories behind each other in which a model is looked for: what is found, for what is read."""
+"""Tuning: nested directories in which a model is searched: more results, for more reads."""
 MOST_DIRECTORIES = 100
 """Safety: directories that are looked into for models."""
 MOST_TRIED = 20
@@ -40,7 +41,7 @@ MOST_FOUND = 20
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _END, _LOCATOR, _END_64, _MEMBER = b"PK\x05\x06", b"PK\x06\x07", b"PK\x06\x06", b"PK\x01\x02"
 _seen: dict[tuple[int, int, str], ModelFormat | None] = {}
-"""What files are that were looked at, by their inodes: one may have many names."""
+"""Formats of files that were looked at, by inode, because a file can have many names."""
 _DTYPES = {
     "BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "I16", "U16", "F16", "BF16", "I32", "U32", "F32", "F64", "I64",
     "U64", "C64", "F4", "F6_E2M3", "F6_E3M2",
@@ -49,9 +50,10 @@ _FLAVOR = re.compile(r"^ {2}([A-Za-z_][\w.-]{0,60}):\s*(\{\})?\s*$")
 
 
 def recognise(top: Folder) -> ModelFormat:
-    """Tell what the files below a directory are; blocks. Its name is empty where they are no model that is known.
+    """Return the format of the files below a directory; blocks.
 
-    Where they are none it names directories further down in which there is one.
+    Its name is empty if they are not a known model. Then it names directories further down that have
+    one.
     """
     _seen.clear()
     told = _told(top)

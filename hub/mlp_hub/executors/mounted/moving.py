@@ -1,10 +1,12 @@
-"""Copies a tenant's files into another tree, and compares both: by open directories and single names, as all that may be root does.
+"""Copy of a tenant's files into another tree, and a comparison of both, by open directories and names.
 
-No link is ever followed: links are made again as they are. What a copy keeps: contents with their holes, owners, modes, times of
-files and directories, extended attributes that their owner may set, named pipes, and that several names within one directory
-of the platform's (a dataset, a model, a run of a job) are one file. Sockets are left out: what listened there is gone.
+The process can be root, and so it never follows a link: links are copied as links. A copy keeps:
+contents with their holes, owners, modes, times of files and directories, extended attributes that
+their owner may set, named pipes, and hard links within one directory of the platform's (a dataset,
+a model, a run of a job). Sockets are left out, because their listener is gone.
 
-A file's time is set last, so whoever begins again after any death knows by it which files are whole, and copies the others once more.
+A file's time is set last. So after a crash a new start sees which files are whole, and copies the
+others again.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def _below(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator[t
 
 
 def copy(source: Folder, target: Folder, going: Pass) -> None:
-    """Make `target` what `source` is; what is there already and whole stays."""
+    """Make `target` equal to `source`; existing whole files stay."""
     _Copy(target, going).directory(source, target, ())
 
 
@@ -126,7 +128,7 @@ class _Copy:
             return
         else:
             raise MovedWrongError(
-                msg("{path} is a device, which is nothing that can be copied; remove it", path=_shown(at))
+                msg("{path} is a device, which cannot be copied; remove it", path=_shown(at))
             )
         target.stamp(name, found)
 
@@ -196,7 +198,7 @@ def _is_whole(
 
 
 def _worn(found: os.stat_result) -> tuple[int, ...]:
-    """Return what a copy shares with its original besides its content."""
+    """Return the properties that a copy shares with its original, except the content."""
     owner = (found.st_uid, found.st_gid) if os.geteuid() == 0 else ()
     mode = stat.S_IFMT(found.st_mode) if stat.S_ISLNK(found.st_mode) else found.st_mode
     return (mode, *owner, found.st_mtime_ns)
@@ -217,7 +219,7 @@ def _dress(source: int, target: int, found: os.stat_result) -> None:
 def _entries(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
     if len(at) > DEEPEST:
         raise MovedWrongError(
-            msg("{path} lies more than {n} directories deep; bring it further up", path=_shown(at), n=DEEPEST)
+            msg("{path} is more than {n} directories deep; move it further up", path=_shown(at), n=DEEPEST)
         )
     for name in sorted(_names(folder)):
         goes_on()

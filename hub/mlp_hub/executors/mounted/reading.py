@@ -46,7 +46,7 @@ class MountedLogs:
     def follow_log(
         self, attempt: AttemptKey, cursors: Mapping[int, int], limit: int = 1000
     ) -> AsyncGenerator[Sequence[LogChunk], None]:
-        """Look at the files again and again, which costs less than being told of each line."""
+        """Read the files repeatedly, which costs less than an event for each line."""
         return follow(lambda at: self.read_new(attempt, at, limit), cursors, limit)
 
     async def _read(

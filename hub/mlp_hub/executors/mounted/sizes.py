@@ -1,4 +1,4 @@
-"""Sizes of directories on disk, below their names and never through a link; blocks, so for a thread of its own."""
+"""Sizes of directories on disk, below their names and never through a link; blocks, so use a thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FREE_ENTRIES = 100
 SPARE = 2 * ENTRY
 """Safety: bytes that the disk keeps for a plain file beyond its length without anybody's doing: the rest of a block, and attributes."""
 SPARE_PART = 32
-"""Safety: divisor of a file's length; so much more may its map, or its encryption, take."""
+"""Safety: divisor of a file's length; its map, or its encryption, can take that part in addition."""
 DEEPEST = 200
 """Safety: directories on the way to a file: each is opened again for each directory below it."""
 MOST_BELOW = 100_000
@@ -30,9 +30,9 @@ STEP = 256
 
 
 def measure(top: Path) -> Steps[Size]:
-    """Find what lies below a directory takes on disk; nothing where there is none. Files with several names count in parts.
+    """Return the disk use below a directory; nothing without one. Hard-linked files count in parts.
 
-    Between two directories none is held open, so that any number of these may be under way.
+    No directory is held open between two steps, so any number of measurements can be in progress.
     """
     used = small = 0
     unseen: Message | None = None
@@ -48,11 +48,11 @@ def measure(top: Path) -> Steps[Size]:
                 if name and len(below) < room:
                     below.append(name)
                 elif name:
-                    unseen = msg("more than {n} directories beside each other", n=MOST_BELOW)
+                    unseen = msg("more than {n} directories next to each other", n=MOST_BELOW)
                 if n % STEP == STEP - 1:
                     yield used
         if below and len(way) >= DEEPEST:
-            unseen = msg("directories more than {n} deep in each other", n=DEEPEST)
+            unseen = msg("directories nested more than {n} levels deep", n=DEEPEST)
             below = []
         left.append(below)
         while left and not left[-1]:
@@ -84,7 +84,7 @@ def charge_of(tops: Iterable[Path]) -> int:
 
 
 def entries_beyond(n: int) -> int:
-    """Return what so many entries count beside the lengths of files."""
+    """Return the size that `n` entries count in addition to the lengths of files."""
     return max(n - FREE_ENTRIES, 0) * ENTRY
 
 

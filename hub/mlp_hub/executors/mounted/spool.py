@@ -26,7 +26,7 @@ MOST_BYTES = 512 * 2**20
 MOST_LINE = 256 * 1024
 """Safety: bytes of one line in a spool file: bounds memory."""
 LOT = 100
-"""Tuning: sources in a transaction: for each one of its own a program with thousands would end late."""
+"""Tuning: sources in a transaction: with one each, a program with thousands would end late."""
 LOT_POINTS = 5000
 """Tuning: points in a transaction, of all its sources together: others write between two."""
 LOT_VALUES = 50_000

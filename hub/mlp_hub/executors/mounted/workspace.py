@@ -50,7 +50,10 @@ T = TypeVar("T")
 COPIES = 2
 """Tuning: models that are copied at a time: more at once, for the disk that jobs write to as well."""
 MOST_REMOVED = 50_000
-"""Tuning: files that are removed of what is stored in one turn: its owner may make others as fast, and keeps no thread by that."""
+"""Tuning: files of a stored item that are removed in one turn, so that an owner cannot block a thread.
+
+The owner can make other files as fast.
+"""
 FILES = 8
 """Tuning: threads in which files of users are listed, opened and looked at."""
 FILES_OF_USER = 2
@@ -62,7 +65,7 @@ CHARGED = 4
 
 
 class MountedWorkspace:
-    """Files of users and jobs below these directories; what removes some acts under the executor's `fence`."""
+    """Files of users and jobs below these directories; removals act under the executor's `fence`."""
 
     def __init__(
         self,
@@ -172,7 +175,10 @@ class MountedWorkspace:
         return extent, await self._looks.recognise(to.user, lambda: self.directories.using(to))
 
     async def models(self, of: JobRun) -> Sequence[tuple[str, ModelFormat]]:
-        """Look for models among a run's files, in a process of its own. Raises `Refused` where that takes too much."""
+        """Look for models among a run's files, in a separate process.
+
+        Raises `Refused` where that takes too much.
+        """
         try:
             # as what writes: it takes long, and would keep files that are to be moved from ever being left alone
             return await self._looks.models_in(of.user, lambda: self.directories.using(of, write=True))
@@ -182,7 +188,7 @@ class MountedWorkspace:
     async def fetch(
         self, source: OpenSource, to: StoredPlace, owner: int | None, *, epoch: int, steps: FetchSteps
     ) -> Extent:
-        """Copy a source, in a process of its own."""
+        """Copy a source, in a separate process."""
 
         def fetch() -> Extent:
             roots = self.directories.roots

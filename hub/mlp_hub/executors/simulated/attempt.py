@@ -31,7 +31,7 @@ class Script:
 
     @classmethod
     def of(cls, env: Mapping[str, str]) -> Script:
-        """Read it from an environment; what cannot be read has its default."""
+        """Return the script of an environment; a value that cannot be read has its default."""
         return cls(
             duration=_number(env, "SIM_DURATION", 1.0),
             start=_number(env, "SIM_START", 0.0),
@@ -75,7 +75,7 @@ class SimulatedAttempt:
         return min(x for x in (self.ends_at, self.stopped_at, self.lost_at) if x is not None)
 
     def phase(self, now: float) -> AttemptPhase:
-        """Return how it stands."""
+        """Return its state."""
         if now < self.over_at:
             return AttemptPhase.STARTING if now < self.runs_at else AttemptPhase.RUNNING
         if self.lost_at is not None and self.lost_at <= self.over_at:

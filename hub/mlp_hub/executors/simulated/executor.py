@@ -1,9 +1,10 @@
-"""An executor of simulated nodes: attempts end when their time is over, no process is started.
+"""Executor of simulated nodes: attempts end when their time is over, and no process is started.
 
-For trying a policy at scale and for tests. It keeps the same promises as the real executors: an attempt is
-started at most once, `observe` is the truth, and with a journal it survives a restart of the hub. What an
-attempt does is said by its environment (see `Script`). The clock is injected: with a virtual one the owner
-calls `tick()` after moving it; with the real one the event loop does.
+It is for trying a policy at scale and for tests. It keeps the same promises as the real executors.
+An attempt is started at most once, `observe` is the truth, and with a journal it survives a restart
+of the hub. The environment of an attempt defines its behaviour (see `Script`). The clock is
+injected. With a virtual one the owner calls `tick()` after moving it. With the real one the event
+loop does.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class SimulatedExecutor(Fenced):
         return False
 
     async def keep_tenants(self, tenants: Sequence[TenantPlace], epoch: int = 0) -> None:
-        """Do nothing: tenants need no place of their own here."""
+        """Do nothing: tenants need no separate place here."""
 
     async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
         """Do nothing: nothing here has an image."""
@@ -179,11 +180,11 @@ class SimulatedExecutor(Fenced):
         return dict.fromkeys(whose, DiskUse())
 
     def address(self, attempt: str) -> str:  # noqa: ARG002
-        """Return nothing: what is simulated answers nobody."""
+        """Return an empty address: a simulated program answers nobody."""
         return ""
 
     async def collect(self, attempt: AttemptKey, epoch: int = 0) -> None:
-        """Do nothing: what ranks write is at hand as long as it is remembered."""
+        """Do nothing: output of ranks is available as long as the attempt is remembered."""
 
     async def stop(
         self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
@@ -209,7 +210,7 @@ class SimulatedExecutor(Fenced):
             self._change(replace(known, time_limit=time_limit))
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Tell how these attempts stand at the clock's time."""
+        """Return the state of these attempts at the clock's time."""
         now = self._clock()
         return {a: self._observation(a, now) for a in attempts}
 
@@ -271,7 +272,7 @@ class SimulatedExecutor(Fenced):
         self._callbacks.append(callback)
 
     async def close(self) -> None:
-        """Stop the timer; attempts go on by the clock."""
+        """Stop the timer; attempts continue by the clock."""
         self._callbacks.clear()
         self._node_callbacks.clear()
         if self._out is not None:
@@ -297,7 +298,7 @@ class SimulatedExecutor(Fenced):
     # -- what happens to nodes
 
     def set_node(self, node: NodeInfo) -> None:
-        """Let a node join, or change one of that name: what it has, labels, taints, conditions."""
+        """Add a node, or change the one of that name: its amounts, labels, taints, conditions."""
         self._gone.discard(node.name)
         self._nodes[node.name] = node
         self._nodes_changed()

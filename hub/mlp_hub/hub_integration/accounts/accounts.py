@@ -75,12 +75,12 @@ def _answers_refusals(
 
 
 class _Accounts(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
-    """What all routes share."""
+    """Common part of all routes."""
 
     def _info(self, name: str) -> Any:
         info = UserInfo.find(self.db, name)
         if info is None:
-            raise AccountRefused(msg("there is no account {name}", name=name), "NotFound", 404)
+            raise AccountRefused(msg("account {name} does not exist", name=name), "NotFound", 404)
         return info
 
     def _record_of(self, name: str) -> Any:
@@ -225,7 +225,7 @@ class AccountLot(_Accounts):
     async def post(self) -> None:
         """Make those that can be made, in one commit; say why the others are not."""
         if self.current_user.kind == "user":  # a person would choose passwords, which take a slower hash
-            raise AccountRefused(msg("only the service makes accounts in lots"), "Forbidden", 403)
+            raise AccountRefused(msg("only the service makes accounts in bulk"), "Forbidden", 403)
         people = self.get_json_body()["people"]
         refused = await self.authenticator.store_lot(
             [(str(name), str(password)) for name, password in people]
@@ -250,7 +250,7 @@ class AccountFind(_Accounts):
 
 
 class AccountAction(_Accounts):
-    """What may be done to an account."""
+    """Action on an account."""
 
     @needs_scope("admin:users")  # type: ignore[untyped-decorator]
     @_answers_refusals
@@ -281,7 +281,7 @@ class AccountAction(_Accounts):
         self._check_may_touch(info)
         if self.current_user.kind == "user" and self.current_user.name == info.username:
             raise AccountRefused(
-                msg("your own password is changed on the page that asks for the present one"),
+                msg("you change your own password on the page that asks for the present one"),
                 "Forbidden",
                 403,
             )
@@ -303,7 +303,7 @@ class AccountAction(_Accounts):
         self._needed(body, "admin")
         if not info.is_authorized:
             raise AccountRefused(
-                msg("{username} is not let in; approve the account first", username=info.username),
+                msg("{username} is not approved; approve the account first", username=info.username),
                 "WrongState",
                 409,
             )

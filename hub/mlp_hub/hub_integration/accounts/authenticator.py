@@ -88,7 +88,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         self.limiter = Limiter(time.monotonic, rates)
 
     def normalize_username(self, username: str) -> str:
-        """Return the stored form of what was typed; see `names`."""
+        """Return the stored form of a typed name; see `names`."""
         name = normalize(username)
         return str(self.username_map.get(name, name))
 
@@ -99,10 +99,10 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
     async def authenticate(self, handler: Any, data: dict[str, str]) -> str | None:
         """Return the name when name and password are right and the account is authorised.
 
-        A locked name, and an account that waits for approval, are told so: the latter only to who knows its
-        password. An address from which many logins fail waits, whatever names it tries: comparing a password
-        takes long, so a flood of them would hold up everybody's. Who is logged in and enters the own password again is
-        counted apart: nobody else can use that up.
+        A locked name, and an account that waits for approval, get an answer with that reason. The latter
+        gets it only with the right password. An address with many failed logins waits, whatever names it
+        tries. To compare a password takes long, so a flood of them would delay everybody. A logged-in user
+        who enters the own password again is counted separately: nobody else can use that up.
         """
         name = self.normalize_username(data.get("username", ""))
         user = handler.current_user
@@ -111,7 +111,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         wait = self.limiter.take("login", source)
         if wait:
             text = (
-                msg("Too many logins of your password. Try again in {wait} s.", wait=wait)
+                msg("Too many attempts with your password. Try again in {wait} s.", wait=wait)
                 if confirms
                 else msg("Too many logins from your address. Try again in {wait} s.", wait=wait)
             )
@@ -178,7 +178,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
             size = len(password.encode())
             raise AccountRefused(
                 msg(
-                    "The password has {size} bytes; it may have {password_bytes_max}.",
+                    "The password has {size} bytes; the limit is {password_bytes_max}.",
                     size=size,
                     password_bytes_max=PASSWORD_BYTES_MAX,
                 )
@@ -189,7 +189,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
     async def sign_up(self, typed: str, password: str, address: str) -> str:
         """Make an account that waits for approval and return its name, or raise AccountRefused.
 
-        All sign-ups come here, by the page and by the REST API, and count for the address of who sent them.
+        All sign-ups come here, by the page and by the REST API, and count for the address of their sender.
         """
         wait = self.limiter.take("signup", network_of(address))
         if wait:
@@ -206,7 +206,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         if waiting >= self.waiting_max:
             raise AccountRefused(
                 msg(
-                    "{waiting} accounts wait for approval; no more are taken. Ask an administrator to look at them.",
+                    "{waiting} accounts wait for approval; no more are accepted. Ask an administrator to look at them.",
                     waiting=waiting,
                 ),
                 "Conflict",
@@ -275,7 +275,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         hashed = await self.hasher.hashed(new)
         info = UserInfo.find(self.db, name)
         if info is None:
-            raise AccountRefused(msg("there is no account {name}", name=name), "NotFound", 404)
+            raise AccountRefused(msg("account {name} does not exist", name=name), "NotFound", 404)
         if instead_of is not None and (info.password != instead_of or not info.is_authorized):
             raise AccountRefused(msg("The password was changed elsewhere meanwhile."), "Conflict", 409)
         info.password = hashed
@@ -285,7 +285,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
     @property
     def company(self) -> str:
-        """What people call the provider whose accounts they log in with; empty: there is none."""
+        """Name of the provider whose accounts people log in with; empty without a provider."""
         return ""
 
     def managed_by(self, name: str) -> str:  # noqa: ARG002
@@ -319,7 +319,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
 
 def _confirming(name: str) -> str:
-    """Under which wrong passwords of who is logged in are counted: no account can be called so."""
+    """Return the key for counting wrong passwords of a logged-in user; no account can have that name."""
     return f"confirm:{name}"
 
 

@@ -10,7 +10,10 @@ from jupyterhub.utils import new_token
 from mlp_hub.hub_integration.accounts import logins
 
 OWN_CLIENT = "jupyterhub"
-"""Given: whose client tokens are that the hub makes, for programs and servers; those of a browser's login are of others."""
+"""Given: client of the tokens that the hub makes for programs and servers.
+
+Tokens of a browser's login belong to other clients.
+"""
 
 
 def end_sessions(db: Any, user: Any) -> None:
@@ -43,7 +46,7 @@ def end_logins(db: Any, user: Any) -> None:
 
 
 def end_browser(db: Any, user: Any, login: str, hub_session: str) -> None:
-    """End one browser's login, by its digest, with what JupyterHub gave to that browser; the caller commits."""
+    """End one browser's login, by its digest, with JupyterHub's tokens for that browser; the caller commits."""
     db.query(logins.Login).filter(logins.Login.digest == login).delete()
     if not hub_session:
         return
@@ -69,9 +72,10 @@ async def end_servers_of(app: Any, user: Any) -> int:
 
 
 async def end_servers(handler: Any, user: Any) -> int:
-    """Stop all notebook servers of a user, those that start too, and return how many there were.
+    """Stop all notebook servers of a user, also starting ones, and return their number.
 
-    A server keeps whom it let in, and open kernels keep their connections: it cannot go on without its sessions.
+    A server remembers the users that it let in, and open kernels keep their connections. So it cannot
+    continue without its sessions.
     """
     ended = 0
     for name, spawner in list(user.spawners.items()):

@@ -27,7 +27,7 @@ class TooManyAtOnce(web.HTTPError):
 
 
 class Hasher:
-    """Hashes and compares on threads of its own, half as many as cores, so that pages are served meanwhile."""
+    """Hasher and comparer of passwords in separate threads, half as many as cores, so that pages are served."""
 
     def __init__(self, waiting_max: int = WAITING_MAX) -> None:
         self._threads = ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2), "passwords")

@@ -1,4 +1,4 @@
-"""Looks accounts up in the hub's database: one page of them, with all that is told of each, in a few queries."""
+"""Look-up of accounts in the hub's database: one page with all their data, in a few queries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Who is logged in at the hub, browser by browser.
+"""Logins at the hub, browser by browser.
 
-JupyterHub's own login cookie holds a number of the user that never changes, so that a copy of it goes on after the logout.
-Ours names one login, which is kept here and ends with the logout, with a new password, or with "Log out everywhere".
+JupyterHub's own login cookie holds a number of the user that never changes, so that a copy of it
+works after the logout. Ours names one login, which is kept here and ends with the logout, with a
+new password, or with "Log out everywhere".
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _BEGUN = "mlp_login_begun"
 
 
 class Login(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
-    """One login of a browser. Only a digest of what the cookie holds is stored."""
+    """Login of one browser; only a digest of the cookie's value is stored."""
 
     __tablename__ = "mlp_logins"
     digest = Column(String(64), primary_key=True)
@@ -71,7 +72,7 @@ def digest_of(handler: Any) -> str:
 
 
 def install() -> None:
-    """Have all pages of this process take these cookies in the place of JupyterHub's."""
+    """Make all pages of this process use these cookies instead of JupyterHub's."""
     BaseHandler._set_user_cookie = _set_user_cookie  # noqa: SLF001 - the hub has no public way
     BaseHandler._user_for_cookie = _user_for_cookie  # noqa: SLF001
     clean_up = LogoutHandler._backend_logout_cleanup  # noqa: SLF001
@@ -106,5 +107,5 @@ def _user_for_cookie(self: Any, cookie_name: str, cookie_value: Any = None) -> A
 
 
 def digest(value: str) -> str:
-    """Return what is stored of what a cookie holds."""
+    """Return the stored digest of a cookie's value."""
     return hashlib.sha256(value.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What the hub's database keeps of an account besides its password."""
+"""Data of an account in the hub's database, in addition to its password."""
 
 from __future__ import annotations
 

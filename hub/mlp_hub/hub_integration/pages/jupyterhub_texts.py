@@ -1,6 +1,6 @@
-"""What the templates of JupyterHub say to people, for the catalogue; another version of it may say other things.
+"""Texts of JupyterHub's templates for people, for the catalogue; another version can have others.
 
-By template: the text as it stands there, and what is said in its place; `>` and `<` around it stay. A test finds every
+By template: the original text, and its replacement; `>` and `<` around it stay. A test finds every
 text in the installed JupyterHub.
 """
 
@@ -13,7 +13,7 @@ from mlp_language.message import Message, msg
 TEXTS: Mapping[str, Mapping[str, Message]] = {
     "page.html": {
         "JupyterHub requires JavaScript.": msg("These pages need JavaScript."),
-        "Please enable it to proceed.": msg("Please enable it to go on."),
+        "Please enable it to proceed.": msg("Please enable it to continue."),
         "The error": msg("The error"),
         "Home": msg("Home"),
         "Close": msg("Close"),
@@ -63,7 +63,7 @@ TEXTS: Mapping[str, Mapping[str, Message]] = {
         "Relaunch": msg("Relaunch Server"),
         "Launch": msg("Launch Server"),
     },
-    "404.html": {"Jupyter has lots of moons, but this is not one...": msg("There is no such page.")},
+    "404.html": {"Jupyter has lots of moons, but this is not one...": msg("This page does not exist.")},
     "logout.html": {"Successfully logged out.": msg("You are logged out.")},
 }
 RAW: Mapping[str, Mapping[str, str]] = {
@@ -107,7 +107,7 @@ RAW: Mapping[str, Mapping[str, str]] = {
         'id="start"\n             role="button"': 'id="start"',
     },
 }
-"""What stands for itself in the source of a template, and its replacement."""
+"""Parts of a template's source that are replaced as they are, with their replacements."""
 
 OF_JUPYTERHUB = (
     msg("Error"),
@@ -126,4 +126,4 @@ OF_JUPYTERHUB = (
     msg("Service Unavailable"),
     msg("Server Error"),
 )
-"""What is said above, and what JupyterHub hands to its templates."""
+"""Texts of the templates above, and those that JupyterHub gives to its templates."""

@@ -23,7 +23,7 @@ SETTING = "mlp_language"
 
 
 def language(handler: Any) -> str:
-    """Return the language of who asks for a page: their setting, then this browser's cookie, then what it asks for."""
+    """Return the language of a page's reader: their setting, then this browser's cookie, then its request."""
     setting = language_of(getattr(handler, SETTING, ""))
     return setting or chosen(
         handler.get_cookie(COOKIE, ""), handler.request.headers.get("Accept-Language", "")
@@ -31,12 +31,12 @@ def language(handler: Any) -> str:
 
 
 def said(handler: Any, message: Message) -> str:
-    """Return the text of a message for who asks for a page."""
+    """Return the text of a message for a page's reader."""
     return render(message, Reader(language(handler)))
 
 
 def texts(tag: str) -> Callable[..., str]:
-    """Return `_` of the templates: the text in a language, its holes filled with what is escaped unless it is markup."""
+    """Return `_` of the templates: the text in a language; its values are escaped unless they are markup."""
     known = catalogue(tag)
 
     def text(template: str, **args: object) -> str:

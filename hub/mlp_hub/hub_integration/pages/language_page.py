@@ -1,4 +1,7 @@
-"""Where people choose the language of the hub's pages, and how each page comes to know it, and what is announced to who reads it."""
+"""Page where people choose the language of the hub's pages, and the way each page learns it.
+
+Each page also gets the announcements for its reader.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ class LanguagePage(BaseHandler):  # type: ignore[misc]  # jupyterhub is untyped
     service: ServiceClient
 
     async def post(self) -> None:
-        """Set the cookie, and the setting of who is logged in. The cookie holds no secret; the front end's scripts read it."""
+        """Set the cookie, and the setting of a logged-in user.
+
+        The cookie holds no secret, because the front end's scripts read it.
+        """
         tag = self.get_body_argument("language", "")
         if tag not in LANGUAGES:
             raise web.HTTPError(400)
@@ -48,7 +54,7 @@ def _person(handler: Any) -> bool:
 
 
 def install(settings: Settings) -> None:
-    """Have every page know the language of who reads it, and how to choose another one."""
+    """Make every page know its reader's language, and the way to choose another one."""
     LanguagePage.service = ServiceClient(
         socket_url(settings.service_socket), settings.secret("spawner_token")
     )

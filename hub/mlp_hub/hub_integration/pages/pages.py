@@ -20,7 +20,7 @@ from mlp_language.message import msg
 
 _FIELD_MAX = 1024
 _WRONG = msg("The current password is not right.")
-_RESET = msg("The password is set. All that was logged in with the old one is logged out.")
+_RESET = msg("The password is set. All logins with the old one have ended.")
 _NOT_THE_SAME = msg("The two passwords are not the same.")
 
 
@@ -58,7 +58,7 @@ class SignUpPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is untyped
         await self._page()
 
     async def post(self) -> None:
-        """Make the account, or show the form again with what was wrong."""
+        """Make the account, or show the form again with the error."""
         if await self._is_managed():
             return
         self._check_open()
@@ -81,7 +81,7 @@ class ChangePasswordPage(BaseHandler):  # type: ignore[misc]
     """Where a person changes the own password, and an administrator anybody's."""
 
     async def _end_all_of(self, user: Any) -> None:
-        """End all that a user has open; of who asks, this browser stays in by a new login."""
+        """End all sessions of a user; if the user does it, this browser stays logged in by a new login."""
         end_sessions(self.db, user.orm_user)
         if user.name == self.current_user.name:
             self.set_session_cookie()
@@ -109,7 +109,7 @@ class ChangePasswordPage(BaseHandler):  # type: ignore[misc]
     async def _change(self, name: str, *, own: bool) -> None:
         before = UserInfo.find(self.authenticator.db, name)
         if before is None:
-            raise web.HTTPError(404, said(self, msg("There is no account {name}", name=name)))
+            raise web.HTTPError(404, said(self, msg("Account {name} does not exist", name=name)))
         if self.authenticator.managed_by(name):
             await self._page(name, own=own, status=403)
             return
@@ -130,7 +130,7 @@ class ChangePasswordPage(BaseHandler):  # type: ignore[misc]
         user = self.find_user(name)
         if user is not None:
             await self._end_all_of(user)
-        done = msg("The password is changed, and all else is logged out.") if own else _RESET
+        done = msg("The password is changed, and all other logins have ended.") if own else _RESET
         await self._page(name, own=own, done=said(self, done))
 
     async def _why_not(self, name: str) -> str:
@@ -166,14 +166,14 @@ class OtherPasswordPage(ChangePasswordPage):
     async def get(self, user_name: str) -> None:
         """Show the form."""
         if UserInfo.find(self.authenticator.db, user_name) is None:
-            raise web.HTTPError(404, said(self, msg("There is no account {name}", name=user_name)))
+            raise web.HTTPError(404, said(self, msg("Account {name} does not exist", name=user_name)))
         await self._page(user_name, own=False)
 
     @needs_scope("admin:users")  # type: ignore[untyped-decorator]
     async def post(self, user_name: str) -> None:
         """Change it."""
         if user_name == self.current_user.name:  # who found a browser open does not know the password
-            text = msg("Your own password is changed where the present one is asked for.")
+            text = msg("You change your own password on the page that asks for the present one.")
             raise web.HTTPError(403, said(self, text))
         await self._change(user_name, own=False)
 

@@ -1,6 +1,7 @@
-"""One place for people: the panel. What else JupyterHub has for making and deleting users leads there.
+"""Single place for people: the panel; JupyterHub's other pages for making and deleting users lead there.
 
-A user whom JupyterHub's own API or page makes has no account: cannot log in, cannot sign up, and is not in the panel.
+A user whom JupyterHub's own API or page makes has no account: cannot log in, cannot sign up, and is
+not in the panel.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from mlp_hub.hub_integration.pages.language import said
 from mlp_language.message import msg, to_data
 
 _WAYS = msg(
-    "people are kept in the panel: there they are approved, deactivated and made administrators; "
-    "`mlp-hub user add` makes an account, and so does signing up"
+    "people are managed in the panel: there they are approved, deactivated and made administrators; `mlp-hub user add` makes an account, and so does signing up"
 )
 
 

@@ -1,6 +1,7 @@
-"""Recent logins on the hub's side: noted when a password was entered, asked for by what is worth it.
+"""Recent logins on the hub's side: stored when a password was entered, required by sensitive actions.
 
-JupyterHub's own pages and API make tokens, delete people and make them administrators for whoever has its cookie.
+JupyterHub's own pages and API make tokens, delete people and make them administrators for anyone
+with its cookie.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Recent:
             handler.clear_cookie(name, path=path, httponly=True, secure=self._secure, samesite="Strict")
 
     def holds(self, handler: Any) -> bool:
-        """Whether who asks may go on: a program with a token, or a browser with a recent login."""
+        """Return whether the caller may continue: a program with a token, or a browser with a recent login."""
         user = handler.current_user
         if user is None or getattr(handler, "_token_authenticated", False):
             return True  # what it may is asked next
@@ -147,7 +148,7 @@ class ConfirmPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is untyped
         return bool(managed_by and managed_by(self.current_user.name))
 
     def _next(self) -> str:
-        """Return where to go on: a page of the hub's or of the platform's own, never a user's server."""
+        """Return the page to continue with: one of the hub's or of the platform's, never of a user's server."""
         wanted = str(self._validate_next_url(self.get_query_argument("next", "")))
         base = self.hub.base_url
         ours = wanted.startswith((base, f"{self.base_url}services/mlp/")) and ".." not in wanted
@@ -204,7 +205,7 @@ def _forgetting(method: Method, recent: Recent) -> Callable[..., Awaitable[Any]]
 def _refuse(handler: Any) -> None:
     where = f"{handler.hub.base_url.rstrip('/')}{CONFIRM}"
     text = msg(
-        "This asks for a password that was entered lately: enter it at {where} and do it again", where=where
+        "This needs a password that was entered recently: enter it at {where} and do it again", where=where
     )
     raise web.HTTPError(403, said(handler, text))
 

@@ -1,6 +1,7 @@
-"""The page of a person's tokens: what each may, until when, when it was used last and from where.
+"""Page of a person's tokens: the rights of each, its expiry, its last use and the address of that.
 
-JupyterHub's own handler and script work on a template of ours. From where tokens were used the platform's service knows.
+JupyterHub's own handler and script work on a template of the platform. The platform's service knows
+the addresses.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ LIFETIMES = (
 """How long a new token may hold."""
 USUAL_S = 30 * DAY_S
 PERMISSIONS = (
-    ((ACCESS, *USER_SCOPES), msg("work with the platform, as `mlp login` gets it")),
+    ((ACCESS, *USER_SCOPES), msg("work with the platform, like a token of `mlp login`")),
     ((ACCESS, JOBS_READ, JOBS_WRITE, TENANTS_READ), msg("submit, watch and stop jobs")),
     ((ACCESS, JOBS_READ), msg("see jobs, their logs and metrics")),
-    ((), msg("all that you may, also at JupyterHub")),
+    ((), msg("everything that you may do, also at JupyterHub")),
 )
-"""What a new token may; what it is narrowed to further is asked for on a terminal."""
+"""Rights of a new token; further restrictions are requested on a terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def install(settings: Settings) -> None:
 def page(
     given: Mapping[str, Any], uses: Mapping[str, tuple[str, float]] | None, now: float, most: int
 ) -> dict[str, Any]:
-    """Return what the template shows of what JupyterHub hands to it; `uses` is None where the service did not tell."""
+    """Return the template's data from JupyterHub's data; `uses` is None if the service did not report them."""
     tokens = [_row(token, (uses or {}).get(token.api_id), now) for token in given["api_tokens"]]
     return {
         "api_tokens": tokens,
@@ -106,7 +107,7 @@ def _row(token: Any, use: tuple[str, float] | None, now: float) -> Row:
 
 
 def _from(address: str) -> str:
-    """Return an address as it is shown: who comes by the machine's own socket, as a notebook does, has none."""
+    """Return an address as it is shown; callers on the machine's own socket, such as a notebook, have none."""
     try:
         return str(ip_address(address))
     except ValueError:

@@ -32,20 +32,21 @@ class ProviderAway(Exception):  # noqa: N818 - what happened
 
 
 def for_people(title: str, away: ProviderAway) -> Message:
-    """Return what somebody who logs in can do about it; what exactly it was is for the log."""
+    """Return the remedy for a person who logs in; the exact error is for the log."""
     if away.misconfigured:
         return msg(
             "{title} answers, but does not accept this hub. An administrator of the hub must correct its settings; trying again does not help.",
             title=title,
         )
     return msg(
-        "{title} does not answer. Try again in a moment; whoever is logged in here stays.", title=title
+        "{title} does not answer. Try again in a moment; users who are logged in here stay logged in.",
+        title=title,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderAnswer:
-    """What a provider answered: JSON, with success or as a refusal (400 to 499)."""
+    """Answer of a provider: JSON, with success or as a refusal (400 to 499)."""
 
     status: int
     body: Any
@@ -64,7 +65,7 @@ class ProviderAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredClient:
-    """What the provider knows the hub as. Without a secret it is a public client."""
+    """Hub as the provider knows it; without a secret it is a public client."""
 
     name: str
     secret: str = ""
@@ -80,7 +81,7 @@ class RegisteredClient:
 
 
 class Asker:
-    """Asks one provider, called `title` where people are told of it."""
+    """Client of one provider, which is called `title` in messages to people."""
 
     def __init__(self, title: str) -> None:
         self._title = title

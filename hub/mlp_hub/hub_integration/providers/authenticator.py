@@ -58,12 +58,12 @@ class CompanyAccounts(NativeAccounts):
 
     @property
     def company(self) -> str:
-        """What people call the provider."""
+        """Name of the provider for people."""
         return self.provider.title
 
     @property
     def passwords(self) -> str:
-        """Whose accounts of the hub log in with a password: `admins`, `all` or `none`."""
+        """Accounts of the hub that log in with a password: `admins`, `all` or `none`."""
         return self.hub_settings.login_accounts
 
     def managed_by(self, name: str) -> str:
@@ -89,7 +89,11 @@ class CompanyAccounts(NativeAccounts):
             await self.watching.refresher.expect(known.name)
 
     def _found_or_made(self, arrival: Arrival, begun: Begun) -> dict[str, Any]:
-        """Let a person in. Who is let in twice at once, by two hubs on one database, is made by one of them and found by the other."""
+        """Let a person in.
+
+        A person who is let in twice at once, by two hubs on one database, is made by one of them and found
+        by the other.
+        """
         for _ in range(_TRIES):
             try:
                 return self._arrived(arrival, begun)
@@ -104,7 +108,7 @@ class CompanyAccounts(NativeAccounts):
         if begun.confirms and (known is None or known.name != begun.confirms):
             raise AccountRefused(
                 msg(
-                    "You are logged in as {name}, and {title} says that you are somebody else. Log out, and log in again.",
+                    "You are logged in as {name}, but {title} reports another user. Log out, and log in again.",
                     name=begun.confirms,
                     title=self.company,
                 ),
@@ -139,7 +143,7 @@ class CompanyAccounts(NativeAccounts):
         return self._model(name, standing, arrival.auth_state)
 
     def _model(self, name: str, standing: Standing, state: dict[str, Any]) -> dict[str, Any]:
-        """Write how somebody stands as JupyterHub takes it."""
+        """Return a person's standing in JupyterHub's form."""
         admin = standing.admin if self.hub_settings.login_admin_groups else None
         return {
             "name": name,
@@ -222,9 +226,10 @@ class CompanyAccounts(NativeAccounts):
     # ------------------------------------------------------------- how they are now
 
     async def refresh_user(self, user: Any, handler: Any = None) -> bool:
-        """Ask the provider how somebody stands. While it is away, those who are inside stay.
+        """Ask the provider for a person's standing; while it is away, users who are logged in stay.
 
-        Whose login ended has to log in again; a token that they made for a program goes on for a while (`login_unseen_s`).
+        A user whose login ended has to log in again. A token that they made for a program works for some
+        more time (`login_unseen_s`).
         """
         if not await super().refresh_user(user, handler):
             return False
@@ -239,9 +244,9 @@ class CompanyAccounts(NativeAccounts):
         return await self.watching.refresher.stays(user.name)
 
     async def vouched_for(self, user: Any, standing: Standing) -> bool:
-        """Take what the provider says of somebody who logged in there without a browser, and say whether they may here.
+        """Take the provider's answer about a user without a browser login here, and return whether they may.
 
-        It counts as asking how they stand, whatever became of their browser's login.
+        It counts as a check of their standing, whatever became of their browser's login.
         """
         if not await super().refresh_user(user) or not self.managed_by(user.name):
             return False

@@ -1,4 +1,4 @@
-"""What the claims of a provider mean: a person's name, address and groups."""
+"""Meaning of a provider's claims: a person's name, address and groups."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ class Claims:
     def standing(
         self, issuer: str, subject: str, claims: Mapping[str, Any], *, known_as: str = ""
     ) -> Standing:
-        """Say how somebody stands, who may be known already; raise TokenRefused where nothing says how they are called."""
+        """Return the standing of a person, who is called `known_as` here if already known.
+
+        Raises TokenRefused where no claim gives a name.
+        """
         verified = claims.get("email_verified") is True  # the text "true" is what somebody typed
         if self._name == "email" and not verified and not known_as:
             raise TokenRefused(
                 msg(
-                    "The address of e-mail is not verified, so nobody can be called by it. Verify it, and log in again."
+                    "The e-mail address is not verified, so it cannot be a user name. Verify it, and log in again."
                 )
             )
         name = found(claims, self._name)
@@ -42,7 +45,7 @@ class Claims:
         if not name:
             raise TokenRefused(
                 msg(
-                    "There is no claim {claim} to make a user name of; MLP_LOGIN_NAME_CLAIM names another.",
+                    "The claim {claim} for the user name is missing; MLP_LOGIN_NAME_CLAIM names another claim.",
                     claim=self._name,
                 )
             )
@@ -78,7 +81,10 @@ def found(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def groups(value: object) -> tuple[str, ...]:
-    """Return the names of groups, each once, sorted. What is no name of a group is left out; letters stay large or small."""
+    """Return the names of groups, each once, sorted.
+
+    Other values are left out. Letters keep their case.
+    """
     listed: Iterable[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     names = {
         one for one in listed if isinstance(one, str) and 0 < len(one) <= GROUP_MAX and one.isprintable()
@@ -86,7 +92,7 @@ def groups(value: object) -> tuple[str, ...]:
     if len(names) > GROUPS_MAX:
         raise TokenRefused(
             msg(
-                "The provider says {count} groups; {most} are taken at most. Have it send fewer to this hub.",
+                "The provider lists {count} groups; the limit is {most}. Have it send fewer to this hub.",
                 count=len(names),
                 most=GROUPS_MAX,
             )

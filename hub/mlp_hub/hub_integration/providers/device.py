@@ -1,10 +1,11 @@
-"""`mlp login` by the provider's device flow (RFC 8628): what a terminal is told of it, and the exchange of what it gets there.
+"""`mlp login` by the provider's device flow (RFC 8628): its data for a terminal, and the exchange.
 
     GET  /hub/api/mlp/cli-login                                          200 {"device": null, or where and as which client}
     POST /hub/api/mlp/device-token {"access_token", "id_token", "machine", "days"}    201 {"token", "user", "expires_in"}
 
-The terminal asks the provider itself, as a public client of its own; we see the tokens at the end, and take none but that
-client's. Who never was here logs in by a browser first: names are given out there.
+The terminal asks the provider itself, as a separate public client. The hub sees the tokens at the
+end, and accepts only those of that client. A person who was never here logs in by a browser first,
+because names are given out there.
 """
 
 from __future__ import annotations
@@ -89,13 +90,16 @@ class DeviceFlow:
             log.warning("No login of a terminal: %s", found.message)
             raise Wrong(for_people(self.provider.title, ProviderAway(found.message, found.misconfigured)))
         if not isinstance(found, Standing):
-            raise Wrong(msg("{title} does not know this login any more", title=self.provider.title))
+            raise Wrong(msg("{title} no longer knows this login", title=self.provider.title))
         take(db, id_token, self.clock(), self.skew_s)
         return found
 
 
 def begins_at(document: Document) -> str:
-    """Return where the flow begins; empty where the provider has none, or names a place as safe as no other of its own."""
+    """Return the address where the flow begins.
+
+    It is empty where the provider has none, or names a place that is less safe than its others.
+    """
     where, token = document.url("device_authorization_endpoint"), document.url("token_endpoint")
     try:
         here, there = urlsplit(where), urlsplit(token)

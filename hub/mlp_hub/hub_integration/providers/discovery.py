@@ -1,4 +1,4 @@
-"""What a provider of OpenID Connect announces: its addresses, and the keys that it signs with; kept, and read again."""
+"""Announcements of a provider of OpenID Connect: its addresses, and its signing keys; cached and reread."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from mlp_language.message import msg
 WELL_KNOWN = "/.well-known/openid-configuration"
 READ_AGAIN_S = 300.0
 NOW_S = 5.0
-"""So new a document shows that the provider is there, before a browser is sent to it; and so long one is not asked again that is away."""
+"""Seconds for which a document proves that the provider is up, before a browser is sent to it.
+
+A provider that is down is not asked again for the same time.
+"""
 KEYS_READ_AGAIN_S = 3600.0
-"""Key that the provider withdrew is taken for so long at most."""
+"""Seconds for which a key that the provider withdrew can still be accepted, at most."""
 KEYS_MAX = 100
 _UNKNOWN_KEYS = {"keys": Rate(0.1, 5)}
-"""Tokens with keys that nobody knows make us ask so often at most."""
+"""Limit on the requests that tokens with unknown keys cause."""
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""All of them with a public key: what anybody can read cannot be used to sign."""
+"""Algorithms with a public key: a key that anybody can read cannot be used to sign."""
 _NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 _FAMILIES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
@@ -53,7 +56,7 @@ class Document:
 
     @property
     def basic(self) -> bool:
-        """Whether a client shows its secret in a header: what holds where nothing is said."""
+        """Whether a client sends its secret in a header, which is the default."""
         ways = self.lists("token_endpoint_auth_methods_supported")
         return not ways or "client_secret_basic" in ways
 
@@ -76,7 +79,7 @@ class Discovery:
         self._issuer, self._title, self._asker, self._clock = issuer, title, asker, clock
         self._kept: Document | None = None
         self._away: ProviderAway | None = None
-        """What went wrong when it was read last; None: nothing."""
+        """Error of the last read; None: no error."""
         self._read_at = 0.0
         self._lock = asyncio.Lock()
 
@@ -122,7 +125,7 @@ class Discovery:
         if not isinstance(said, str) or said.rstrip("/") != self._issuer:
             raise ProviderAway(
                 msg(
-                    "{title} calls itself {said}, and MLP_LOGIN_ISSUER is {issuer}; they must be the same.",
+                    "{title} calls itself {said}, but MLP_LOGIN_ISSUER is {issuer}; they must be the same.",
                     title=self._title,
                     said=repr(said)[:200],
                     issuer=self._issuer,
@@ -176,7 +179,7 @@ class Keys:
         self._kept: tuple[SigningKey, ...] | None = None
         self._read_at = 0.0
         self._away: tuple[ProviderAway, float] | None = None
-        """What went wrong when they were read last, and when; None: nothing."""
+        """Error of the last read of the keys, and its time; None: no error."""
         self._limiter = Limiter(clock, _UNKNOWN_KEYS)
         self._lock = asyncio.Lock()
 
@@ -220,7 +223,9 @@ class Keys:
         answer = await self._asker.get(document.url("jwks_uri"))
         listed = answer.object().get("keys")
         if answer.refused or not isinstance(listed, list):
-            raise ProviderAway(msg("{title} does not say which keys it signs with.", title=self._title))
+            raise ProviderAway(
+                msg("{title} does not declare the keys that it signs with.", title=self._title)
+            )
         self._kept = tuple(key for one in listed[:KEYS_MAX] if (key := _key(one)) is not None)
         self._read_at = self._clock()
 

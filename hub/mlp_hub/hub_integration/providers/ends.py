@@ -1,4 +1,7 @@
-"""Whose login at the provider has ended, and how: kept until they log in again, over restarts of the hub."""
+"""Ended logins at the provider, and the way that they ended.
+
+They are kept until the next login, over restarts of the hub.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from sqlalchemy import Column, DateTime, String
 
 
 class LoginEnd(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
-    """The end of a person's login; there is no row for who is in."""
+    """End of a person's login; a person who is logged in has no row."""
 
     __tablename__ = "mlp_login_ends"
     name = Column(String(128), primary_key=True)
@@ -48,7 +51,10 @@ def of(db: Any, why: str) -> set[str]:
 
 
 def over(db: Any, unseen_s: float) -> set[str]:
-    """Return who is let in nowhere until they log in again: whose account is gone, and whose login ended so long ago."""
+    """Return users who are not let in until the next login: without an account, or with a login long over.
+
+    `unseen_s` is the limit of the latter.
+    """
     long_ago = _now() - timedelta(seconds=unseen_s)
     query = db.query(LoginEnd.name).filter((LoginEnd.why == "disabled") | (LoginEnd.at <= long_ago))
     return {row.name for row in query}

@@ -52,14 +52,14 @@ class Examination:
         self._asker = Asker(self._title)
         self._client = RegisteredClient(settings.login_client_id, settings.login_secret())
         self._register = msg(
-            "Register these at {title}: redirect URI {uri}, and to go to after the logout {back}",
+            "Register these at {title}: redirect URI {uri}, and post-logout address {back}",
             title=self._title,
             uri=redirect_uri(settings),
             back=f"{settings.origins.platform}{BASE}login",
         )
 
     async def findings(self) -> list[Finding]:
-        """Return all that was found; what cannot be asked after a failure is left out."""
+        """Return all findings; checks that are impossible after a failure are left out."""
         if path := self._settings.login_kind.codes_at:
             url = f"{self._settings.login_provider}{path}"
             return [*self._secret(), await self._client_known(url, basic=False)]
@@ -103,8 +103,8 @@ class Examination:
             found.append(
                 Finding(
                     "warn",
-                    msg("{title} does not say that it takes PKCE with S256.", title=self._title),
-                    msg("It is sent all the same; ask whether the client may be made to need it."),
+                    msg("{title} does not declare that it supports PKCE with S256.", title=self._title),
+                    msg("The hub sends it anyway; ask whether the client can be set to require it."),
                 )
             )
         if self._settings.login_logout and not document.url("end_session_endpoint"):
@@ -112,10 +112,10 @@ class Examination:
                 Finding(
                     "warn",
                     msg(
-                        "{title} has no place to log out; who logs out here stays in there.",
+                        "{title} has no logout address; users who log out here stay logged in there.",
                         title=self._title,
                     ),
-                    msg("MLP_LOGIN_LOGOUT=0 says that this is known."),
+                    msg("MLP_LOGIN_LOGOUT=0 confirms that this is known."),
                 )
             )
         if self._settings.login_cli_client_id and not document.url("device_authorization_endpoint"):
@@ -123,10 +123,10 @@ class Examination:
                 Finding(
                     "warn",
                     msg(
-                        "{title} has no device flow, and MLP_LOGIN_CLI_CLIENT_ID names a client for it.",
+                        "{title} has no device flow, but MLP_LOGIN_CLI_CLIENT_ID names a client for it.",
                         title=self._title,
                     ),
-                    msg("Without that setting `mlp login` goes through the browser."),
+                    msg("Without that setting `mlp login` uses the browser."),
                 )
             )
         return found
@@ -137,7 +137,7 @@ class Examination:
         return [
             Finding(
                 "warn",
-                msg("There is no secret of the client {name}.", name=self._client.name),
+                msg("The secret of the client {name} is missing.", name=self._client.name),
                 msg(
                     "Write it into {path} (mode 0600), unless the client is a public one.",
                     path=str(self._settings.login_secret_path),
@@ -146,7 +146,7 @@ class Examination:
         ]
 
     async def _client_known(self, token_url: str, *, basic: bool) -> Finding:
-        """Have a code exchanged that nobody was given: who is no client is told that first."""
+        """Request the exchange of a code that nobody was given: an unknown client gets that error first."""
         headers, fields = self._client.shown(basic=basic)
         form = {
             "grant_type": "authorization_code",
@@ -164,12 +164,12 @@ class Examination:
             return Finding(
                 "fail",
                 msg(
-                    "{title} does not take the client {name} with its secret ({error}).",
+                    "{title} does not accept the client {name} with its secret ({error}).",
                     title=self._title,
                     name=self._client.name,
                     error=error,
                 ),
-                msg("Compare MLP_LOGIN_CLIENT_ID and the secret with what the provider says of the client."),
+                msg("Compare MLP_LOGIN_CLIENT_ID and the secret with the client's settings at the provider."),
             )
         return Finding(
             "ok", msg("{title} knows the client {name}", title=self._title, name=self._client.name)
@@ -193,7 +193,7 @@ class Examination:
             return Finding(
                 "fail",
                 msg(
-                    "{title} does not lead people back to {uri} (status {status}).",
+                    "{title} does not redirect people back to {uri} (status {status}).",
                     title=self._title,
                     uri=redirect_uri(self._settings),
                     status=status,
@@ -209,7 +209,7 @@ class Examination:
 
 
 async def _status(url: str) -> int:
-    """Look whether there is a page, as a browser would; what is on it is for people. 599: nobody answers."""
+    """Return the status of a page, as a browser would get it; 599: no answer. Its content is for people."""
     client = AsyncHTTPClient(force_instance=True)
     request = HTTPRequest(url, follow_redirects=False, connect_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)
     try:

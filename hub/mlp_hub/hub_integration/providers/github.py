@@ -1,6 +1,7 @@
-"""GitHub, its own or a company's: organisations and teams are the groups (ORGANISATION, ORGANISATION:TEAM).
+"""GitHub, the public or a company's: organisations and teams are groups (ORGANISATION, ORGANISATION:TEAM).
 
-It has no ID tokens: who it is says its API, asked with a token that came straight from it for a code of this login.
+It has no ID tokens. Its API identifies the person, when asked with a token that came straight from
+it for a code of this login.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ class GitHubProvider:
     async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
         if said_issuer and not said_issuer.rstrip("/").startswith(self.issuer):
-            raise TokenRefused(msg("This login was begun at {title}, and ended elsewhere.", title=self.title))
+            raise TokenRefused(
+                msg("This login was started at {title}, and ended elsewhere.", title=self.title)
+            )
         form = {"code": code, "redirect_uri": begun.redirect_uri, "code_verifier": begun.verifier}
         _, fields = self._client.shown(basic=False)
         answer = await self._asker.post(self._at.token_url, {**form, **fields}, {})
@@ -92,13 +95,13 @@ class GitHubProvider:
                     ),
                     misconfigured=True,
                 )
-            text = msg("{title} does not take the code ({why}). Log in again.", title=self.title, why=why)
+            text = msg("{title} does not accept the code ({why}). Log in again.", title=self.title, why=why)
             raise TokenRefused(text)
         renewed = got.get("refresh_token")
         kept = KeptLogin(self.issuer, "", access, renewed if isinstance(renewed, str) else "")
         found = await self._now(kept)
         if found is None:
-            raise TokenRefused(msg("{title} gave no access token.", title=self.title))
+            raise TokenRefused(msg("{title} returned no access token.", title=self.title))
         return Arrival(found.standing, found.to_state(), self._clock() if begun.fresh else None)
 
     async def logout_url(self, state: AuthState, back: str) -> str:  # noqa: ARG002
@@ -108,7 +111,7 @@ class GitHubProvider:
     async def refreshed(
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
-        """Ask how the person stands now, and give what is to be kept from here on."""
+        """Ask for the person's present standing, and return the data to keep from now on."""
         return await asked_anew(self.issuer, auth_state, self._asked, self._look_whether_it_is_there)
 
     async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
@@ -119,7 +122,7 @@ class GitHubProvider:
         return LoginEnded("session") if found is None else found
 
     async def unreachable(self) -> ProviderUnreachable | None:
-        """Return nothing: who asks without a token is soon told to ask no more."""
+        """Return None: requests without a token would soon be limited."""
         return None
 
     async def standing_of(
@@ -132,7 +135,7 @@ class GitHubProvider:
         """Refuse: a token does not say for whom it was made; GitHub tells it only of the client's own."""
         raise TokenRefused(
             msg(
-                "{title} does not say that a token was made for {client_id}.",
+                "{title} does not confirm that a token was made for {client_id}.",
                 title=self.title,
                 client_id=client_id,
             )
@@ -144,7 +147,8 @@ class GitHubProvider:
         if told.status not in (200, 401):
             why = str(told.status)
             raise ProviderAway(
-                msg("{title} does not say who it is ({why}).", title=self.title, why=why), misconfigured=True
+                msg("{title} does not identify the user ({why}).", title=self.title, why=why),
+                misconfigured=True,
             )
 
     async def _renewed(self, kept: KeptLogin) -> KeptLogin | None:
@@ -169,10 +173,10 @@ class GitHubProvider:
         number = person.get("id")  # a name there is somebody else's after a while, a number never
         if told.refused or isinstance(number, bool) or not isinstance(number, int):
             raise ProviderAway(
-                msg("{title} does not say who it is ({why}).", title=self.title, why=str(told.status))
+                msg("{title} does not identify the user ({why}).", title=self.title, why=str(told.status))
             )
         if kept.subject not in ("", str(number)):
-            raise TokenRefused(msg("{title} told of somebody else.", title=self.title))
+            raise TokenRefused(msg("{title} returned another user.", title=self.title))
         claims = {**person, "email": "", "email_verified": False, **await self._address(kept.access_token)}
         standing = self._claims.standing(self.issuer, str(number), claims, known_as=kept.claimed_name)
         standing = self._claims.with_groups(standing, await self._groups(kept.access_token))
@@ -212,7 +216,7 @@ class GitHubProvider:
                 # without the list nobody's groups are known: that is not the same as none
                 raise ProviderAway(
                     msg(
-                        "{title} does not tell groups ({why}).",
+                        "{title} does not return groups ({why}).",
                         title=self.title,
                         why=f"{path}: {answer.status}",
                     )

@@ -37,7 +37,7 @@ async def check(
     `nonce` is what was sent along when a login began in a browser; there is none for a terminal's and for one that is renewed.
     """
     if not isinstance(token, str) or not 0 < len(token) <= TOKEN_MAX:
-        raise TokenRefused(msg("There is no ID token; the scopes must have `openid` among them."))
+        raise TokenRefused(msg("The ID token is missing; the scopes must include `openid`."))
     try:
         header = jwt.get_unverified_header(token)
     except jwt.PyJWTError as error:
@@ -46,7 +46,7 @@ async def check(
     if algorithm not in document.algorithms:
         raise TokenRefused(
             msg(
-                "The ID token is signed by {algorithm}; what may be is {allowed}.",
+                "The ID token is signed with {algorithm}; allowed are {allowed}.",
                 algorithm=repr(algorithm)[:40],
                 allowed=", ".join(document.algorithms),
             )
@@ -88,7 +88,7 @@ def _verified(
         )
     except jwt.InvalidAudienceError as error:
         raise TokenRefused(
-            msg("The ID token is for somebody else than {audience}.", audience=audience)
+            msg("The ID token is for another audience than {audience}.", audience=audience)
         ) from error
     except jwt.InvalidIssuerError as error:
         raise TokenRefused(
@@ -100,7 +100,7 @@ def _verified(
     _check_times(claims, now, skew_s)
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= SUBJECT_MAX or not subject.isprintable():
-        raise TokenRefused(msg("The ID token does not say whose it is."))
+        raise TokenRefused(msg("The ID token does not identify its user."))
     return claims
 
 
@@ -109,19 +109,19 @@ def _check_party(claims: dict[str, Any], audience: str) -> None:
     party = claims.get("azp")
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if (party is not None and party != audience) or (several and party is None):
-        raise TokenRefused(msg("The ID token is for somebody else than {audience}.", audience=audience))
+        raise TokenRefused(msg("The ID token is for another audience than {audience}.", audience=audience))
 
 
 def _check_times(claims: dict[str, Any], now: float, skew_s: float) -> None:
     for name in ("exp", "iat", "nbf", "auth_time"):
         value = claims.get(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TokenRefused(msg("The ID token's {name} is no time.", name=name))
+            raise TokenRefused(msg("The ID token's {name} is not a time.", name=name))
     if not now < claims["exp"] + skew_s:
-        raise TokenRefused(msg("The ID token has expired; the clocks may differ too."))
+        raise TokenRefused(msg("The ID token has expired, or the clocks differ."))
     if not max(claims["iat"], claims.get("nbf", 0)) <= now + skew_s:
         raise TokenRefused(
-            msg("The ID token is of a time to come; the clocks differ by more than {n} s.", n=round(skew_s))
+            msg("The ID token is from the future; the clocks differ by more than {n} s.", n=round(skew_s))
         )
 
 
@@ -131,4 +131,4 @@ def _half(access_token: str, algorithm: str) -> str:
 
 
 def _broken(error: Exception) -> Message:
-    return msg("The ID token does not hold ({why}).", why=f"{type(error).__name__}: {error}"[:200])
+    return msg("The ID token is not valid ({why}).", why=f"{type(error).__name__}: {error}"[:200])

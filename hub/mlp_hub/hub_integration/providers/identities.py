@@ -33,7 +33,7 @@ class PersonIdentity(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
     subject = Column(String(255), primary_key=True)
     name = Column(String(128), nullable=False, unique=True)
     claimed_name = Column(String(255), nullable=False)
-    """What they were called there last; told to administrators, and used for nothing."""
+    """Last name of the person there; shown to administrators, and used for nothing."""
     begun = Column(DateTime, nullable=False)
 
 
@@ -53,7 +53,10 @@ def find(db: Any, issuer: str, subject: str) -> Any:
 
 
 def claim(db: Any, standing: Standing, is_taken: Callable[[str], bool]) -> str:
-    """Return the user name of a person, the same each time; who is new gets one that nobody has. The caller commits."""
+    """Return the user name of a person, the same each time; a new person gets a free one.
+
+    The caller commits.
+    """
     known = find(db, standing.issuer, standing.subject)
     if known is None:
         known = PersonIdentity(
@@ -68,7 +71,7 @@ def claim(db: Any, standing: Standing, is_taken: Callable[[str], bool]) -> str:
 
 
 def new_name(standing: Standing, is_taken: Callable[[str], bool]) -> str:
-    """Make a user name of what somebody is called that nobody has: theirs, or with a number behind it."""
+    """Return a free user name from a person's name: that name, or with a number at its end."""
     base = plain_name(standing)
     for number in count(1):
         tail = "" if number == 1 else f"-{number}"

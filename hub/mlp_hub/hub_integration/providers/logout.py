@@ -23,9 +23,9 @@ from mlp_hub.hub_integration.providers.tokens import KeptLogin
 from mlp_language.message import Message, msg, to_data
 
 EVENT = "http://schemas.openid.net/event/backchannel-logout"
-"""Given: what a logout token says has happened."""
+"""Given: event that a logout token contains."""
 TYPES = ("logout+jwt", "jwt")
-"""Given: what a logout token calls itself, where it does."""
+"""Given: type that a logout token has, where it has one."""
 TOKEN_MAX = 64 << 10
 """Safety: characters of a logout token; a longer one is none."""
 NAME_MAX = 255
@@ -33,11 +33,11 @@ NAME_MAX = 255
 LONGEST_S = 600.0
 """Safety: seconds that a logout token is taken after it was made, whatever it says itself: bounds what is remembered of them."""
 USED_MAX = 100_000
-"""Safety: tokens that are remembered as used; with so many at once none is taken until the oldest are over."""
+"""Safety: tokens that are remembered as used; above this number none is accepted until the oldest expire."""
 
 
 class KeySource(Protocol):
-    """What is needed of the provider's keys."""
+    """Part of the provider's keys that is needed."""
 
     async def find(self, name: str | None, algorithm: str) -> Any:
         """Return the key of this name that signs with this algorithm; None where there is none."""
@@ -45,7 +45,7 @@ class KeySource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """What a logout token says: whose session, or which one, has ended; one of the two may be empty."""
+    """Content of a logout token: the user, or the session, that has ended; one of the two can be empty."""
 
     issuer: str
     subject: str
@@ -61,7 +61,7 @@ def take(db: Any, logout: SessionEnd, now: float) -> None:
     except taken.TooManyTakenError:
         raise TokenRefused(_none("too many at once")) from None
     if not fresh:
-        raise TokenRefused(msg("the provider's note of a logout was taken already"))
+        raise TokenRefused(msg("the provider's logout token was already used"))
 
 
 async def check(
@@ -129,7 +129,7 @@ def _time(claims: dict[str, Any], name: str, otherwise: float) -> float:
 
 
 def _none(why: str) -> Message:
-    return msg("the provider's note of a logout is none: {why}", why=why)
+    return msg("the provider's logout token is not valid: {why}", why=why)
 
 
 class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
@@ -147,7 +147,7 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         """Ask for nobody: the token is what counts."""
 
     async def post(self) -> None:
-        """End the logins of whom the token is about; who is not known here, or has another login since, is no fault."""
+        """End the logins of the token's user; an unknown user, or one with a newer login, is not an error."""
         self.set_header("Cache-Control", "no-store")
         try:
             now = time.time()

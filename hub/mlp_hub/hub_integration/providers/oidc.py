@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect: Keycloak, or another one, by what its discovery document says."""
+"""Provider of OpenID Connect: Keycloak, or another one, by its discovery document."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class OidcProvider:
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
         document = await self.discovery.document()
         if said_issuer != document.issuer and (said_issuer or document.says_issuer):
-            raise TokenRefused(msg("This login was begun at {title}, and ended elsewhere.", title=self.title))
+            raise TokenRefused(
+                msg("This login was started at {title}, and ended elsewhere.", title=self.title)
+            )
         answer = await self._token(
             document,
             {
@@ -88,7 +90,7 @@ class OidcProvider:
                 raise self._client_refused(answer)
             raise TokenRefused(
                 msg(
-                    "{title} does not take the code ({why}). Log in again.",
+                    "{title} does not accept the code ({why}). Log in again.",
                     title=self.title,
                     why=_why(answer),
                 )
@@ -100,7 +102,7 @@ class OidcProvider:
         return Arrival(kept.standing, kept.to_state(), None if entered is None else float(entered))
 
     async def logout_url(self, state: AuthState, back: str) -> str:
-        """Return where a browser goes to be logged out there too; empty where there is no such place."""
+        """Return the address that logs a browser out there too; empty without such an address."""
         if not self._logs_out or (kept := KeptLogin.of(state)) is None:
             return ""
         try:
@@ -116,7 +118,7 @@ class OidcProvider:
     async def refreshed(
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
-        """Ask how the person stands now, and give what is to be kept from here on."""
+        """Ask for the person's present standing, and return the data to keep from now on."""
         return await asked_anew(self.issuer, auth_state, self._asked, self.discovery.document)
 
     async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
@@ -190,19 +192,19 @@ class OidcProvider:
         got = answer.object()
         access, token = got.get("access_token"), got.get("id_token")
         if not isinstance(access, str) or not access or str(got.get("token_type", "")).lower() != "bearer":
-            raise TokenRefused(msg("{title} gave no access token.", title=self.title))
+            raise TokenRefused(msg("{title} returned no access token.", title=self.title))
         claims: dict[str, Any] = {}
         if token is not None or before is None:
             claims = await self._checked(
                 document, token, audience=self._client.name, access_token=access, nonce=nonce
             )
             if before is not None and claims["sub"] != before.subject:
-                raise TokenRefused(msg("The ID token is somebody else's."))
+                raise TokenRefused(msg("The ID token belongs to another user."))
         kept = before or KeptLogin(self.issuer, claims["sub"], access)
         told = await self._userinfo(document, access)
         if told.refused:
             raise TokenRefused(
-                msg("{title} does not say who it is ({why}).", title=self.title, why=_why(told))
+                msg("{title} does not identify the user ({why}).", title=self.title, why=_why(told))
             )
         renewed = got.get("refresh_token")
         kept = replace(
@@ -216,9 +218,9 @@ class OidcProvider:
         return self._now(kept, claims, told.object()), claims
 
     def _now(self, kept: KeptLogin, claims: dict[str, Any], told: dict[str, Any]) -> KeptLogin:
-        """Bring what is kept up to date by an ID token's claims and what the provider tells of the person."""
+        """Update the stored data with an ID token's claims and the provider's data of the person."""
         if told and told.get("sub") != kept.subject:
-            raise TokenRefused(msg("{title} told of somebody else.", title=self.title))
+            raise TokenRefused(msg("{title} returned another user.", title=self.title))
         standing = self._claims.standing(
             self.issuer, kept.subject, {**claims, **told}, known_as=kept.claimed_name
         )

@@ -21,12 +21,12 @@ from mlp_language.message import Message, msg
 
 _FIELD_MAX = 4096
 _UNKNOWN = msg(
-    "This login was not begun in this browser, or too long ago, or it was used already. Log in again."
+    "This login was not started in this browser, was started too long ago, or was already used. Log in again."
 )
 
 
 class _CompanyPage(LoginHandler):  # type: ignore[misc]  # jupyterhub is untyped
-    """What both pages share: the login page with what went wrong."""
+    """Common part of both pages: the login page with the error."""
 
     def set_default_headers(self) -> None:
         """Have nobody keep the page, nor tell others its address, which has a code in it."""
@@ -42,7 +42,7 @@ class _CompanyPage(LoginHandler):  # type: ignore[misc]  # jupyterhub is untyped
         return str(self.get_query_argument(name, ""))[:_FIELD_MAX]
 
     async def _refuse(self, status: int, message: Message, detail: Message | None = None) -> None:
-        """Show the page with what people can do about it; `detail` is for who reads the log."""
+        """Show the page with the remedy for people; `detail` is for readers of the log."""
         self.log.warning("No login with %s: %s", self.authenticator.company, detail or message)
         self.set_status(status)
         if status == 503:
@@ -83,7 +83,10 @@ class BeginPage(_CompanyPage):
         self.redirect(url)
 
     def _wanted(self) -> str:
-        """Return the page to go on with; never the logout: led there by a page of ours, it would not ask first (`leaving.py`)."""
+        """Return the page to continue with; never the logout.
+
+        It would not ask first if a page of the hub led there (`leaving.py`).
+        """
         wanted = str(self._validate_next_url(self._argument("next")))
         path = posixpath.normpath(unquote(wanted.partition("?")[0].partition("#")[0]))
         return "" if path.startswith(f"{self.hub.base_url}logout") else wanted

@@ -1,4 +1,4 @@
-"""People of the provider in the hub's own database: what is kept of them, and what of theirs is open."""
+"""People of the provider in the hub's own database: their stored data, and their open sessions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _TOGETHER = 500  # names in one query
 
 
 class HubPeople:
-    """The people of a running hub. `decides_admins`: whether groups of the provider say who is an administrator.
+    """People of a running hub; `decides_admins`: groups of the provider determine the administrators.
 
-    `unseen_s`: so long tokens are taken, and servers run, of whom the provider cannot be asked about any more.
+    `unseen_s`: seconds for which tokens are accepted, and servers run, after the provider can no longer
+    be asked about a person.
     """
 
     def __init__(self, app: Any, *, decides_admins: bool, unseen_s: float) -> None:
@@ -39,7 +40,7 @@ class HubPeople:
         taken.ensure_table(self._db)
 
     async def state_of(self, name: str) -> AuthState | None:
-        """Return what is kept of a login; None for who is no person of the provider, or has none."""
+        """Return the stored data of a login; None for other users than the provider's, or without a login."""
         user = self._user(name)
         if user is None or of_name(self._db, name) is None:
             return None
@@ -66,9 +67,10 @@ class HubPeople:
             raise NotStoredError(str(error)) from error
 
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
-        """Store what the provider said of somebody without a login of the hub's own: they are in again.
+        """Store the provider's answer about a person without a separate login of the hub: they are in again.
 
-        Return True where that made them a platform admin, False where they are one no longer, and None where nothing changed.
+        Return True where that made them a platform admin, False where they are one no longer, and None
+        where nothing changed.
         """
         user = self._user(name)
         if user is None:
@@ -84,9 +86,10 @@ class HubPeople:
         return changed
 
     async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
-        """End the browsers of a session that has ended, and ask about the person by that of another browser from here on.
+        """End the browsers of an ended session, and ask about the person by another browser's from now on.
 
-        Return what is kept then; None where there is no such browser, or none that logged in as the same person.
+        Return the data that is kept then. Return None without another browser, or without one that logged
+        in as the same person.
         """
         user = self._user(name)
         session = str(ended.get("session") or "")

@@ -1,4 +1,4 @@
-"""Asks the provider anew how people stand, with a request of theirs and without one, and passes on what it says.
+"""Queries to the provider for people's present standing, with and without a request of theirs.
 
 A refresh token may hold for one use only, so that of each person one request is under way at a time, and what the provider gives
 is stored before anything else happens. While the hub's database takes no writes, that is kept in memory and stored again and again.
@@ -28,11 +28,17 @@ log = logging.getLogger(__name__)
 RATE = 20.0
 """Safety: people of whom the provider is asked in a second, without a request of theirs: bounds what it has to bear."""
 TOGETHER = 4
-"""Tuning: of so many people it is asked at a time: how soon a turn is through, for the provider's load."""
+"""Tuning: people that are asked about at a time: the duration of a turn, for the provider's load."""
 PATIENCE_S = 2.0
-"""Tuning: so long a request waits for what the provider says of its person; longer only holds people up, who stay until it is said."""
+"""Tuning: seconds that a request waits for the provider's answer about its person.
+
+A longer wait only delays people, who stay until the answer comes.
+"""
 AWAY_AGAIN_S = 5.0
-"""Tuning: so often a provider that is away is asked again by those who send requests: how soon it is seen to be back, for its load."""
+"""Tuning: seconds between two requests to a provider that is down, by users' requests.
+
+They trade the delay until its return is seen for its load.
+"""
 AWAY_AFTER = 3
 """Tuning: answers that fail one after another until a turn is given up: requests to who is away, for one that only stumbled."""
 STORE_AGAIN_S = 5.0
@@ -42,22 +48,22 @@ Why = Literal["disabled", "session"]
 
 
 class Asks(Protocol):
-    """What is needed of a provider."""
+    """Part of a provider that is needed."""
 
     async def refreshed(
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
-        """Ask how the person stands now."""
+        """Ask for the person's present standing."""
 
     async def unreachable(self) -> ProviderUnreachable | None:
         """Look whether it is there; return why not. None too where that cannot be asked but about a person."""
 
 
 class People(Protocol):
-    """What is needed of the hub: people of the provider, by their user names."""
+    """Part of the hub that is needed: people of the provider, by their user names."""
 
     async def state_of(self, name: str) -> AuthState | None:
-        """Return what is kept of a login; None for who is no person of the provider, or has none."""
+        """Return the stored data of a login; None for other users than the provider's, or without a login."""
 
     async def keep(
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
@@ -74,7 +80,7 @@ class People(Protocol):
         """
 
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
-        """Store what the provider said of somebody without a login of the hub's own: they are in again."""
+        """Store the provider's answer about a person without a separate login of the hub: they are in again."""
 
     def end_servers_left(self) -> None:
         """Begin to end the servers of those who are let in nowhere any more, as far as they are not ending."""
@@ -93,10 +99,10 @@ class People(Protocol):
 
 
 class TellsService(Protocol):
-    """What is needed of the platform's service."""
+    """Part of the platform's service that is needed."""
 
     async def standing(self, user: str, **told: object) -> None:
-        """Say how somebody stands."""
+        """Report a person's standing."""
 
     async def working(self) -> list[str]:
         """Ask who has jobs that have not ended."""
@@ -126,7 +132,7 @@ class Refresher:
         self._every_s = every_s
         self._flying: dict[str, asyncio.Task[bool]] = {}
         self._patience: dict[str, float] = {}
-        """Until when, by the event loop's clock, a request waits for the one that is under way."""
+        """Times, by the event loop's clock, until which a request waits for the one in progress."""
         self._away_asked = 0.0
         self._looked: dict[str, float] = {}
         self._unstored: dict[str, tuple[Standing, tuple[str, ...], dict[str, Any]]] = {}
@@ -134,7 +140,10 @@ class Refresher:
         self._storing: asyncio.Task[None] | None = None
         self._told: dict[str, tuple[str, ...]] = {}
         self._unheard: dict[str, dict[str, object]] = {}
-        """What the service must still hear once of somebody, for the audit log: it is sent with whatever is sent next."""
+        """Data of a person that the service must still get once, for the audit log.
+
+        It is sent with the next report.
+        """
         self.away: Message | None = None
         """Why the provider does not answer; None while it does."""
         self.login_refused: Message | None = None
@@ -143,7 +152,7 @@ class Refresher:
 
     @property
     def refused(self) -> Message | None:
-        """What the provider says against this hub, where it answers and does not accept it."""
+        """Provider's message against this hub, where it answers and does not accept the hub."""
         return self.login_refused or self._asks_refused
 
     async def stays(self, name: str) -> bool:
@@ -215,7 +224,7 @@ class Refresher:
             self._unheard.setdefault(name, {})["admin"] = admin
 
     async def welcome(self, name: str, standing: Standing) -> None:
-        """Tell the service of who has just logged in, before their first page offers them what their groups give."""
+        """Report a new login to the service before the person's first page offers them their groups' rights."""
         groups, dropped = self._policy.concerned(standing.groups)
         with contextlib.suppress(TimeoutError):  # it is told at the next turn
             async with asyncio.timeout(PATIENCE_S):
@@ -363,7 +372,10 @@ def whom_to_ask(
     due_before: float,
     most: int,
 ) -> list[str]:
-    """Return of whom to ask now: who is busy first, of each kind who was asked longest ago, and so many at most."""
+    """Return the people to ask about now: busy ones first, of each kind those asked longest ago.
+
+    The result has at most `most` names.
+    """
 
     def due(names: Collection[str]) -> list[str]:
         old = [name for name in names if looked.get(name, float("-inf")) <= due_before]
@@ -431,7 +443,7 @@ class ProviderSweep:
         return asked
 
     async def _tell_whether_it_is_there(self) -> None:
-        """Tell it at each turn: a service that has started anew knows nothing of it."""
+        """Report it at each turn: a service that has restarted knows nothing of it."""
         try:
             away, refused = self._refresher.away is not None, self._refresher.refused
             await self._service.provider_standing(away=away, refuses="" if refused is None else str(refused))

@@ -21,7 +21,7 @@ BROWSERS_MAX = 20
 
 
 class ProviderSession(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
-    """The session that a person is asked about by; of a provider that names none there is no row."""
+    """Session that a person is asked about by; with a provider that names none, the person has no row."""
 
     __tablename__ = "mlp_provider_sessions"
     name = Column(String(128), primary_key=True)
@@ -40,10 +40,11 @@ class ProviderBrowser(orm.Base):  # type: ignore[misc]
 
 
 class ProviderLogin(orm.Base):  # type: ignore[misc]
-    """What the provider gave at one browser's login, encrypted with the hub's key.
+    """Tokens that the provider gave at one browser's login, encrypted with the hub's key.
 
-    A logout shows its ID token, so that the provider asks nothing. Its other tokens are for when the session ends by which
-    the person is asked about: then they are asked about by this one. They are of no use once the browser is logged out here.
+    A logout shows its ID token, so that the provider asks nothing. The other tokens are for the end of
+    the session that the person is asked about by. Then these tokens are used instead. They are useless
+    once the browser is logged out here.
     """
 
     # ID tokens were all that it held once. The hub's database is JupyterHub's, whose revisions are not ours: its tables are
@@ -61,7 +62,7 @@ def ensure_table(db: Any) -> None:
 
 
 def note(db: Any, name: str, session: str) -> None:
-    """Note the session of somebody, in the place of the one before; the caller commits."""
+    """Store the session of a person instead of the one before; the caller commits."""
     known = db.get(ProviderSession, name)
     if not session:
         if known is not None:

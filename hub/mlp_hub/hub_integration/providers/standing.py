@@ -1,4 +1,4 @@
-"""What a provider says of a person, as it passes between those who ask it and those who act on it."""
+"""Provider's answers about a person, for the code that asks it and the code that acts on them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import Any, Literal, Protocol
 from mlp_language.message import Message
 
 AuthState = Mapping[str, Any]
-"""What the hub keeps of a person's login with the provider, encrypted: tokens, and who it was (`providers/tokens.py`)."""
+"""Stored data of a person's login with the provider, encrypted: tokens and identity.
+
+See `providers/tokens.py`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Who somebody is at the provider, and what they belong to, right now."""
+    """Identity of a person at the provider, and their groups, right now."""
 
     issuer: str
     subject: str
-    """Who it is for good: with the issuer it never means somebody else."""
+    """Permanent id of the person: with the issuer it never means somebody else."""
     claimed_name: str
-    """What they are called there, which may change and may be somebody else's later."""
+    """Name of the person there, which can change, and can be somebody else's later."""
     email: str
     email_verified: bool
     """An address that is not verified is whatever was typed."""
@@ -40,7 +43,7 @@ class LoginEnded:
 
 @dataclass(frozen=True, slots=True)
 class ProviderUnreachable:
-    """The provider did not answer, or not with what it should; nothing can be said of anybody."""
+    """Failure of the provider to answer, or to answer as it should; nothing is known about anyone."""
 
     message: Message
     misconfigured: bool = False
@@ -67,9 +70,9 @@ class Begun:
     state: str
     nonce: str
     verifier: str
-    """What shows that who brings the code is who began (PKCE)."""
+    """Proof that the person with the code is the one who began (PKCE)."""
     next: str
-    """The page to go on with, as it was asked for."""
+    """Page to continue with, as requested."""
     at: float
     confirms: str = ""
     """The person who is logged in, and only says again that it is them."""
@@ -81,7 +84,7 @@ class Begun:
 
     @property
     def challenge(self) -> str:
-        """What the provider is told of the verifier."""
+        """Digest of the verifier for the provider."""
         return urlsafe_b64encode(sha256(self.verifier.encode()).digest()).decode().rstrip("=")
 
 
@@ -108,12 +111,12 @@ class Provider(Protocol):
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
 
     async def logout_url(self, state: AuthState, back: str) -> str:
-        """Return where a browser goes to be logged out there too; empty where there is no such place."""
+        """Return the address that logs a browser out there too; empty without such an address."""
 
     async def refreshed(
         self, auth_state: AuthState
     ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
-        """Ask how the person stands now, and give what is to be kept from here on."""
+        """Ask for the person's present standing, and return the data to keep from now on."""
 
     async def unreachable(self) -> ProviderUnreachable | None:
         """Look whether it is there; return why not. None too where that cannot be asked but about a person."""

@@ -1,4 +1,7 @@
-"""What the hub keeps of a person's login with the provider: JupyterHub's `auth_state`, encrypted with a key of the state directory's secrets."""
+"""Stored data of a person's login with the provider: JupyterHub's `auth_state`.
+
+It is encrypted with a key of the state directory's secrets.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from mlp_hub.hub_integration.providers.standing import (
 
 SAME_PERSON = ("issuer", "subject")
 OWN_OF_A_SESSION = ("access_token", "refresh_token", "id_token", "session")
-"""Fields of a login; the others say how the person stands, whatever session it was asked by."""
+"""Fields of a login; the others are the person's standing, whatever session it was asked by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from mlp_spawner.service import ServiceClient
 
 
 class Watching:
-    """What a running hub has of it. Made once the hub's database is there, on the hub's event loop."""
+    """Objects of a running hub for it, made once the hub's database exists, on the hub's event loop."""
 
     def __init__(self, app: Any, settings: Settings, provider: Any) -> None:
         self.people = people = HubPeople(

@@ -1,7 +1,7 @@
-"""One-time codes by which `mlp login` gets its token: what may be asked for, and what a code is bound to.
+"""One-time codes by which `mlp login` gets its token: the allowed requests, and the binding of a code.
 
-A browser brings the code to a port of the machine that asked (RFC 8252), or a person types it in. It is of use to nobody
-but who knows the verifier whose digest came with the request (RFC 7636, S256).
+A browser brings the code to a port of the machine that asked (RFC 8252), or a person types it in.
+It is useless without the verifier whose digest came with the request (RFC 7636, S256).
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ class Asked:
     def of(cls, given: Callable[[str], str]) -> Asked:
         """Read one from the fields of a page; raises Wrong that names the field."""
         if not _CHALLENGE.fullmatch(given("challenge")):
-            raise Wrong(msg("challenge is missing or no SHA-256 digest: run `mlp login` again"))
+            raise Wrong(msg("challenge is missing or not a SHA-256 digest: run `mlp login` again"))
         machine, days = machine_and_days(given)
         redirect_uri, state = given("redirect_uri"), given("state")
         if redirect_uri and not is_loopback(redirect_uri):
             raise Wrong(
                 msg(
-                    "redirect_uri is not on the machine that asks; right: {one} or {other}",
+                    "redirect_uri is not on the machine of the request; write {one} or {other}",
                     one="http://127.0.0.1:PORT/",
                     other="http://[::1]:PORT/",
                 )
             )
         if redirect_uri and not _STATE.fullmatch(state):
-            raise Wrong(msg("state is missing or no random text: run `mlp login` again"))
+            raise Wrong(msg("state is missing or not random text: run `mlp login` again"))
         return cls(given("challenge"), machine, redirect_uri, state, days)
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What a code stands for. `standing` changes when all sessions of the user are ended."""
+    """Grant of a code; `standing` changes when all sessions of the user are ended."""
 
     user: str
     standing: str
@@ -108,9 +108,9 @@ class Codes:
         return code
 
     def take(self, code: str, verifier: str, redirect_uri: str) -> Granted:
-        """Return what a code stands for, once; raises Wrong without saying which part was.
+        """Return the grant of a code, once; raise Wrong without naming the wrong part.
 
-        A code that is shown with another's verifier has leaked, so it is no code any more.
+        A code that is shown with another's verifier has leaked, and becomes invalid.
         """
         granted = self._codes.pop(_digest(code), None)
         if (
@@ -128,9 +128,11 @@ def machine_and_days(given: Callable[[str], str]) -> tuple[str, int]:
     """Read for which machine a token is, and for how many days; raises Wrong that names the field."""
     machine, days = given("machine"), given("days") or str(DAYS)
     if not _MACHINE.fullmatch(machine):
-        raise Wrong(msg("machine is missing or no name of a machine: run `mlp login` again"))
+        raise Wrong(msg("machine is missing or not a name of a machine: run `mlp login` again"))
     if not (days.isascii() and days.isdigit() and 1 <= int(days[:9]) <= DAYS_MOST):
-        raise Wrong(msg("days is {days}; a token holds for 1 to {most} days", days=days[:20], most=DAYS_MOST))
+        raise Wrong(
+            msg("days is {days}; a token is valid for 1 to {most} days", days=days[:20], most=DAYS_MOST)
+        )
     return machine, int(days[:9])
 
 

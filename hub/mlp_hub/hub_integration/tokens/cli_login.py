@@ -45,7 +45,7 @@ MAY_NOT = msg("this account may not log in")
 
 
 class TerminalLoginPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is untyped
-    """Where a person says whether `mlp` on a machine is to have a token of theirs."""
+    """Page where a person decides whether `mlp` on a machine gets a token of theirs."""
 
     codes: Codes
 
@@ -87,13 +87,16 @@ class TerminalLoginPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is unt
 
 
 class TokenGiver(APIHandler):  # type: ignore[misc]
-    """What gives a terminal its token: nobody is logged in here, and who asks is found out by what they bring."""
+    """Handler that gives a terminal its token.
+
+    Nobody is logged in here, and the caller is identified by its code or tokens.
+    """
 
     limiter: Limiter
     service: ServiceClient
 
     async def post(self) -> None:
-        """Give the token to who may have it. Only what is refused counts against its address."""
+        """Give the token to an authorised caller; only refused requests count against its address."""
         source = address_of(self.request)
         wait = self.limiter.take("exchange", source)
         if wait:
@@ -148,7 +151,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         self.write(json.dumps({"token": made, "user": user.name, "expires_in": lasts}))
 
     def refuse(self, status: int, message: Message) -> None:
-        """Answer that there is no token, and why."""
+        """Answer with a refusal of a token, and its reason."""
         self.set_status(status)
         text = said(self, message)
         body = {"status": status, "message": text, "msg": text, "detail": to_data(message)}
@@ -156,7 +159,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
 
 
 class CodeExchange(TokenGiver):
-    """Where a code becomes a token. Who asks is known by the code and its verifier alone."""
+    """Exchange of a code for a token; the caller is identified by the code and its verifier alone."""
 
     codes: Codes
 
@@ -170,12 +173,12 @@ class CodeExchange(TokenGiver):
 
 
 class LoginWays(APIHandler):  # type: ignore[misc]
-    """What `mlp login` asks first: `flow` is the provider's device flow where there is one (`providers/device.py`)."""
+    """First request of `mlp login`: `flow` is the provider's device flow, if any (`providers/device.py`)."""
 
     flow: Any = None
 
     async def get(self) -> None:
-        """Tell which way there is besides the browser's."""
+        """Return the other way to log in than the browser's."""
         self.finish(json.dumps({"device": None if self.flow is None else await self.flow.told()}))
 
 

@@ -1,6 +1,7 @@
-"""Tokens that the hub gives to people: none may do more than who asks for it, and each is in the platform's audit log.
+"""Tokens of the hub for people: none has more rights than its asker, and the audit log has each.
 
-JupyterHub compares a new token with its owner only: one that may make tokens, and nothing else, could make one that may all.
+JupyterHub compares a new token with its owner only. A token with the right to make tokens, and no
+other right, could make one with all rights.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SLACK_S = 60
 
 
 def install(settings: Settings) -> None:
-    """Have each token compared with who asks, and written down, before anybody gets it."""
+    """Have each token compared with its asker's rights, and recorded, before anybody gets it."""
     service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
     post = UserTokenListAPIHandler.post
 
@@ -55,7 +56,7 @@ def install(settings: Settings) -> None:
                 user_name,
                 actor=asked.name,
                 note=_line(token.note or "", 255),
-                scopes="all of the user's" if scopes == ["inherit"] else _line(", ".join(scopes), 1000),
+                scopes="all scopes of the user" if scopes == ["inherit"] else _line(", ".join(scopes), 1000),
                 expires=isoformat(token.expires_at) or "never",
             )
         except (ServiceUnreachable, ServiceRefused) as error:

@@ -1,8 +1,8 @@
 """Entry of the shim: `python3 -IS .../shim/__main__.py RUN_DIR READY_FD`, or `... --serve SOCKET_FD`.
 
-By `... --try-slirp PROGRAM UID` the hub finds out how slirp4netns can run on this machine.
-It runs without site-packages; the package's own place is added last, so that nothing there can stand in for the
-standard library.
+By `... --try-slirp PROGRAM UID` the hub finds the way to run slirp4netns on this machine. It runs
+without site-packages. The package's own directory is added last, so that nothing there can replace
+the standard library.
 """
 
 import sys

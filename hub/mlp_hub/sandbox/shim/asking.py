@@ -17,7 +17,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class AskedProcesses:
-    """Processes that were asked to end, and those that are to be asked later: who only reads the output of one that may save.
+    """Processes that were asked to end, and those to ask later: readers of a process that can still save.
 
     In `train | tee log` the latter would end at once, and the former at the next line that it writes.
     """

@@ -1,9 +1,10 @@
-"""Stands in for bubblewrap where no sandbox can be made and the operator allowed to go on without one.
+"""Replacement for bubblewrap where no sandbox can be made and the operator allowed to continue without.
 
     bare.py STATUS_FD BLOCK_FD COMMAND_FD
 
-It speaks as bubblewrap does to the shim and ends all that it finds below itself at the end, but it hides nothing:
-the program sees the whole machine as its user does. After SIGUSR1 it waits for what the command leaves behind.
+It speaks to the shim as bubblewrap does, and at the end ends all processes below itself. It hides
+nothing: the program sees the whole machine as its user does. After SIGUSR1 it waits for the
+processes that the command leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which rank it was, where a launcher killed all: it kills them for one that went before, and tells of none."""
+"""Search for the failed rank after a launcher killed all: it kills them for one, and does not report it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,10 @@ def _left(who: Said, ranks: int, *, mpi: bool) -> Said:
 
 
 def after(sandbox: RankSupervisor, failure: FirstFailure, what: str | Said) -> str | Said:
-    """Add to what happened that another rank had ended well shortly before, which the others may have missed."""
+    """Return the message, with the addition that another rank ended well shortly before.
+
+    The others can have missed that rank.
+    """
     if failure.cause not in {"program-error", "signal"} or failure.rank is None or failure.message:
         return what
     ended = [

@@ -17,7 +17,7 @@ from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
 SOON_S = 2.0
-"""Tuning: seconds that a program has after its traceback, for threads and for what it registered with `atexit`."""
+"""Tuning: seconds that a program has after its traceback, for threads and for its `atexit` functions."""
 
 
 def end_soon(status: int, last: Callable[[int], None] = os._exit) -> None:

@@ -1,4 +1,4 @@
-"""Control groups of one sandbox, version 1 and 2, and what stands in for them where there are none."""
+"""Control groups of one sandbox, version 1 and 2, and their replacement where they are missing."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def _counter(path: str, name: str) -> int:
 
 
 RANKS, SHIM = "ranks", "shim"
-"""The two parts of each sandbox's group: what the tenant runs, and what the platform does for it."""
+"""Parts of each sandbox's group: the tenant's processes, and the platform's processes for them."""
 STARTERS = "starters"
-"""Beside the groups of single ranks, where there are some: what starts them."""
+"""Group of the processes that start ranks, next to the groups of single ranks, where these exist."""
 ENDING = "ending"
 """Beside the sandboxes' groups: where a shim goes to remove its own, since who is in a group cannot."""
 _SHIM_MIB = 32
@@ -45,13 +45,13 @@ _LOG_MIB = (logs.KEPT + 2) * logs.SEGMENT >> 20
 
 
 class Groups:
-    """The groups of one sandbox.
+    """Groups of one sandbox.
 
-    `version` is `v1`, `v2` or `none`; `bases` are the hub's own groups by controller (for version 2 the one
-    directory under the name of every controller that it gives), below which each sandbox gets one. Processor time is
-    one for all that is in it; memory and processes have limits of their own in its two parts, so that a
-    program which takes all that it may take leaves the shim what it needs to write down how that ended.
-    Several ranks of which each has memory of its own have a group each for that, below their part.
+    `version` is `v1`, `v2` or `none`. `bases` are the hub's own groups by controller (for version 2 the
+    one directory under the name of every controller that it has). Each sandbox gets a group below them.
+    Processor time is limited for the whole group. Memory and processes have separate limits in its two
+    parts. So a program that takes all that it may take leaves the shim enough to record the end. Where
+    several ranks each have separate memory, each has a group for that, below their part.
     """
 
     def __init__(self, version: str, bases: dict[str, str], name: str) -> None:
@@ -84,7 +84,7 @@ class Groups:
         return self._set(wanted)
 
     def _apart(self, ram_mib: int, ranks: int) -> list[tuple[str, str, str, str]]:
-        """Make a group for the memory of each rank; return what is to be set there."""
+        """Make a group for the memory of each rank; return the values to set there."""
         above = f"{self.paths['memory']}/{RANKS}"
         if self.version == "v1":  # kernels before 5.11 do not count what is below unless they are told to
             with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ class Groups:
         self._move(paths)
 
     def take(self, rank: int, pid: int) -> None:
-        """Count the memory of a process, and of all that it will start, as this rank's, if ranks have groups of their own."""
+        """Count the memory of a process and its children as this rank's, if ranks have separate groups."""
         if rank < self.ranks_apart:
             with contextlib.suppress(OSError):  # it is gone
                 _write(f"{self.memory_group(rank)}/cgroup.procs", str(pid))
@@ -154,14 +154,20 @@ class Groups:
         return None if path is None else f"{path}/{RANKS}/{name}"
 
     def memory_counter(self, ranks: int) -> list[str]:
-        """Return version and directory of what counts each rank's memory; that of `{rank}` in it. Nothing where none does."""
+        """Return the version, and the directory of each rank's memory counter, with `{rank}` in it.
+
+        The result is empty without such a counter.
+        """
         if ranks > 1 and not self.ranks_apart:
             return []
         group = self.memory_group()
         return [self.version, f"{group}/{{rank}}" if self.ranks_apart else group] if group else []
 
     def out_of_memory_kills(self, rank: int | None = None) -> int:
-        """How many processes the kernel killed for lack of memory: of a rank that has a group of its own, or of all."""
+        """Return the number of processes that the kernel killed for lack of memory.
+
+        They are those of a rank with a separate group, or of all.
+        """
         if rank is not None and not self.ranks_apart:
             return 0
         name = "memory.events" if self.version == "v2" else "memory.oom_control"
@@ -184,9 +190,10 @@ class Groups:
         return held(group, self.version) if group else None
 
     def sockets(self) -> int:
-        """Bytes of the ranks that are under way in TCP connections, where the kernel counts them beside all other memory.
+        """Return the bytes of the ranks in TCP connections, where the kernel counts them separately.
 
-        Its limit only slows connections down, and leaves each a little: thousands of them have as much as they like.
+        Their limit only slows connections down, and leaves each a little: thousands of them have as much as
+        they like.
         """
         path = self.paths.get("memory")
         if self.version != "v1" or path is None:
@@ -214,7 +221,7 @@ class Groups:
         return max(0, int(most) - (files_ - shared))
 
     def shim_out_of_memory(self) -> bool:
-        """Whether the kernel killed the shim for lack of memory: what it does for the job took more than it may."""
+        """Return whether the kernel killed the shim for lack of memory: its work took more than its limit."""
         if "memory" not in self.paths:
             return False
         name = "memory.events" if self.version == "v2" else "memory.oom_control"
@@ -246,7 +253,7 @@ class Groups:
                         os.kill(pid, signal.SIGKILL)
 
     def _below(self) -> list[str]:
-        """Return the groups of single ranks that are there; whoever sweeps after a killed shim did not make them."""
+        """Return the existing groups of single ranks; a sweep after a killed shim did not make them."""
         above = self.memory_group()
         if not above:
             return []
@@ -295,9 +302,10 @@ def _memory_stat(group: str, version: str) -> tuple[int, int, int]:
 
 
 def settings(version: str, limits: dict[str, Any], ranks: int = 1) -> list[tuple[str, str, str, str]]:
-    """List (part, controller, file, value) for the limits of a sandbox; see `Limits` for what they mean.
+    """List (part, controller, file, value) for the limits of a sandbox; see `Limits` for their meaning.
 
-    What the shim may take is on top: some memory of its own, and the logs, which are memory where the disk is.
+    The shim's share is additional: some memory for itself, and the logs, which are memory where the
+    disk is.
     """
     cpu, ram, pids = limits["cpu"], limits["ram_mib"], limits["pids"]
     ceiling = limits.get("cpu_max")
@@ -330,13 +338,13 @@ def settings(version: str, limits: dict[str, Any], ranks: int = 1) -> list[tuple
 
 
 def _starters(limits: dict[str, Any], ranks: int) -> int:
-    """Return the MiB of what starts the ranks: on top, where what each rank may have is the rank's alone."""
+    """Return the additional MiB of the processes that start ranks, where each rank has its memory alone."""
     apart = ranks > 1 and limits["ram_mib"] and limits.get("rank_ram_mib")
     return _STARTERS_MIB + _STARTER_MIB * ranks if apart else 0
 
 
 class Watchdog:
-    """Looks at memory and processes now and then, where no control group does; who goes over is killed."""
+    """Watchdog of memory and processes without a control group; a process over the limit is killed."""
 
     PERIOD = 0.25
 

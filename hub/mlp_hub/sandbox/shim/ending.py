@@ -1,4 +1,4 @@
-"""The request to end: who is told, and what came of it."""
+"""Request to end: its receivers, and its result."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ SOON_S = 0.01
 
 
 class Ending:
-    """What was asked of a sandbox, when, and whether it had to be killed. It lives on until nothing in it does.
+    """Request of a sandbox to end, its time, and whether the sandbox had to be killed.
 
-    Bubblewrap ends as soon as the command has, and with it all that is inside, though its first process there would wait for
-    the others. So it is stopped meanwhile. Launchers kill all ranks as soon as one has gone; so who started one for a launcher stays
-    until nothing of any rank is left. `due`: when to look again.
+    The sandbox lives until all processes in it have ended. Bubblewrap ends as soon as the command has,
+    and with it everything inside, though its first process there would wait for the others. So
+    bubblewrap is stopped meanwhile. Launchers kill all ranks as soon as one has gone. So a process that
+    started a rank for a launcher stays until all processes of all ranks have ended. `due`: time of the
+    next look.
     """
 
     def __init__(self, sandbox: RankSupervisor) -> None:
@@ -76,7 +78,7 @@ class Ending:
         self.ask_rank(rank)
 
     def look(self, now: float) -> None:
-        """Do what had to wait: for bubblewrap to start the command, for who was asked first, for all that is left of ranks."""
+        """Do delayed steps: after bubblewrap's start of the command, the first requests, or the ranks' remains."""
         self.due = None
         sandbox = self._sandbox
         if sandbox.child is None or (self.asked_at is not None and not self._told):
@@ -103,7 +105,7 @@ class Ending:
             sandbox.reports.say(OVER)
 
     def _tell(self, first: Collection[int]) -> None:
-        """Tell all, or who is to be told first."""
+        """Ask all to end, or those that come first."""
         self._told = True
         if self._asks_all and self._sandbox.child is not None:
             self._asked.ask([self._sandbox.child], self._spared)
@@ -125,7 +127,7 @@ class Ending:
         self.due = time.monotonic() + LOOK_S
 
     def _hold(self) -> None:
-        """Have the sandbox live on; what stands in for bubblewrap where there is none is told so."""
+        """Keep the sandbox alive; the replacement of bubblewrap, where it runs, gets a signal for that."""
         bwrap = self._sandbox.bwrap
         if bwrap is None or self._sandbox.child_fd is None:
             return  # nothing to wait for, or nothing that would tell of its end

@@ -23,7 +23,7 @@ def is_full(error: OSError) -> bool:
 def reserve(directory: str, name: str, size: int) -> None:
     """Keep room for a file that must be written some day, also on a disk that is full by then.
 
-    Raises `OSError` where there is no such room now. Where the file system cannot keep any, nothing is kept.
+    Raises `OSError` without such room now. Where the file system cannot keep any, nothing is kept.
     """
     fd = os.open(f"{directory}/{name}.reserve", _NEW, 0o600)
     try:
@@ -49,7 +49,7 @@ def write_json(directory: str, name: str, data: Any, *, durable: bool = False, m
 
 
 def _written(directory: str, name: str, data: Any, *, durable: bool = False) -> str:
-    """Write a new file and return its path; what cannot be written whole is not there."""
+    """Write a new file and return its path; a file that cannot be written whole is removed."""
     path = f"{directory}/{name}"
     new = f"{path}.{get_native_id()}.new"  # threads of one process may write the same
     content = json.dumps(data).encode()
@@ -85,7 +85,7 @@ def read_json(directory: str, name: str, *keys: str) -> Any | None:
 
 
 def read_json_if_whole(directory: str, name: str, *keys: str) -> Any | None:
-    """Read such a file where all goes on without it: `None` also where it cannot be read."""
+    """Return the content of a file that is not essential: `None` also where it cannot be read."""
     try:
         return read_json(directory, name, *keys)
     except UnreadableFile:

@@ -1,6 +1,7 @@
-"""Forks shims: one process that has everything imported, so that a job's shim costs a fork and no start of Python.
+"""Server that forks shims: it has everything imported, so that a shim costs a fork, not a Python start.
 
-It belongs to the service and ends with it (the socket's other end is gone); the shims go on without it.
+It belongs to the service and ends with it (the socket's other end is gone); the shims continue
+without it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from typing import Any
 _DEFAULTS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGPIPE, signal.SIGXFSZ)  # Python ignores the last two
 _WORD = 16
 ASKED, OVER = b"asked", b"over"
-"""What the shim says: that all are asked to end, and that nothing of any rank is left."""
+"""Messages of the shim: all are asked to end, and all processes of all ranks have ended."""
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

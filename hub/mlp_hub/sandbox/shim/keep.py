@@ -6,7 +6,7 @@ import os
 import stat
 
 MOST_FILES = 256
-"""Tuning: files of a directory that are waited for: what is kept whatever happens, for how long an end takes."""
+"""Tuning: files of a directory that are synced: data that survives any crash, for the duration of an end."""
 MOST_BYTES = 64 << 20
 """Tuning: bytes of them, as above; larger files are on disk after some 30 s, as the kernel has it."""
 _DEEP = 4
@@ -22,7 +22,7 @@ class Keeper:
         self.files, self.bytes = MOST_FILES, MOST_BYTES
 
     def keep(self, path: str) -> None:
-        """Bring to disk what was written below; what cannot be opened is left."""
+        """Sync the files that were written below; files that cannot be opened are left out."""
         try:
             fd = os.open(path, _DIRECTORY)
         except OSError:

@@ -28,7 +28,7 @@ def _check(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Give the calling process namespaces of its own."""
+    """Give the calling process new namespaces."""
     _check(_libc.unshare(flags), "unshare")
 
 

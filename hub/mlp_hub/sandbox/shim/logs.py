@@ -1,9 +1,9 @@
-r"""Writes ranks' output as lines `<RFC 3339> stdout|stderr F|P text\n`, bounded.
+r"""Writer of ranks' output as lines `<RFC 3339> stdout|stderr F|P text\n`, bounded.
 
-The first segment of a rank, `rank-N.log`, is kept; later ones are named by the offset of their first byte since the
-rank's beginning, and only the newest are kept. So the start and the end of a
-flood stay readable, and an offset means the same for ever. Whoever runs inside cannot redirect a write: all
-goes relative to the directory opened at the start, and links are never followed.
+The first segment of a rank, `rank-N.log`, is kept. Later ones are named by the offset of their
+first byte since the rank's beginning, and only the newest are kept. So the start and the end of a
+flood stay readable, and an offset means the same for ever. A process inside cannot redirect a
+write: all writes are relative to the directory opened at the start, and links are never followed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ PIECE = 2048
 
 
 class RankLog:
-    """The log of one rank; both its streams write here, and the bucket, where there is one, gives what is written.
+    """Log of one rank; both its streams write here, and the bucket, if any, limits the rate.
 
-    Only whole records are in it, whatever the disk or a kill of an earlier writer took. What could not be written is
-    counted in `lost`, and in `losses`, and told in the log itself as soon as that can be written to again.
+    It has only whole records, even if the disk or a kill of an earlier writer cut one. Records that
+    could not be written are counted in `lost`, and in `losses`. The log itself reports them as soon as
+    it can be written again.
     """
 
     def __init__(
@@ -62,7 +63,10 @@ class RankLog:
         return os.open(name, flags, 0o644, dir_fd=self._directory)
 
     def write(self, data: bytes, lines: int) -> None:
-        """Append whole records, in which so many lines end; those that cannot be written (disk full) are counted and dropped."""
+        """Append whole records with the ends of `lines` lines.
+
+        Those that cannot be written (disk full) are counted and dropped.
+        """
         if self._bucket is not None:
             self._bucket.take(len(data))
         head = self._head() if self._broken else b""
@@ -141,7 +145,7 @@ class RankLog:
         self._remember(end[:whole])
 
     def _counted(self) -> int | None:
-        """Count the lines since the first segment anew: another writer began the last one."""
+        """Count the lines since the first segment again: another writer began the last one."""
         before = lines_between(self._old[-1][1])
         if before is None:
             return None
@@ -236,7 +240,7 @@ class Stream:
         self._log.write(prefix + (b"\n" + prefix).join(lines) + b"\n", len(lines))
 
     def _part(self, cut: int) -> None:
-        """Write so much of a line whose end has not come."""
+        """Write `cut` bytes of a line whose end has not come."""
         part, self._rest = self._rest[:cut], self._rest[cut:]
         self._begun = (self._begun + part)[-LONGEST:]
         self._emit(b"P", part)
@@ -268,7 +272,7 @@ class Stream:
             self._rest_since = self._rest_since or time.monotonic()
 
     def _finished(self, rows: list[str]) -> None:
-        """Write lines that change no more; the first takes the place of what the log has of it."""
+        """Write lines that change no more; the first replaces its earlier form in the log."""
         if not rows:
             return
         first = (screen.STATE if self._told else "") + rows[0]
@@ -401,9 +405,9 @@ def _now() -> bytes:
 
 
 class Bucket:
-    """Lets so much a second through, so that a flood is slowed at its source by its full pipe.
+    """Bucket that limits the bytes per second, so that its full pipe slows a flood at the source.
 
-    `taken` is all that ever was.
+    `taken` is the total so far.
     """
 
     def __init__(self, rate: float = 4 << 20, burst: float = 16 << 20) -> None:
@@ -412,7 +416,7 @@ class Bucket:
         self.taken = 0
 
     def take(self, size: int) -> None:
-        """Account for bytes that were written, or for what they stand for; the level may go below zero by one read."""
+        """Account for bytes that were written or represented; the level can go below zero by one read."""
         self.taken += size
         self._level -= size
 

@@ -12,7 +12,7 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Losses:
-    """The number of a run directory. If there was no room even for the file, it is lost with the shim."""
+    """Number of losses of a run directory; without room even for the file, it is lost with the shim."""
 
     def __init__(self, run_dir: str) -> None:
         self._count = 0

@@ -58,7 +58,7 @@ def run(run_dir: str, ready: int) -> NoReturn:
 
 
 def _answer(ready: int, what: bytes) -> None:
-    """Tell the starter, who may be dead: then the claim is found by whoever takes its place."""
+    """Send an answer to the starter; if that is dead, its successor finds the claim."""
     with contextlib.suppress(BrokenPipeError):
         os.write(ready, what)
     os.close(ready)

@@ -1,4 +1,4 @@
-"""What each rank used from its start to its end, for exit.json: nobody else sees all of it."""
+"""Use of each rank from its start to its end, for exit.json: no other part sees all of it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ _PATIENCE = 100.0  # times what a look took until the next one, where there are 
 
 
 class Meter:
-    """Looks at all ranks now and then.
+    """Meter that looks at all ranks from time to time.
 
-    A rank that is alone has the numbers of its control group, which miss nothing; of several each has the memory of its own
-    group where it has one, and else, as for its cores, that of its processes.
-    What the inside tells of a rank's end is believed within what the whole sandbox used.
+    A rank that is alone has the numbers of its control group, which miss nothing. With several ranks,
+    the memory of a rank is that of its control group. If it has none, it is that of its processes. The
+    cores of each are always those of its processes. Reports from the inside on a rank's end are
+    accepted up to the amount that the whole sandbox used.
     """
 
     def __init__(self, groups: cgroups.Groups, limits: dict[str, Any], *, alone: bool) -> None:
@@ -64,7 +65,7 @@ class Meter:
         return sum(used.cpu_s for used in self._used.values())
 
     def ended(self, number: int, cpu_s: Any = None, ram_kib: Any = None) -> None:
-        """End a rank, with what the inside tells that the kernel counted of it."""
+        """End a rank, with the kernel's counts of it as the inside reported them."""
         used = self._used.get(number)
         if used is not None:
             cpu, ram = _amount(cpu_s, self._groups.cpu_seconds(cgroups.RANKS)), _amount(ram_kib, None)
@@ -112,7 +113,7 @@ def hungriest(ranks: Sequence[RankProcess]) -> int | None:
 
 
 def _amount(told: Any, most: float | None) -> float | None:
-    """Return what was told if it is an amount at all, at most so much."""
+    """Return the reported value, limited to `most`, or None if it is not an amount."""
     if isinstance(told, bool) or not isinstance(told, int | float) or not 0 <= told < 2**50:
         return None
     return float(told) if most is None else min(float(told), most)

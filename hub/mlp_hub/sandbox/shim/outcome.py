@@ -204,7 +204,7 @@ def _out_of_memory(who: Said, rank: int | None, sandbox: RankSupervisor) -> Said
     if rank is not None and _had_its_own(sandbox, rank):
         return msg("{who} was killed: more memory than its {ram} MiB", who=who, ram=each)
     return msg(
-        "{who} was killed: {n} ranks of {each} MiB share {ram} MiB here, and used more together",
+        "{who} was killed: {n} ranks of {each} MiB share {ram} MiB here, and together used more",
         who=who,
         n=len(sandbox.ranks),
         each=each,
@@ -218,9 +218,10 @@ def _had_its_own(sandbox: RankSupervisor, rank: int) -> bool:
 
 
 def hint(failure: FirstFailure | None, sandbox: RankSupervisor) -> tuple[str, int] | None:
-    """Tell what stands behind a failure, by the program's last words, and the number that it is about, 0 where there is none.
+    """Return the cause behind a failure by the program's last words, and the number it is about (0: none).
 
-    That there is no network, where it looked for one; that memory for files, processes or descriptors were all taken.
+    Causes are a missing network that the program looked for, and exhausted memory for files, processes
+    or descriptors.
     """
     if failure is None or failure.cause != "program-error":
         return None
@@ -246,7 +247,10 @@ def killed_by(who: Said, number: int) -> Said:
 
 
 def surprised(tail: str) -> tuple[str, int] | None:
-    """Tell in what a job is unlike a terminal, where a program's last words are of that: who answers, and where it starts."""
+    """Return in which way a job differs from a terminal, if a program's last words are about that.
+
+    The differences are that nobody answers, and the directory in which the job starts.
+    """
     if _ASKED.search(tail):
         return "nobody-answers", 0
     if _NOT_FROM_HERE.search(tail) and not _CELL.search(tail):  # a notebook starts in its own directory
@@ -288,7 +292,7 @@ def exception_in(text: str) -> str:
 
 
 def without_launcher(text: str) -> str:
-    """Leave the frames of what started the program out of its tracebacks: those before its own first one."""
+    """Remove the launcher's frames from tracebacks: those before the program's first own frame."""
     out: list[str] = []
     leading, dropped = True, False  # the text may begin within a traceback
     for line in text.split("\n"):

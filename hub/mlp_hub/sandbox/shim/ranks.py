@@ -1,4 +1,4 @@
-"""What the shim knows of the ranks, and the socket by which the inside reports on them."""
+"""The shim's knowledge of the ranks, and the socket by which the inside reports on them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RATE = 100.0  # of both in a second, in the long run
 
 
 class RankProcess:
-    """One rank. `asked` means that the platform asked it to end, so its exit status is no failure."""
+    """One rank; with `asked` the platform asked it to end, so its exit status is not a failure."""
 
     def __init__(self, number: int, role: str) -> None:
         self.number = number
@@ -66,10 +66,10 @@ class RankProcess:
 
 
 class Reports:
-    """The control socket. What comes in was sent by the tenant: nothing in it is believed beyond its own job.
+    """Control socket; the tenant sends the messages, so they are not trusted beyond the tenant's own job.
 
-    Only so much is taken at once and in a second, from all senders in turn: `fileno` is readable when there is something
-    to take, and `take` returns how long to leave it alone.
+    The number of messages taken at once and in a second is limited, over all senders in turn. `fileno`
+    is readable when there is a message to take. `take` returns the seconds for which to leave it alone.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Reports:
         self._epoll.register(self.listener, select.EPOLLIN)
 
     def say(self, word: bytes) -> None:
-        """Send a word to all that have started ranks; who does not listen misses it."""
+        """Send a word to all that have started ranks; those that do not listen miss it."""
         for sender, _, _ in self.senders.values():
             with contextlib.suppress(OSError):
                 sender.send(word, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
@@ -104,7 +104,7 @@ class Reports:
         return self._epoll.fileno()
 
     def take(self) -> float:
-        """Take a few messages and new senders; return for how many seconds none is to be taken after that."""
+        """Take a few messages and new senders; return the seconds for which to take no more after that."""
         self._round()
         return self._bucket.wait()
 
@@ -206,10 +206,10 @@ def _is_pipe(fd: int) -> bool:
 
 
 def _reopened(pipes: list[int]) -> list[int] | None:
-    """Open pipes anew, non-blocking, and close what was sent; `None` where that fails.
+    """Open pipes again, non-blocking, and close the ones that were sent; `None` where that fails.
 
-    Whether reading waits is a property of what was opened, and the tenant may have kept what it sent: it could
-    take the flag away again and have us wait for ever.
+    Whether a read blocks is a property of the open file, and the tenant can still hold the file that it
+    sent. The tenant could remove the flag again and block the shim for ever.
     """
     ours: list[int] = []
     try:

@@ -1,4 +1,4 @@
-"""What is worth knowing of ranks that run: that some have ended while others go on, and that nothing happens."""
+"""Remarks on running ranks: some have ended while others continue, or nothing happens."""
 
 from __future__ import annotations
 

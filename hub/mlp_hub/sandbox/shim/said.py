@@ -8,7 +8,7 @@ Said = dict[str, Any]
 
 
 def msg(template: str, /, **args: str | float | Said) -> Said:
-    """Make a sentence. The template is a literal: what extracts the catalogues' keys reads the source."""
+    """Return a sentence; the template is a literal, as the extractor of the catalogues' keys reads the source."""
     return {"id": template, "args": args}
 
 

@@ -1,8 +1,8 @@
-r"""What a terminal would show of output that moves its cursor: progress bars, also nested ones and those of several rows.
+r"""Screen of a terminal for output that moves its cursor: progress bars, also nested or of several rows.
 
-Only a stream that steers is looked at this way; one that does not is never seen by this module. A log holds what is shown,
-not what was written: `STATE` before a text says that it takes the place of all that its line had until then, and
-`BREAK` stands between rows of a line that goes on. So whoever reads a log needs no terminal.
+Only a stream that moves the cursor passes through this module. A log holds the text as shown, not
+as written. `STATE` before a text means that it replaces all that its line had until then. `BREAK`
+is between rows of a line that continues. So readers of a log need no terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ REACH_MOST = 64
 COLUMNS = 4096
 """Safety: columns that a program may move to: bounds memory."""
 LONGEST = 1 << 16
-"""Safety: columns of a row that is written without moving: bounds memory; what follows is a row of its own, so that nothing is lost."""
+"""Safety: columns of a row that is written without cursor moves; bounds memory.
+
+The text beyond it becomes a row of its line, so that nothing is lost.
+"""
 SIZE = 1 << 17
 """Safety: columns of all rows that may still change together: bounds memory; those at the top leave sooner then."""
 CALM = 64
@@ -108,9 +111,9 @@ class Screen:
         return rows
 
     def settle(self) -> list[str]:
-        """Give up the rows of lines that have ended, and return them; none where the program may come back to them.
+        """Give up the rows of lines that have ended, and return them; none if the program can come back to them.
 
-        Called before the other stream writes: on a terminal its lines would stand below these.
+        Called before the other stream writes: on a terminal its lines would be below these.
         """
         if self._comes_back or self._held or not (self._at_rest() or not self._up):
             return []

@@ -1,7 +1,8 @@
-"""Files of a rank's log: how they are named, and how their records look.
+"""Files of a rank's log: their names, and the format of their records.
 
-The first is `rank-N.log`; a later one is `rank-N.OFFSET+LINES.log`: its offset since the rank's beginning, and how many lines
-stand between the end of the first file and itself. So it can be told how many were there of those that were discarded.
+The first is `rank-N.log`. A later one is `rank-N.OFFSET+LINES.log`: its offset since the rank's
+beginning, and the number of lines between the end of the first file and itself. So the number of
+discarded lines can be told.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def name_of(rank: int, offset: int, lines: int | None) -> str:
 
 
 def lines_between(name: str) -> int | None:
-    """Return how many lines stand between the first segment and this one; None where it was not counted."""
+    """Return the number of lines between the first segment and this one; None where it was not counted."""
     match = _NAME.fullmatch(name)
     return int(match[3]) if match and match[3] else None
 

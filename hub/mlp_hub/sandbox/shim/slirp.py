@@ -1,8 +1,8 @@
-"""slirp4netns, which takes apart what tenants send, with as few rights as there can be.
+"""The slirp4netns program, which parses data that tenants send, with as few rights as possible.
 
-`tenant`: as the sandbox's own user, without capabilities, in a root of its own in which there are the system's programs,
-/etc and a tun device of its own. `root`: as root, in slirp4netns' own sandbox, where another user could not enter the
-sandbox's network. `hub`: as the hub's own user, where the hub is not root.
+`tenant`: as the sandbox's own user, without capabilities, in its own root with only the system's
+programs, /etc and its own tun device. `root`: as root, in slirp4netns' own sandbox, where another
+user could not enter the sandbox's network. `hub`: as the hub's own user, where the hub is not root.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _DRAIN_S = 10.0  # the longest that output is read after the end
 
 
 class RankSupervisor:
-    """Waits for what happens to the sandbox and for what the run directory asks."""
+    """Supervisor that waits for events of the sandbox and for requests in the run directory."""
 
     def __init__(self, run_dir: str, spec: dict[str, Any], host: dict[str, Any]) -> None:
         self.run_dir, self.spec, self.host = run_dir, spec, host
@@ -194,7 +194,7 @@ class RankSupervisor:
             self._catch_up(now)
 
     def _looks(self, now: float) -> None:
-        """Look at what the sandbox uses, where it is time."""
+        """Check the sandbox's use, when it is time."""
         if self._watchdog.needed and now >= self._watch_at and self.child:
             self._watch_at = now + self._watchdog.PERIOD
             self._watch()
@@ -233,7 +233,7 @@ class RankSupervisor:
             self.kill()
 
     def _keep_limit(self, limit: float | None) -> None:
-        """Let the program run so long from its start."""
+        """Limit the program to `limit` seconds from its start."""
         self._limit = limit
         self._deadline = self._began_at + limit if limit else None
 
@@ -423,7 +423,7 @@ class RankSupervisor:
         return self.plan is not None and code in self.plan["success"]
 
     def _fail(self, failure: FirstFailure) -> None:
-        """Remember the first thing that went wrong; what follows from it is not news."""
+        """Store the first failure; its consequences are ignored."""
         if self.failure is None and not self.stopped:
             self.failure = failure
 
@@ -517,7 +517,7 @@ class RankSupervisor:
         return sum(log.lost for log in self._rank_logs)
 
     def leave_groups(self) -> list[str]:
-        """Remove the control groups with what is left in them; return what could not be done."""
+        """Remove the control groups with all that is left in them; return the failures."""
         try:
             self.groups.leave()
         except OSError as error:

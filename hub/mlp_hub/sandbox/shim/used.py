@@ -1,4 +1,4 @@
-"""What one rank used so far, from looks at it now and then."""
+"""Resources that one rank used so far, measured from time to time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ PERIOD = 1.0  # seconds between two looks, and over which the most cores are tol
 
 
 class Used:
-    """What one rank used so far: processor seconds, cores and bytes. Memory is what its processes hold, no cached files."""
+    """Resources that one rank used so far: processor seconds, cores and bytes.
+
+    Memory is that of its processes, without cached files.
+    """
 
     def __init__(self, now: float) -> None:
         self.began = now
@@ -32,7 +35,7 @@ class Used:
             self._last_at, self._last_cpu = now, cpu_s
 
     def finish(self, now: float, cpu_s: float | None, ram: int | None) -> None:
-        """Take what is known in the end, each as far as it is more than what was seen."""
+        """Accept the final amounts where they are above the measured ones."""
         if self.ended is None:
             self.ended = now
         self.cpu_s = max(self.cpu_s, cpu_s or 0.0)

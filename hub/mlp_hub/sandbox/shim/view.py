@@ -1,4 +1,4 @@
-"""What is seen inside: bubblewrap's arguments and the small files that go with them."""
+"""View from inside a sandbox: bubblewrap's arguments and the small files that belong to them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Stage:
 
 
 class Memory:
-    """Contents that bubblewrap reads from descriptors, so that they stand in no file and on no command line."""
+    """Contents that bubblewrap reads from descriptors, so that they are in no file and on no command line."""
 
     def __init__(self) -> None:
         self.fds: list[int] = []
@@ -189,11 +189,12 @@ def _bind(bind: dict[str, Any], stage: Stage | None) -> list[str]:
 
 
 def demotion(spec: dict[str, Any], uid: int, gid: int) -> list[str]:
-    """Return the command that gives up root inside, where there is no user namespace to do it.
+    """Return the command that gives up root inside, where no user namespace does it.
 
-    Only then it changes the directory: bubblewrap, without root's usual rights, cannot enter another's home. And
-    only then come the variables by which a tenant could make these commands run something else as root; for the
-    same reason none of them is looked for in the tenant's PATH.
+    The directory changes only after that: bubblewrap, without root's usual rights, cannot enter another
+    user's home. The variables by which a tenant could make these commands run another program as root
+    are also set only after that. For the same reason none of these commands is looked for in the
+    tenant's PATH.
     """
     late = [f"{key}={value}" for key, value in spec["env"].items() if _misleads(key)]
     return [

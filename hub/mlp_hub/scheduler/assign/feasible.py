@@ -18,14 +18,17 @@ from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_language.message import Message, TenantRef, msg, msgs, some, verbatim
 
 LESS = {"cpu": (100, 100, MILLI), "ram": (100, 1, 1)}
-"""Given: of what each rank can ask for less: the least of it, its steps, and how many of them its option counts as one."""
+"""Given: for each resource that a rank can ask less of, the minimum, the step, and the option's unit.
+
+The unit is the number of the resource's own units that its option counts as one.
+"""
 
 
 @dataclass(slots=True)
 class Possible:
     """Nodes and quotas with nothing in use; made once for many questions.
 
-    Down nodes count, since they may come back; what others than jobs hold does not.
+    Nodes that are down count, since they can come back. Amounts that non-jobs hold do not count.
     """
 
     tenants: dict[str, TenantQueue]
@@ -44,7 +47,7 @@ class Possible:
     def check(self, job: PendingWorkload) -> Verdict | None:
         """Return why the job can never run, None when it can."""
         if job.tenant not in self.tenants:
-            return Verdict(Reason.NOT_FOUND, msg("There is no team {tenant}.", tenant=job.tenant))
+            return Verdict(Reason.NOT_FOUND, msg("Team {tenant} does not exist.", tenant=job.tenant))
         demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self.keeps_nodes else None)
         return self._over_quota(job, demand) or self._no_flavor(job) or self._too_big(job, demand)
 
@@ -58,7 +61,10 @@ class Possible:
         return beyond_quota(job, over, asked, self.tenants[job.tenant], beside)
 
     def _beside_others(self, job: PendingWorkload, demand: Demand, fitting: int) -> tuple[Fact, ...]:
-        """Say how many of so many workers could start beside what others than jobs hold, which no job's end gives back."""
+        """Return the fact of how many workers could start beside non-jobs, where that is below `fitting`.
+
+        The end of a job does not give back the amounts that non-jobs hold.
+        """
         quotas = QuotaTree(self.tenants.values())
         for tenant in self.tenants.values():
             quotas.charge(tenant.name, vector_of(tenant.used))
@@ -77,8 +83,8 @@ class Possible:
         kinds = self.index.kinds()
         if any(kind in kinds for kind in job.gpu_kind.split("|")):
             return None
-        have = msg("There are {kinds}.", kinds=some(kinds)) if kinds else msg("No node has any.")
-        headline = msg("There is no {kind} gpu here. {have}", kind=job.gpu_kind, have=have)
+        have = msg("Available: {kinds}.", kinds=some(kinds)) if kinds else msg("No node has a GPU.")
+        headline = msg("No node has a {kind} GPU. {have}", kind=job.gpu_kind, have=have)
         return Verdict(Reason.NO_MATCHING_FLAVOR, headline, (Fact("kinds", len(kinds)),))
 
     def _too_big(self, job: PendingWorkload, demand: Demand) -> Verdict | None:
@@ -163,7 +169,7 @@ def beyond_quota(
 
 
 def most_workers(job: PendingWorkload, asked: Vector, left: Vector) -> int:
-    """Return with how many workers a gang that asks for so much would fit into what is left; 0: with none."""
+    """Return the number of workers with which a gang that asks for `asked` would fit into `left`; 0: none."""
     ranks = job.workers_min + job.ps
     return max(0, min(n * ranks // asked[d] for d, n in left.items()) - job.ps)
 

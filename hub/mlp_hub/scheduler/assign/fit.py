@@ -1,4 +1,4 @@
-"""Whether a gang fits, whole, into a quota tree and a set of nodes, present ones or those of a trial, and by what right."""
+"""Fit of a whole gang into a quota tree and a set of nodes, present or on trial, and its right to them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _vector_on(index: NodeIndex, demand: Demand, placement: tuple[str, ...]) -> 
 def seats(
     index: NodeIndex, quotas: QuotaTree, cls: JobClass, workers: int, avoid: Collection[str] = ()
 ) -> tuple[str, ...] | None:
-    """Return the node of each rank (workers first, then PS) for so many workers, None when they do not fit."""
+    """Return the node of each rank (workers first, then PS) for `workers` workers, None if they do not fit."""
     ranks = workers + cls.ps
     demand = cls.demand
     if not quotas.fits(cls.tenant, cls.vector if ranks == cls.ranks_min else vector_of_ranks(demand, ranks)):
@@ -102,7 +102,7 @@ def in_rank_order(seats: tuple[str, ...], workers: int, ps: int) -> tuple[str, .
 
 
 def _standing(quotas: QuotaTree, cls: JobClass) -> QuotaStanding:
-    """Return what is known of how a class stands to its quota since anything was charged or given back in its tree."""
+    """Return the known standing of a class to its quota since the last charge or release in its tree."""
     known, stamp = cls.standing, quotas.stamp_of(cls.tenant)
     if known is None or known.stamp != stamp:
         known = cls.standing = QuotaStanding(stamp)
@@ -158,7 +158,10 @@ def has_promise(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
 
 
 def is_inside(quotas: QuotaTree, tenant: str, vector: Vector) -> bool:
-    """Whether a tenant that has nominal quota in one of these dimensions stays inside it with this besides."""
+    """Return whether a tenant with nominal quota in any of these dimensions stays inside it with `vector`.
+
+    `vector` is added to the amounts that it holds.
+    """
     return quotas.promises(tenant, vector) and quotas.within_nominal(tenant, vector)
 
 

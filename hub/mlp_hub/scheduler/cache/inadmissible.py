@@ -1,6 +1,7 @@
-"""Classes of waiting jobs that are active, and those that are inadmissible until something comes free that they could use.
+"""Classes of waiting jobs: active ones, and ones inadmissible until something that they could use is free.
 
-This only keeps the groups; what is requeued when, and by what, is decided in `cycle.requeue`.
+This module only keeps the groups. `cycle.requeue` decides which of them are requeued, when, and by
+which event.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Turn = tuple[JobKey, MemberKey, tuple[JobKey, str]]
 
 QUOTA, NODES, ANYTHING = "quota", "nodes", "anything"
 GroupName = tuple[str, str | NodeAsk]
-"""Name of a group of inadmissible classes: what they await, and the quota tree or the request that they have in common."""
+"""Name of a group of inadmissible classes: the resource they await, and their quota tree or request."""
 
 _NUMBER = itemgetter(0)
 MOST_REQUEUED = 64
@@ -58,7 +59,7 @@ class RequestGroups:
         return [self._groups[ask] for _, ask in self._line]
 
     def add(self, cls: JobClass) -> None:
-        """Put a class into the group of what it asks for."""
+        """Add a class to the group of its request."""
         ask = (cls.demand, cls.topology)
         group = self._groups.get(ask)
         if group is None:
@@ -93,7 +94,7 @@ class RequestGroups:
 
 
 class Inadmissible:
-    """The classes by what has to come free before looking at them again is worth it, and those that are active."""
+    """Inadmissible classes, by the resource that makes another look worth it once it is free; and active ones."""
 
     def __init__(self) -> None:
         self.active: dict[str, Group] = {}  # by tenant
@@ -157,7 +158,7 @@ class Inadmissible:
     def requeue_first(
         self, classes: Collection[JobClass], most: int, turn_of: Callable[[JobClass], Turn]
     ) -> None:
-        """Requeue so many of these classes, those first whose turn comes first."""
+        """Requeue at most `most` of these classes, in the order of their turns."""
         chosen = nsmallest(most, classes, key=turn_of) if len(classes) > most else list(classes)
         for cls in chosen:
             self.requeue(cls)

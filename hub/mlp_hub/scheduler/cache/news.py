@@ -1,4 +1,7 @@
-"""What was told to the core since its last cycle that may be why somebody starts now: references, put into words by who tells."""
+"""Events reported to the core since its last cycle that can be the reason for a start now.
+
+They are references; the module that reports them puts them into words.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from mlp_hub.scheduler.model.types import Node, PendingWorkload, TenantQueue
 
 
 class NodeNews(StrEnum):
-    """What happened to a node."""
+    """Event of a node."""
 
     NEW = "new"
     BACK = "back"
@@ -27,12 +30,12 @@ class News:
     tenants: dict[str, None] = field(default_factory=dict)
 
     def note_end(self, job: PendingWorkload) -> None:
-        """Note that a job ended; a request that leaves has its room, and is part of what others than jobs hold from then on."""
+        """Note that a job ended; a request that leaves has its room, and counts with non-jobs from then on."""
         if job.kind == JOB:
             self.ended[job.uid] = job
 
     def note_node(self, before: Node | None, now: Node) -> None:
-        """Note that a node is new, came back or has other amounts; what others take of it is no news."""
+        """Note that a node is new, came back or has other amounts; use by non-jobs is not news."""
         if before is None:
             self.nodes[now.name] = NodeNews.NEW
         elif now.up and not before.up:

@@ -1,7 +1,7 @@
-"""All that the core knows between two cycles, kept current by events in proportion to what each changes.
+"""All that the core knows between two cycles, kept current by events in proportion to their changes.
 
-The same state results from any order of events that lead to the same facts: `Core.of(snapshot)` builds it from
-nothing, and tests hold the two against each other.
+The same state results from any order of events that lead to the same facts. `Core.of(snapshot)`
+builds it from nothing, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ClusterState:
     # --- tenants and nodes -------------------------------------------------------------------------
 
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
-        """Add tenants or change their quotas, weights or places in the tree; what they hold stays held."""
+        """Add tenants or change their quotas, weights or places in the tree; the amounts that they hold stay held."""
         tenants = tuple(tenants)
         known = {
             name: shape(queue.tenant)
@@ -135,7 +135,7 @@ class ClusterState:
         self.inadmissible.all_changed = True
 
     def set_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
-        """Add nodes or change those of the same names, and forget those that are gone; what many change is counted once."""
+        """Add nodes, change those of the same names, and forget those of `gone`; common changes are counted once."""
         nodes, other, total = tuple(nodes), False, self.index.total
         for name in gone:
             self.index.remove(name)
@@ -261,8 +261,8 @@ class ClusterState:
     def tenant_key(self, name: str, head: JobKey) -> TenantKey:
         """Sort key of a tenant whose next job has the key `head`; smallest first.
 
-        Under `fifo` and `priority` it is that of the job; else the weighted share of what the tenant holds now,
-        under `fair` with what it held lately on average.
+        Under `fifo` and `priority` it is that of the job. Otherwise it is the weighted share of the amount
+        that the tenant holds now, under `fair` with its recent average.
         """
         return self._turns.key(name, head, self.now, self.promised)
 
@@ -282,7 +282,7 @@ class ClusterState:
             self.inadmissible.requeue(entry.cls)
 
     def _part(self, job: PendingWorkload, ranks: int) -> float:
-        """Return what part of the cluster so many ranks take."""
+        """Return the part of the cluster that `ranks` ranks take."""
         return dominant_share(job.per_worker * ranks, self.index.total)
 
     def _count_in_backlog(self, entry: Entry, *, waits: bool) -> None:
@@ -316,7 +316,7 @@ class ClusterState:
         return self._turns.first(self.now, self.promised)
 
     def next_tenants(self, most: int) -> list[str]:
-        """Return so many tenants with waiting jobs, those that are next by policy as the cycle began."""
+        """Return at most `most` tenants with waiting jobs, those that are next by policy as the cycle began."""
         return self._turns.next_of(most, self.now, self.promised)
 
     def key_of(self, name: str) -> TenantKey:
@@ -350,7 +350,7 @@ class ClusterState:
     # --- the whole
 
     def begin_cycle(self, now: float) -> None:
-        """Let a cycle begin: the order of the tenants is looked up anew, windows open and close."""
+        """Begin a cycle: look up the order of the tenants again, open and close windows."""
         # not since `now`: that went on when a job ended
         turn = self.bookings.next_change(self.windows_at)
         self.now = self.windows_at = now
@@ -383,7 +383,7 @@ class ClusterState:
         )
 
     def fork(self) -> ClusterState:
-        """Return an independent copy; what never changes is shared."""
+        """Return an independent copy; data that never changes is shared."""
         other = ClusterState.__new__(ClusterState)
         other.__dict__.update(self.__dict__, _borrowers=self._borrowers.fork())
         other.index, other.quotas, other.meter = self.index.fork(), self.quotas.fork(), self.meter.fork()
@@ -412,7 +412,7 @@ class ClusterState:
 
     @property
     def _since(self) -> float:
-        """The time from which on what changes now holds."""
+        """Time from which present changes hold."""
         return self.now if self.now > -math.inf else 0.0
 
     def _put_in_order(self, queue: Queue) -> None:

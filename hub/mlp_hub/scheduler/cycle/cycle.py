@@ -1,16 +1,18 @@
 """One cycle of the scheduling core, read as prose.
 
-1. Requeue inadmissible workloads that what came free could serve.
+1. Requeue inadmissible workloads that could use the resources that came free.
 2. Under `finish`, send work ahead that would outlast all the rest.
 3. Nominate: take the tenant that is next by policy, and its first workload.
-4. Assign: find nodes for the whole gang, inside its quota, that delay nobody to whom a start was promised.
-5. Preempt: where there are none, and stopping others may make room, choose the cheapest victims.
-6. Admit what has a place.
-7. What has none is inadmissible, for a typed reason and until something changes that may help. It gets a reservation
-   that no workload behind it may delay.
-8. Go through the line again for those that had to let others inside their quota go first, or lost their place again.
-9. Grow elastic jobs by what nobody waits for.
-10. Tell those that wait why.
+4. Assign: find nodes for the whole gang, inside its quota, that delay no workload to which a start
+   was promised.
+5. Preempt: where there are none, and a stop of others can make room, choose the cheapest victims.
+6. Admit the workloads that have a place.
+7. The others are inadmissible, for a typed reason and until a change that can help. Each gets a
+   reservation that no workload behind it can delay.
+8. Go through the line again for those that had to let others inside their quota go first, or lost
+   their place again.
+9. Grow elastic jobs by resources that nobody waits for.
+10. Give waiting jobs their reasons.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ class Preemption:
 
 
 NoVictims = Unsearched | RoomMade | NotYet | ShortOfNodes | None
-"""Outcome of a search without a preemption; `RoomMade`: what victims would leave is promised to somebody ahead."""
+"""Result of a search without a preemption; `RoomMade`: the victims' room is promised to a job ahead."""
 
 
 class Cycle:
@@ -364,7 +366,7 @@ class Cycle:
             inadmissible.await_nodes(cls)
 
     def _note(self, entry: Entry, obstacle: Assigned) -> None:
-        """Note what the job lacks, and let it stand in line for that."""
+        """Note the resource that the job lacks, and queue the job for it."""
         state, cls = self.state, entry.cls
         cls.ahead, cls.ripe = None, None
         if obstacle is Obstacle.QUOTA:

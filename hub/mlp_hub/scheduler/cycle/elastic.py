@@ -77,7 +77,7 @@ def growable(state: ClusterState) -> list[Held]:
 
 
 def resize(state: ClusterState, held: Held, placement: tuple[str, ...], for_uid: str | None = None) -> Change:
-    """Let a running job go on with other ranks; those that stay keep their nodes and GPUs."""
+    """Continue a running job with other ranks; those that stay keep their nodes and GPUs."""
     run = held.run
     workers = len(placement) - run.job.ps
     share = state.meter.share(run.job.tenant)

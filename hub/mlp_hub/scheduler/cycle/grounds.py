@@ -19,7 +19,7 @@ from mlp_hub.scheduler.preemption.choice import VictimChoice
 
 
 class Limit(StrEnum):
-    """What keeps an elastic job from more workers."""
+    """Limit that keeps an elastic job from more workers."""
 
     MOST = "most"  # that it asks for
     QUOTA = "quota"

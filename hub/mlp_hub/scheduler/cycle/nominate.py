@@ -1,7 +1,7 @@
 """The order of one cycle: which workload is nominated next.
 
-Tenants take turns by policy; in each its classes stand in the order of their first jobs. Besides the active classes, the
-first inadmissible ones are passed on the way, as long as one of them may get a reservation.
+Tenants take turns by policy. The classes of each tenant are in the order of their first jobs. The
+first inadmissible classes are also passed on the way, as long as one of them can get a reservation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlp_hub.scheduler.policy import is_one_queue
 from mlp_hub.scheduler.workloads.pending import Awaits, Entry, Queue
 
 MOST_PASSED = 4
-"""Tuning: workloads that a decision names as ones it passed: what a reader can take in, for how much is told."""
+"""Tuning: passed workloads that a decision names; a trade of a reader's attention against detail."""
 
 
 class Nominees:
@@ -91,7 +91,7 @@ class Nominees:
                 heappush(heap, (turn, name))
 
     def line_up(self, entry: Entry) -> None:
-        """Let a workload that cannot start stand in line for a reservation, for nodes or for quota."""
+        """Queue a workload that cannot start for a reservation, for nodes or for quota."""
         state, cls, reservations = self.state, entry.cls, self.reservations
         if reservations.has_no_place_for(cls.tenant):
             return
@@ -110,7 +110,7 @@ class Nominees:
             reservations.line_up_for_nodes(entry)
 
     def _goes_on(self) -> bool:
-        """Whether somebody is left to be tried, or has to stand before elastic jobs grow."""
+        """Return whether any workload is left to be tried, or needs its place before elastic jobs grow."""
         if self.state.inadmissible.active:
             return True
         if not self.reservations.wanted:

@@ -104,7 +104,7 @@ class Plan:
         heir: PendingWorkload | None = None,
         choice: VictimChoice | None = None,
     ) -> bool:
-        """Note a resize; what was admitted in this very cycle just starts so. Returns whether it ran before."""
+        """Note a resize and return whether the job ran before; a job admitted in this cycle starts resized."""
         made, job = change.resize, change.before.job
         at = self._admission(made.uid)
         if at is None:
@@ -128,7 +128,7 @@ class Plan:
         return False
 
     def tell(self, uids: Iterable[str], hears: verdicts.Hears | None = None) -> None:
-        """Say why to these jobs if they wait, or of them to who `hears`."""
+        """Give these jobs the reasons why they wait, or only those that `hears` accepts."""
         self.decisions += verdicts.waits(self.state, uids, hears)
 
     def _retract(self, uid: str) -> bool:
@@ -141,7 +141,7 @@ class Plan:
         return True
 
     def _drop_resizes(self, uid: str) -> None:
-        """Drop the resizes of a job that is stopped after all; who was to start on what it gave up awaits its end."""
+        """Drop the resizes of a job that is stopped after all; a job for which it shrank awaits its end."""
         if uid not in self._resized:
             return
         del self._resized[uid]

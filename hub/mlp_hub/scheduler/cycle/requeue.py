@@ -197,7 +197,10 @@ class _Requeueing:
         inadmissible.resume_at = state.now + PAUSE_S * (inadmissible.pauses + 1) if inadmissible.due else None
 
     def _may_stop(self, group: Group, most: int, *, reserved_only: bool) -> tuple[list[JobClass], int]:
-        """Return so many classes of a group that may stop others, and how many were looked at; if not all, these go to its end."""
+        """Return at most `most` classes of a group that can stop others, and the number of classes looked at.
+
+        If not all were looked at, those go to the group's end.
+        """
         chosen: list[JobClass] = []
         passed: list[JobClass] = []
         for cls in islice(group.values(), MOST_CHECKED):

@@ -1,7 +1,8 @@
 """The line of one tenant in one cycle: its classes in the order in which their first jobs are looked at.
 
-Inadmissible ones cannot start, but the first of them are owed a reservation; as soon as there is none left for them they
-are passed over. Who stands behind them waits for its turn all the same, as if they had been looked at.
+Inadmissible classes cannot start, but the first of them get a reservation. As soon as none is left
+for them they are passed over. The classes behind them still wait for their turns, as if they had
+been looked at.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Line:
         self._again: list[Head] = []  # whose first job was served, with the next one
 
     def push(self, cls: JobClass) -> None:
-        """Let the next job of a class stand in line."""
+        """Queue the next job of a class."""
         heappush(self._again, (cls.jobs[0], cls.serial, cls))
 
     def pop(self) -> JobClass | None:
@@ -85,7 +86,7 @@ TurnOf = Callable[[str, JobKey], MemberKey]
 
 
 class MemberLines:
-    """The lines of a tenant's members, who take turns: what `Line` is to a queue that goes by its jobs."""
+    """Lines of a tenant's members, who take turns; replaces `Line`, which is for a queue ordered by its jobs."""
 
     __slots__ = ("_heap", "_is_narrow", "_last", "_late", "_lines", "_turn")
 
@@ -100,7 +101,7 @@ class MemberLines:
         self._late: dict[str, float] = {}  # when the youngest that was passed over in a line was queued
 
     def push(self, cls: JobClass) -> None:
-        """Let the next job of a class stand in line."""
+        """Queue the next job of a class."""
         self._lines[cls.user].push(cls)
 
     def pop(self) -> JobClass | None:
@@ -154,7 +155,7 @@ class MemberLines:
         heapify(self._heap)
 
     def _line_up(self) -> None:
-        """Let the member that was looked at last stand where its share puts it now."""
+        """Put the member that was looked at last where its share places it now."""
         user, self._last = self._last, None
         head = None if user is None else self._lines[user].next()
         if user is not None and head is not None:

@@ -1,7 +1,8 @@
-"""Turns of the members of one tenant: what each holds and held, where the tenant's queue goes by its members.
+"""Turns of the members of one tenant, where its queue is ordered by members: present and past holdings.
 
-Between members it is as between tenants: who holds the smallest share of the machines is next, by what its jobs hold now
-(`maxmin`) or with what they held lately (`fair`). A member's own jobs go by priority, then age.
+Members take turns as tenants do. The member with the smallest share of the machines is next. The
+share is that of its jobs' present holdings (`maxmin`), or also of recent ones (`fair`). A member's
+own jobs go by priority, then age.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class MemberTurns:
             del self._held[tenant][user]
 
     def capacity_changed(self, total: Resources, now: float) -> None:
-        """Work the shares out anew: the machines are others."""
+        """Compute the shares again: the machines have changed."""
         for tenant, users in self._held.items():
             for user in users:
                 self._note(tenant, user, total, now)

@@ -15,7 +15,7 @@ ShareKey = tuple[float, int, str]
 
 
 class Overshare:
-    """Tenants above nominal: not all of what one holds is inside its nominal quota. Found out anew only of those that changed."""
+    """Tenants above nominal: they hold more than their nominal quota; computed again only after a change."""
 
     def __init__(self, quotas: QuotaTree, meter: UsageMeter, queues: Mapping[str, Queue]) -> None:
         self._quotas = quotas
@@ -58,7 +58,7 @@ class Overshare:
         return any(name != tenant for _, _, name in self.line(holders)[:2])
 
     def _is_above_nominal(self, tenant: str) -> bool:
-        """Whether others could have a claim on something of what a tenant holds."""
+        """Return whether others could have a claim on some of a tenant's holdings."""
         if tenant not in self._queues:
             return False
         quotas = self._quotas
@@ -68,7 +68,7 @@ class Overshare:
         )
 
     def fork(self, quotas: QuotaTree, meter: UsageMeter, queues: Mapping[str, Queue]) -> Overshare:
-        """Return a copy for the copies of what it looks at."""
+        """Return a copy that looks at these copies."""
         other = Overshare(quotas, meter, queues)
         other._line, other._entered = self._line[:], dict(self._entered)
         other._number, other._changed = dict(self._number), dict(self._changed)

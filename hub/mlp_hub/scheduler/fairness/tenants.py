@@ -1,10 +1,10 @@
-"""Order of the tenants, kept from cycle to cycle so that it costs what changed and not what waits.
+"""Order of the tenants, kept from cycle to cycle: its cost follows the changes, not the waiting jobs.
 
-Under `fair` the share that a turn goes by moves by itself, as what was held lately is forgotten; but never faster than a
-known bound. So the tenants stay in the line that they once stood in, and who is first is looked for among those alone
-that could have moved to the front since. Most tenants hold nothing and held nothing lately: their shares are all the same
-and stay so, and they stand in a line of their own by who waits longest. That is exact: what is found are the very keys
-that all of them would have.
+Under `fair` the share that decides a turn moves by itself, as past holdings are forgotten. It never
+moves faster than a known bound. So the tenants keep their places in the line. The first is looked
+for only among the tenants that could have moved to the front since. Most tenants hold nothing and
+held nothing lately: their shares are all the same and stay so. They are in their own line, ordered
+by the longest wait. That is exact: the resulting keys are the ones that all of them would have.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ FIRST_TENANTS = 16
 """Tuning: tenants that are looked at for a job to be reserved for, whether or not anything of theirs could start: time of a
 cycle, for how much is tried in it."""
 MOST_NEAR = 64
-"""Tuning: tenants beyond those asked for that may be near the front before the lines are made anew: work to keep it, for how
-often it is there when asked for."""
+"""Tuning: tenants near the front, beyond the number requested, before the lines are made again.
+
+It trades the work to keep the front for its availability when asked for.
+"""
 ROUNDING = 1e-9
 """Given: relative error by which a share may seem to have moved, for the way it is worked out."""
 
@@ -59,7 +61,7 @@ class TenantTurns:
         self._standings: dict[str, tuple[float, float]] = {}  # and the time for which they hold
 
     def begin_cycle(self) -> None:
-        """Look up all keys anew."""
+        """Look up all keys again."""
         self._keys.clear()
         self._late.clear()
         self._began = self._first = None
@@ -105,7 +107,7 @@ class TenantTurns:
         return self._first
 
     def next_of(self, most: int, now: float, promised: str | None) -> list[str]:
-        """Return so many of the tenants with waiting jobs, those that are next as the cycle began."""
+        """Return at most `most` tenants with waiting jobs, those that are next as the cycle began."""
         if self._together:
             near: Iterable[str] = self._waiting()
             new = (
@@ -148,7 +150,7 @@ class TenantTurns:
         return known[1]
 
     def _front(self, most: int, now: float, promised: str | None) -> Iterable[str]:
-        """Return so many tenants that are next, and besides them who may be."""
+        """Return the `most` tenants that are next, and also those that might be."""
         if self._stale or now < self._since:
             self._make(now)
         else:
@@ -194,7 +196,7 @@ class TenantTurns:
         self._moving.sort()
 
     def _keep_up(self, now: float) -> None:
-        """Enter anew those that changed."""
+        """Enter the changed tenants again."""
         for name in self._changed:
             place, heads = self._entered.pop(name, (None, ()))
             if place is not None:
@@ -209,7 +211,7 @@ class TenantTurns:
         self._changed.clear()
 
     def _line(self, place: TenantKey) -> list[TenantKey]:
-        """Return the line of a place: what is remembered of nothing stays nothing."""
+        """Return the line of a place: a share of nothing stays nothing over time."""
         return self._moving if self._remembers and place[0] else self._still
 
     def _note(self, name: str, standing: float) -> TenantKey:

@@ -1,4 +1,4 @@
-"""Decayed usage of each tenant, and of members where they take turns: what fair share remembers of the past."""
+"""Decayed usage of each tenant, and of members where they take turns: the memory of fair share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UsageMeter:
         self._accounts: dict[str, _Account] = {}
 
     def load(self, tenant: str, value: float, as_of: float) -> None:
-        """Go on from a value; what was held while nobody measured is not known."""
+        """Continue from a value; holdings while nobody measured are unknown."""
         self._accounts[tenant] = _Account(value, as_of)
 
     def value(self, tenant: str, now: float) -> float:
@@ -59,7 +59,7 @@ class UsageMeter:
         return standings
 
     def drift(self, standing: float, share: float) -> float:
-        """Return by how much a second, at most, a standing changes by itself while the tenant goes on to hold that share."""
+        """Return the most that a standing changes by itself in a second while the tenant holds that share."""
         return abs(standing - 2 * share) * math.log(2) / self.half_life
 
     def share(self, tenant: str) -> float:

@@ -24,7 +24,7 @@ def how_sure(
     endless = [j.ref for j in _ahead(snapshot, job) if j.time_limit is None]
     if not endless:
         return SURE, msg("every job ahead has a time limit")
-    return LIKELY, msg("without time limit, so that others may pass: {jobs}", jobs=some(endless))
+    return LIKELY, msg("without a time limit, so others can pass: {jobs}", jobs=some(endless))
 
 
 def _ahead(snapshot: Snapshot, job: PendingWorkload) -> Iterator[PendingWorkload]:

@@ -16,8 +16,10 @@ from mlp_hub.scheduler.model.types import Admit, AdmittedWorkload, PendingWorklo
 MOST_STEPS = 200
 """Tuning: ends of jobs that a forecast goes through; a job that has not started by then gets no time."""
 MOST_RIPE = 20
-"""Tuning: times, besides ends, at which a running job has run long enough to be stopped, that a forecast goes through: time of
-an answer, for how far it looks."""
+"""Tuning: times, other than ends, that a forecast goes through: a running job can be stopped from then on.
+
+It trades the time of an answer for the distance that it looks ahead.
+"""
 
 
 def expected_end(running: AdmittedWorkload, now: float) -> float | None:

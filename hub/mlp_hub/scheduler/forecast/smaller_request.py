@@ -1,7 +1,8 @@
-"""The smallest change with which a waiting job would start now: asked of copies of the core that has just planned.
+"""The smallest change with which a waiting job would start now: a question to copies of the core.
 
-A copy is told that the job asks for less and plans what that changes, so a try costs in proportion to what waits only by
-the copy itself. All tries of an answer together are bounded, however much waits.
+The core has just planned. A copy gets the job with a smaller request and plans the difference. So
+the only cost of a try in proportion to the waiting jobs is the copy itself. All tries of an answer
+together are bounded, whatever the number of waiting jobs.
 """
 
 from __future__ import annotations

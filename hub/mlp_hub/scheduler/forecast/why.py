@@ -36,7 +36,7 @@ MOST_EFFORT = 60_000
 
 NEVER = msg("it can never start under this quota")
 NOT_HELD_BY_JOBS = msg(
-    "what it waits for is not held by jobs: a notebook has to stop, a node to come back or a quota to grow"
+    "jobs do not hold the resources that it waits for: a notebook has to stop, a node to come back or a quota to grow"
 )
 
 Expected = tuple[float | None, Message]
@@ -125,14 +125,14 @@ def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int) -> W
 
 
 def _cut_short(tries: Tries, waiting: int, ways: Collection[str]) -> Message:
-    found = msg("there may be better ones") if ways else msg("there may be one that starts now")
+    found = msg("better ones are possible") if ways else msg("one that starts now is possible")
     if not tries.made:
         return msg(
-            "with {waiting} jobs waiting no smaller request was tried, {found}", waiting=waiting, found=found
+            "with {waiting} waiting jobs, no smaller request was tried: {found}", waiting=waiting, found=found
         )
     return msgs(
-        "with {waiting} jobs waiting only {n} smaller request was tried, {found}",
-        "with {waiting} jobs waiting only {n} smaller requests were tried, {found}",
+        "with {waiting} waiting jobs, only {n} smaller request was tried: {found}",
+        "with {waiting} waiting jobs, only {n} smaller requests were tried: {found}",
         n=tries.made,
         waiting=waiting,
         found=found,
@@ -171,8 +171,8 @@ def _shut_out(index: NodeIndex, cls: JobClass) -> Message | None:
     """Say that it waits for nodes that take nothing new, where no end of a job on the others makes room for it."""
     if back := must_return(index, cls):
         return msgs(
-            "node {nodes} is drained by an administrator: it can start once that is back in service",
-            "nodes {nodes} are drained by an administrator: it can start once enough of them are back in service",
+            "node {nodes} is drained by an administrator: it can start when that node is back in service",
+            "nodes {nodes} are drained by an administrator: it can start when enough of them are back in service",
             n=len(back),
             nodes=some(back),
         )
@@ -223,8 +223,8 @@ def _cannot_tell(running: list[AdmittedWorkload], now: float) -> Message:
 def no_time_limit(endless: Sequence[JobRef]) -> Message:
     """Say that no time can be told, because of these jobs."""
     return msgs(
-        "no time can be told: {jobs} has no time limit",
-        "no time can be told: {jobs} have no time limit",
+        "no time can be estimated: {jobs} has no time limit",
+        "no time can be estimated: {jobs} have no time limit",
         n=len(endless),
         jobs=some(endless),
     )

@@ -10,9 +10,10 @@ from mlp_hub.domain.resources import MILLI, Resources
 
 @dataclass(frozen=True)
 class Demand:
-    """One rank's needs: cpu (m), ram (MiB), rom (bytes), `whole` GPUs of its own and `part` thousandths of one more.
+    """One rank's needs: cpu (m), ram (MiB), rom (bytes), `whole` GPUs and `part` thousandths of one more.
 
-    `gpu_kind` None takes any kind. `tenant` is set where the cluster keeps nodes for single tenants (taints).
+    `gpu_kind` None takes any kind. `tenant` is set where the cluster keeps nodes for single tenants
+    (taints).
     """
 
     cpu: int = 0

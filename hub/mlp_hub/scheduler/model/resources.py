@@ -1,6 +1,7 @@
-"""Amounts by dimension: what quotas are counted in.
+"""Amounts by dimension: the units of quotas.
 
-The dimensions are those of `Resources`, and `gpu:KIND` for the GPUs of one kind, which count under `gpu` too.
+The dimensions are those of `Resources`, and `gpu:KIND` for the GPUs of one kind, which also count
+under `gpu`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def vector_of(amount: Resources) -> dict[str, int]:
 
 
 def vector_of_ranks(demand: Demand, ranks: int) -> dict[str, int]:
-    """Return what so many ranks take of a quota, without zeroes, before it is known which kind of GPU they get."""
+    """Return the amounts of a quota that `ranks` ranks take, without zeroes, before the kind of GPU is known."""
     vector = {}
     if demand.cpu:
         vector["cpu"] = demand.cpu * ranks
@@ -52,7 +53,7 @@ def part(amount: Resources, dimension: str) -> int:
 
 
 def limits_of(quota: Quota | None) -> dict[str, int]:
-    """Return the limits of a quota by dimension, its kinds of GPU by name; what is not limited is left out."""
+    """Return the limits of a quota by dimension, its kinds of GPU by name; unlimited dimensions are left out."""
     if quota is None:
         return {}
     limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}

@@ -37,17 +37,18 @@ class Node:
 
     @property
     def counts(self) -> Resources:
-        """What it adds to what may be given out, its gpus under their kind."""
+        """Amounts that it adds to the available total, its gpus under their kind."""
         capacity = self.capacity if self.others.is_zero else self.capacity - self.others
         return capacity.of_kind(self.gpu_kind)
 
 
 @dataclass(frozen=True, slots=True)
 class TenantQueue:
-    """A tenant as an owner of quota and of one queue.
+    """Tenant as an owner of quota and of one queue.
 
-    `used` is what it holds besides the jobs of this snapshot; `decayed_usage` is its weighted dominant share
-    over time (share-seconds, exponentially decayed), the history that fair share looks at.
+    `used` is the amount that it holds in addition to the jobs of this snapshot. `decayed_usage` is its
+    weighted dominant share over time (share-seconds, exponentially decayed), the history that fair
+    share looks at.
     """
 
     name: str
@@ -73,7 +74,10 @@ Devices = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class CapacityWindow:
-    """A window that a tenant booked: from `start` to before `end`, `amount` is kept free for it besides what it reserves."""
+    """Window that a tenant booked: from `start` to before `end`.
+
+    `amount` is kept free for the tenant, in addition to its reserved amount.
+    """
 
     tenant: str
     start: float
@@ -124,7 +128,7 @@ class PendingWorkload:
 
     @property
     def waits_since(self) -> float:
-        """Time at which its present wait began: for what is told, never for the order of the queue."""
+        """Time at which its present wait began: for reports, never for the order of the queue."""
         return self.queued_at if self.requeued_at is None else self.requeued_at
 
 

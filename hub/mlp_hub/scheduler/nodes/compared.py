@@ -1,6 +1,6 @@
-"""What a placement was chosen from: the nodes that ranks got and the next best ones by the rule, as they stood then.
+"""Alternatives of a placement: the chosen nodes and the next best ones by the rule, as they were then.
 
-References to what the index has in hand: amounts are worked out by who tells of it.
+They are references to the records of the index. The module that reports them computes the amounts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlp_hub.scheduler.nodes.node import Record
 from mlp_hub.scheduler.nodes.placement import domain_label
 
 MOST_PLACES = 4
-"""Tuning: places that are named besides the chosen ones: what a reader can take in, for how much is told."""
+"""Tuning: places that are named in addition to the chosen ones; a reader's attention against detail."""
 
 
 class NodeChoice(NamedTuple):  # several for each admission: made in a third of a dataclass's time
@@ -44,7 +44,11 @@ class NodeChoice(NamedTuple):  # several for each admission: made in a third of 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Places of a gang. `compared`: others were looked at by the rule, of which the best few are named; `alone`: there is no other node."""
+    """Places of a gang.
+
+    `compared`: others were looked at by the rule, and the best few are named. `alone`: there is not
+    another node.
+    """
 
     rule: str
     nodes: tuple[NodeChoice, ...]
@@ -96,7 +100,7 @@ def placed(
 
 
 def stays_on(index: NodeIndex, placement: tuple[str, ...]) -> Placed:
-    """Return the nodes of a job that goes on with fewer ranks, as they stand now."""
+    """Return the nodes of a job that continues with fewer ranks, as they are now."""
     nodes = [
         NodeChoice(index.record(name), n, 0, True) for name, n in Counter(placement).items() if name in index
     ]

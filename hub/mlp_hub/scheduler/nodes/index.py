@@ -1,8 +1,9 @@
-"""The nodes and what is free on them, down to single GPUs, so that the cost of a question follows what changed.
+"""The nodes and their free amounts, down to single GPUs; the cost of a question follows the changes.
 
-Nodes of one class with the same amounts free share a `NodeState`; what a demand sees of all states is kept in views that
-catch up from a log of changes when they are next asked for (`views`), or counted through where they are few (`slots`).
-Nothing here scans nodes on a decision, but the first time a demand is seen.
+Nodes of one class with the same amounts free share a `NodeState`. A demand has a view of all
+states, which catches up from a log of changes when it is next asked for (`views`). Where states are
+few, they are counted through (`slots`). Decisions here never scan nodes, except the first time a
+demand is seen.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class NodeIndex(Slots):
         return self._records[name].devices
 
     def add(self, node: Node) -> None:
-        """Take in a node. One of a known name replaces it (other capacity, labels, taints); what is held stays held."""
+        """Add a node, or replace the one of the same name (capacity, labels, taints); held amounts stay held."""
         old = self._records.get(node.name)
         if old is None:
             new = record_of(self.catalog, self._next, node)
@@ -151,7 +152,7 @@ class NodeIndex(Slots):
         self.version += 1
 
     def set_up(self, name: str, up: bool) -> None:
-        """Note that a node is up or down. A node that is down hosts nothing new; what it hosts stays accounted."""
+        """Note that a node is up or down; a node that is down hosts nothing new, and its holdings stay counted."""
         old = self._records[name]
         if old.node.up == up:
             return
@@ -389,11 +390,11 @@ class NodeIndex(Slots):
         return None if record is None else record.number
 
     def record(self, name: str) -> Record:
-        """Return a node as it stands; KeyError when there is none of that name."""
+        """Return a node as it is now; KeyError if no node has that name."""
         return self._records[name]
 
     def moved(self, record: Record, demand: Demand, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
-        """Return how a node would stand with ranks of a demand given back (+1) or taken (-1); changes nothing."""
+        """Return a node as it would be with ranks of a demand given back (+1) or taken (-1); changes nothing."""
         return moved(self.catalog, record, self.catalog.ask(demand), ranks, sign)
 
     # ---- inside ----------------------------------------------------------------------------------------------

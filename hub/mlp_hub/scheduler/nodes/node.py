@@ -1,4 +1,4 @@
-"""A node as it stands, and as it would stand with ranks taken or given back, down to the numbers of its GPUs."""
+"""A node as it is, or as it would be with ranks taken or given back, down to the numbers of its GPUs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeClass, NodeState, g
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A node as it stands; replaced, never changed. `state` is None while it is down or gone.
+    """Node as it is; replaced, never changed. `state` is None while it is down or gone.
 
-    Not `frozen`, which would make them several times as dear: trials make very many.
+    The class is not `frozen`, which would make instances several times as expensive: trials make very
+    many.
     """
 
     number: int
@@ -45,7 +46,7 @@ def _stateless(catalog: Catalog, number: int, node: Node) -> Record:
 
 
 def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
-    """Return the record of a node that replaces another of its name; what jobs hold stays held."""
+    """Return the record of a node that replaces another of the same name; the holdings of jobs stay held."""
     was, used = old.node.capacity, old.node.used
     new = _stateless(catalog, old.number, node)
     before = split_devices(was.gpu, used.gpu)

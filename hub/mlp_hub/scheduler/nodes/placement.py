@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from mlp_hub.scheduler.nodes.views import PlaceOrder
 
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
-"""Rules of where ranks go, besides `required:LABEL` and `preferred:LABEL`."""
+"""Rules of where ranks go, in addition to `required:LABEL` and `preferred:LABEL`."""
 NODE = ""  # stands for the node itself where a label is looked for
 
 
 def domain_label(topology: str | None) -> tuple[str | None, bool]:
-    """Read a topology request: the label within whose one value all ranks must (or should) stay, and whether they must.
+    """Return the label of a topology request, one value of which ranks share, and whether they must share it.
 
-    `same-node`, `same-rack` and `same-zone` require the node (label `""`) and the labels `rack` and `zone`;
-    `required:LABEL` and `preferred:LABEL` name the label. (None, False) where there is no such wish.
+    Otherwise they only should. `same-node`, `same-rack` and `same-zone` require the node (label `""`)
+    and the labels `rack` and `zone`; `required:LABEL` and `preferred:LABEL` name the label. (None,
+    False) without such a wish.
     """
     if topology in (None, "", "spread", "bin-pack"):
         return None, False

@@ -1,4 +1,4 @@
-"""Slots, ranks that fit on the nodes: looked up in a view for what is asked for often, and else counted state by state."""
+"""Slots: ranks that fit on the nodes, from a view for frequent demands, otherwise counted state by state."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Slots:
         return self.slots_on(self._records[name], demand)
 
     def slots_on(self, record: Record, demand: Demand) -> int:
-        """Count the ranks of this demand that fit on a node that stands so."""
+        """Count the ranks of this demand that fit on a node with this record."""
         return 0 if record.state is None else slots_of(record.state, self.catalog.ask(demand))
 
     def nodes_by_slots(self, demand: Demand) -> dict[int, int]:
@@ -51,9 +51,9 @@ class Slots:
         return known
 
     def could_hold(self, demand: Demand, ranks: int, *, drained: bool = False) -> bool:
-        """Whether so many ranks would fit once all jobs have ended: on the nodes that are open, and with `drained` on those too.
+        """Return whether `ranks` ranks would fit on open nodes (with `drained`: also those) after all jobs end.
 
-        What holders other than jobs have stays theirs; domains are not looked at.
+        Amounts of holders other than jobs stay theirs. Domains are not looked at.
         """
         known = self._emptied.get(demand)
         if known is None:
@@ -64,7 +64,7 @@ class Slots:
         return known[0] + drained * known[1] >= ranks
 
     def _empty_states(self) -> dict[NodeState, list[int]]:
-        """Return how nodes would stand once all jobs have ended, and how many of those are open, and drained."""
+        """Return the states of nodes once all jobs have ended, and the numbers of open and drained nodes in each."""
         if self._empty is None:
             self._empty = {}
             for record in self._records.values():
@@ -91,9 +91,10 @@ class Slots:
         return found >= ranks
 
     def has_common_slots(self, other: Slots, demand: Demand, ranks: int) -> bool:
-        """Whether so many ranks fit on nodes that have room for them here and in another index too, which knows these nodes.
+        """Return whether `ranks` ranks fit on nodes with room for them in this index and in `other`.
 
-        Where nodes are in many different states it is not looked at, and may be.
+        The other index also knows these nodes. Where nodes are in many different states it is not checked,
+        and the answer is True.
         """
         if len(self._members) > MANY_STATES:
             return True
@@ -113,7 +114,10 @@ class Slots:
         return states > MANY_STATES
 
     def _with_room(self, demand: Demand) -> Iterator[tuple[int, list[int]]]:
-        """Yield how many ranks fit on nodes, and their numbers, for each state in which some do; what changed last comes first."""
+        """Yield the number of ranks that fit on a node, and the node numbers, for each state with room.
+
+        The state that changed last comes first.
+        """
         ask = self.catalog.ask(demand)
         cpu, ram, gpu = ask.cpu, ask.ram, ask.gpu
         for state in reversed(self._members):

@@ -24,9 +24,9 @@ TENANT_TAINT = "tenant="
 """Prefix of a taint that leaves a node to the tenant that it names; any other taint closes the node."""
 
 ABSENT = "Absent"
-"""Contract: what is wrong with a node that is not there but could be added."""
+"""Contract: status of a node that is not there but could be added."""
 DRAINED = "Drained"
-"""Contract: what is wrong with a node that an administrator took out of service."""
+"""Contract: status of a node that an administrator took out of service."""
 GROUP = "mlp-hub/node-group"
 """Contract: label of such a node: the group that could grow."""
 DOWN = "NotReady"
@@ -93,7 +93,7 @@ class Ask:
 
 
 class Shut(NamedTuple):
-    """Why a node takes nothing new from anybody: what is wrong with it, or a taint; or the group that could grow by it."""
+    """Reason why a node takes nothing new: its status, or a taint; or the group that could grow by it."""
 
     why: str
     group: str | None = None
@@ -300,7 +300,7 @@ def gpus_of(devices: tuple[int, ...]) -> Gpus:
 
 
 def split_devices(capacity: int, used: int) -> tuple[int, ...]:
-    """Return the free thousandths of each GPU of a node; what holders other than jobs use is on its last GPUs."""
+    """Return the free thousandths of each GPU of a node; holders other than jobs use its last GPUs."""
     whole, part = divmod(max(capacity, 0), MILLI)
     devices = [MILLI] * whole + ([part] if part else [])
     for number in range(len(devices) - 1, -1, -1):

@@ -1,6 +1,7 @@
-"""Trial of what one demand would see of the nodes if some ranks were gone, without touching the index.
+"""Trial of the view that a demand would have of the nodes if some ranks were gone; the index is unchanged.
 
-Moves are only noted until somebody asks what fits: a job that will not have the quota either never asks.
+Moves are only noted until a caller asks whether ranks fit: a job that would also lack the quota
+never asks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Views: what one demand sees of the nodes, brought up to date from the index's log when it is next asked for.
+"""Views: how one demand sees the nodes, brought up to date from the index's log when next asked for.
 
-The log has (record before, record after) of each node that changed. A view remembers up to where it has read; one that
-fell too far behind is made anew from the states that there are.
+The log has (record before, record after) of each node that changed. A view remembers the position
+up to which it has read. One that is too far behind is made again from the present states.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ for."""
 SHORT_LOG = 64
 """Tuning: changes in a log up to which a fork copies it; of a longer one it keeps the place up to which it was written."""
 MOST_PASTS = 8
-"""Tuning: places in long logs that are kept; a view that has not been asked for since before them is worked out anew."""
+"""Tuning: places in long logs that are kept; a view last asked for before them is computed again."""
 
 _Past = tuple[list[Change], int, int]
-"""Part of a log that a fork may read: the log, which others go on to write; the number of its first change; that of the first one
-not to be read."""
+"""Part of a log that a fork can read.
+
+It has the log, to which others continue to write; the number of its first change; and the number of
+the first change that the fork must not read.
+"""
 
 
 class View(Protocol):
@@ -51,7 +54,7 @@ class View(Protocol):
         """Work it out from nothing."""
 
     def follow(self, log: Iterable[Change], members: Members, /) -> None:
-        """Take in what changed."""
+        """Apply the changes."""
 
     def copy(self) -> View:
         """Return an independent copy."""
@@ -82,7 +85,7 @@ class Totals:
                 self.by_slots[k] = self.by_slots.get(k, 0) + len(numbers)
 
     def follow(self, log: Iterable[Change], _members: Members, /) -> None:
-        """Take in what changed."""
+        """Apply the changes."""
         by_slots = self.by_slots
         for old, new in log:
             before = slots_of(old.state, self.ask) if old is not None and old.state is not None else 0
@@ -133,7 +136,7 @@ class PlaceOrder:
         self.entries = sorted(self.where.values())
 
     def follow(self, log: Iterable[Change], members: Members, /) -> None:
-        """Take in what changed."""
+        """Apply the changes."""
         where, entries = self.where, self.entries
         for old, new in log:
             # what counts is which states there are now, not how often they came and went
@@ -193,7 +196,7 @@ class Domains:
             self._add(record)
 
     def follow(self, log: Iterable[Change], _members: Members, /) -> None:
-        """Take in what changed."""
+        """Apply the changes."""
         for old, new in log:
             self._drop(old)
             self._add(new)
@@ -324,7 +327,7 @@ class Views:
         return view
 
     def take_missed(self) -> list[ViewKey]:
-        """Return which views this index or its forks worked out anew, or from far behind, since this was last asked."""
+        """Return the views that this index or its forks computed again, or from far behind, since the last call."""
         missed = list(self._missed)
         self._missed.clear()
         return missed

@@ -1,1 +1,1 @@
-"""Preemption: who may be evicted for whom, the cheapest victims, and moves that defragment nodes."""
+"""Preemption: jobs that can be evicted for others, the cheapest victims, and moves that defragment nodes."""

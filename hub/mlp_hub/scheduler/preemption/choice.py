@@ -1,4 +1,4 @@
-"""What a choice of victims was made from: whom the job could have stopped, what that loses, and why not the others.
+"""Record of a choice of victims: the jobs that could be stopped, the loss, and why others were not chosen.
 
 It is recorded as the search for victims ends, before any of them is stopped.
 """
@@ -18,7 +18,7 @@ from mlp_hub.scheduler.preemption.victims import RoomMade, lost_work
 from mlp_hub.scheduler.workloads.admitted import Held
 
 MOST_CANDIDATES = 8
-"""Tuning: jobs that are named besides the chosen ones: what a reader can take in, for how much is told."""
+"""Tuning: jobs that are named in addition to the chosen ones; a reader's attention against detail."""
 
 
 class Right(StrEnum):
@@ -31,7 +31,7 @@ class Right(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What the search found about one job that could have been stopped or shrunk."""
+    """Result of the search about one job that could have been stopped or shrunk."""
 
     STOPPED = "stopped"
     SHRUNK = "shrunk"
@@ -44,10 +44,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A running job that could have been stopped. `cost` is the work that this loses; `over_nominal`: its tenant borrows.
+    """Running job that could have been stopped; `cost` is the work lost, `over_nominal`: its tenant borrows.
 
-    An elastic one may give up workers instead, so many as `gives`: it ends all the same, and goes on with the rest.
-    `right` is that by which it was chosen.
+    An elastic one can give up `gives` workers instead: it ends all the same, and continues with the
+    rest. `right` is the right by which it was chosen.
     """
 
     job: PendingWorkload

@@ -1,9 +1,10 @@
-"""Small jobs that lie scattered over the nodes make way for one that needs whole ones.
+"""Small jobs that are scattered over the nodes make way for one that needs whole nodes.
 
-Sharing shall leave no tenant worse off than nodes of its own would (HiveD, Zhao et al., OSDI 2020). A job inside its
-tenant's nominal quota may lack room only because smaller work lies scattered, though enough is free in all. Then those
-are stopped that fit elsewhere at the same time, whoever owns them: they lose their work since the last checkpoint and
-start again at once. Only smaller work ever moves for larger, so nobody moves in turns.
+Sharing must leave no tenant worse off than its own nodes would (HiveD, Zhao et al., OSDI 2020). A
+job inside its tenant's nominal quota can lack room only because smaller work is scattered, though
+enough is free in total. Then the smaller jobs that fit elsewhere at the same time are stopped,
+whoever owns them. They lose their work since the last checkpoint and start again at once. Only
+smaller work ever moves for larger, so jobs do not evict each other in turns.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""Eligibility of victims: which running jobs a waiting one may stop.
+"""Eligibility of victims: the running jobs that a waiting one can stop.
 
-Two rights (Kueue's): to reclaim what a tenant lent from those who borrowed it, whatever their priority; and to stop
-work of lower priority that does not stand before the job by its age either. One job may use both: once enough of its own
-tenant's lower work is stopped that it stays inside nominal quota, it reclaims too.
+There are two rights (Kueue's). One is to reclaim amounts that a tenant lent from the borrowers,
+whatever their priority. The other is to stop work of lower priority that is not before the job by
+its age either. One job can use both: once enough lower work of the same tenant is stopped that the
+tenant stays inside nominal quota, it also reclaims.
 
-Nobody can be stopped in turns. By these two rights nobody stops what lies inside another tenant's nominal quota, and who
-reclaims stays inside its own; a tenant loses nothing any more once it is back inside. Between others, and within a
-tenant, priority and place in line decide, both of which stay as they are. Work inside nominal quota is not nailed to its
-nodes, though: `preemption.defragment` may stop it for larger work where it fits elsewhere at the same time, and lets it start there.
+Jobs cannot stop each other in turns. By these two rights no job stops work inside another tenant's
+nominal quota, and a job that reclaims stays inside its own. A tenant loses nothing more once it is
+back inside. Between others, and within a tenant, priority and place in line decide, and both stay
+as they are. Work inside nominal quota is not bound to its nodes, though: `preemption.defragment`
+can stop it for larger work where it fits elsewhere at the same time, and starts it there.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _NUMBER = itemgetter(1)
 
 
 class Spared(StrEnum):
-    """Why a running job was no candidate."""
+    """Reason why a running job was not a candidate."""
 
     STOPPING = "stopping"
     NOT_PREEMPTIBLE = "not-preemptible"
@@ -175,7 +177,7 @@ class Rights:
         return extra
 
     def is_inside(self, quotas: QuotaTree) -> bool:
-        """Whether its tenant stays inside nominal quota with it, as `quotas` stand on trial."""
+        """Return whether its tenant stays inside nominal quota with it, with `quotas` as on trial."""
         return self.inside or (self.gets_inside and quotas.within_nominal(self.tenant, self.vector))
 
     def _count_open(self, tenant: str) -> int:
@@ -196,7 +198,7 @@ class Rights:
         return found
 
     def for_quota(self, held: Held, quotas: QuotaTree) -> bool:
-        """Whether this job may be stopped for the quota that it holds, as `quotas` stand on trial."""
+        """Return whether this job can be stopped for the quota that it holds, with `quotas` as on trial."""
         theirs = held.run.job.tenant
         if theirs == self.tenant:
             return True
@@ -207,7 +209,7 @@ class Rights:
         return self._outranks(theirs) and self.is_above(held)
 
     def for_nodes(self, held: Held, quotas: QuotaTree) -> bool:
-        """Whether this job may be stopped for its place on nodes, as `quotas` stand on trial."""
+        """Return whether this job can be stopped for its place on nodes, with `quotas` as on trial."""
         theirs = held.run.job.tenant
         if theirs == self.tenant:
             return True
@@ -244,7 +246,7 @@ class Rights:
         return out
 
     def may_shrink(self, held: Held, quotas: QuotaTree) -> bool:
-        """Whether one more worker of an elastic job may go, as `quotas` stand on trial."""
+        """Return whether an elastic job can lose one more worker, with `quotas` as on trial."""
         theirs = held.run.job.tenant
         return theirs == self.tenant or not is_safe(quotas, theirs, held.vector)
 

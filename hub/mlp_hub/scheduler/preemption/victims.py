@@ -1,7 +1,7 @@
 """The cheapest way to make room for a job, of those that `preemption.eligibility` allows.
 
-Extra workers of elastic jobs go first. What is stopped is the cheapest by lost work, never more than needed, and only
-if the job then really starts.
+Extra workers of elastic jobs go first. The stopped jobs are the cheapest by lost work, never more
+than needed, and only if the job then really starts.
 """
 
 from __future__ import annotations
@@ -176,8 +176,8 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
 def _choices(rights: Rights, ordered: list[Held]) -> Iterator[list[Held]]:
     """Yield the candidates to choose from, the cheapest ones.
 
-    Where only the end of its own tenant's work gives it the right to reclaim, that must not be crowded out by what it
-    could take back, and may be enough without.
+    Some jobs get the right to reclaim only by the end of their tenant's own work. The jobs that they
+    could reclaim from must then not crowd out that work. That work can also be enough alone.
     """
     if not rights.gets_inside:
         yield ordered[:MOST_CANDIDATES]
@@ -337,7 +337,7 @@ class _Trial:
         return left
 
     def _by_right(self, gone: Sequence[_Gone], vector: Vector) -> bool:
-        """Whether it stays inside its quota of what it gets, also of that kind of GPU, if it took back from others."""
+        """Return whether it stays inside its quota, also of its kind of GPU, if it reclaimed from others."""
         taken_back = any(self.rights.reclaims(g.held) for g in gone)
         return not taken_back or self.quotas.within_nominal(self.rights.tenant, vector)
 
@@ -387,7 +387,7 @@ class _Trial:
         return needed[::-1]
 
     def stop(self, held: Held, cut: int) -> _Gone:
-        """Count a job as gone, of which so many workers were cut already."""
+        """Count a job as gone, of which `cut` workers were removed already."""
         placement, devices, vector = held.run.placement, held.run.devices, held.vector
         if cut:
             placement, devices = without_last(held, cut)
@@ -409,7 +409,7 @@ class _Trial:
             self.quotas.charge(held.run.job.tenant, vector)
 
     def fits(self) -> bool:
-        """Whether the job fits as things stand on trial."""
+        """Return whether the job fits in the trial's state."""
         return self._has_quota() and self.nodes.fitting() >= self.entry.cls.ranks_min
 
     def _has_quota(self) -> bool:

@@ -1,4 +1,4 @@
-"""The windows that tenants booked: what is kept free for whom at which time."""
+"""Windows that tenants booked: the amounts kept free, for which tenant and when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holders of something, and borrowers that hold more than their nominal quota, found out anew only of tenants whose holdings have changed."""
+"""Holders, and borrowers above their nominal quota; computed again only for tenants with changed holdings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Guarantees of tenants that are idle for long: lowered by policy, restored as soon as they are wanted.
 
-An idle tenant keeps its nominal quota and may take it back from whoever borrowed it. What shrinks is what nobody else
-may touch meanwhile: what its lending limit keeps back, and its reserved capacity. Decisions are computed from what is
-configured, never from what is in force, so that lowering twice lowers once.
+An idle tenant keeps its nominal quota and may take it back from its borrowers. Only the part
+shrinks that others may not touch in the meantime: the amount kept back by its lending limit, and
+its reserved capacity. Decisions are computed from the configured values, never from those in force,
+so that lowering twice lowers once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlp_hub.scheduler.model.resources import limits_of
 from mlp_language.message import Message, Quantity, Span, TenantRef, msg
 
 KEEPS, RESERVES = "keeps back", "reserves"
-"""Kinds of guarantees: what a lending limit keeps back, and what is reserved."""
+"""Kinds of guarantees: the amount kept back by a lending limit, and the reserved amount."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Lowered:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """This tenant has its guarantee back: what is configured holds again."""
+    """Restored guarantee of a tenant: the configured values hold again."""
 
     tenant: str
     lending_limit: Quota | None
@@ -75,9 +76,10 @@ class IdleTenant:
 
 
 def idle_quota(tenants: Sequence[IdleTenant], now: float, policy: IdlePolicy) -> list[Lowered | Restored]:
-    """Decide whose guarantee shrinks now and who has it back, in the order of `tenants`; what stays is not told.
+    """Return the guarantees that shrink now and those that are restored, in the order of `tenants`.
 
-    A decision in force is made again, with other numbers, when the policy or what is configured has changed.
+    Unchanged ones are left out. A decision in force is made again, with other numbers, when the policy
+    or the configuration has changed.
     """
     decisions: list[Lowered | Restored] = []
     for tenant in tenants:
@@ -106,7 +108,7 @@ def next_idle(tenants: Sequence[IdleTenant], policy: IdlePolicy) -> float | None
 
 
 def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
-    """Return what holds for the tenant now if that is less than what is configured."""
+    """Return the tenant's present guarantee if it is less than the configured one."""
     if policy.after_s is None or tenant.idle_since is None or now < tenant.idle_since + policy.after_s:
         return None
     changes = list(_shrinking(tenant, policy.floor))
@@ -124,8 +126,7 @@ def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
         _but(tenant.lending_limit, {d: quota[d] - after for d, after in kept.items()}),
         _but(tenant.reserved, reserved),
         msg(
-            "{tenant} has been idle for {span}, the limit is {limit}: its guarantee is lowered to {percent}%, {told}; "
-            "it has all of it back as soon as one of its jobs waits",
+            "{tenant} has been idle for {span}, the limit is {limit}: its guarantee is lowered to {percent}%, {told}; it is restored as soon as one of its jobs waits",
             tenant=TenantRef(tenant.name),
             span=Span(now - tenant.idle_since),
             limit=Span(policy.after_s),
@@ -149,7 +150,7 @@ def _restored(tenant: IdleTenant, policy: IdlePolicy) -> Restored:
     elif any(_shrinking(tenant, policy.floor)):
         why = msg("has not been idle for {limit} yet", limit=Span(policy.after_s))
     else:
-        why = msg("has no guarantee that could be lowered any more")
+        why = msg("has no guarantee left that could be lowered")
     held = [
         msg("it keeps back {amount}", amount=quantity(d, kept)) for d, kept in _kept(tenant).items() if kept
     ]

@@ -1,7 +1,8 @@
 """Layout of the trees of tenants and cohorts; see `tree` for the rules.
 
-A layout gives every node a cell, a number under which its use is counted, per dimension, and writes down the way from
-each tenant to its root: what a question about quota walks along. It never changes, so that forks of a tree share it.
+A layout gives every node a cell per dimension: a number under which its use is counted. It stores
+the way from each tenant to its root, which a question about quota follows. It never changes, so
+that forks of a tree share it.
 """
 
 from __future__ import annotations
@@ -86,9 +87,10 @@ def layout_of(tenants: Mapping[str, TenantQueue], first: int = 0) -> Layout:
 
 
 def touched(layout: Layout, tenants: Mapping[str, TenantQueue], changed: Iterable[str]) -> set[str]:
-    """Name all of the tenants whose trees are others where the changed ones (of before or of now) are as they are now.
+    """Return all tenants whose trees change if the changed ones (of before or of now) are as they are now.
 
-    These make whole trees: who is not named shares with none of them, neither before nor now.
+    These make whole trees: a tenant that is not returned shares with none of them, neither before nor
+    now.
     """
     found: set[str] = set()
     for name in changed:
@@ -102,7 +104,7 @@ def touched(layout: Layout, tenants: Mapping[str, TenantQueue], changed: Iterabl
 
 
 def _root_if_any(tenants: Mapping[str, TenantQueue], name: str) -> str | None:
-    """Return what `_root` does, None for who is gone or whose parents do not end."""
+    """Return the result of `_root`, or None for a tenant that is gone or whose parents do not end."""
     seen: set[str] = set()
     top = tenants.get(name)
     while top is not None and top.parent is not None and top.name not in seen:
@@ -112,7 +114,10 @@ def _root_if_any(tenants: Mapping[str, TenantQueue], name: str) -> str | None:
 
 
 def merged(layout: Layout, part: Layout, gone: Iterable[str]) -> Layout:
-    """Return a layout with the trees of `part`, whose cells follow its own, in the place of those of the tenants `gone`."""
+    """Return a layout with the trees of `part` instead of those of the tenants `gone`.
+
+    The cells of `part` follow those of the layout.
+    """
     paths, roots, members = dict(layout.paths), dict(layout.roots), dict(layout.members)
     limited = dict(layout.limited)
     unused: set[int] = set()
@@ -214,7 +219,7 @@ def _shrink_below(node: _QuotaNode, dimension: str, most: int) -> None:
 
 
 def _enter(node: _QuotaNode, dimension: str, layout: Layout) -> None:
-    """Number the cells of this node and of its own jobs, all above being known, and write down the way up."""
+    """Number the cells of this node and of the node's jobs, with all above known, and store the way up."""
     own = node.limits.get(dimension)
     above = node.above
     node.tail = ()
@@ -258,7 +263,7 @@ def room_on(used: Sequence[int], path: Path) -> int:
 
 
 def has_room(used: Sequence[int], path: Path, asked: int) -> bool:
-    """Whether every node on the way up has room for what the guarantees below it do not cover."""
+    """Return whether every node on the way up has room for the part that guarantees below it do not cover."""
     rest = asked  # below zero it pays for an overfull node above
     for at, kept, most in path:
         held = used[at]

@@ -1,8 +1,9 @@
-"""Capacity of the machines that is held free for tenants: what they reserve for good, and what they booked for a time.
+"""Capacity of the machines held free for tenants: permanent reservations, and booked windows.
 
-Quotas may add up to more than there is; what is reserved may not be taken by others all the same. In each dimension that
-somebody reserves in, every tenant counts with what it uses or with what is kept for it, whichever is more; together they
-stay within the capacity. So a tenant always gets what is kept for it, and whoever needs more than that takes from the rest.
+Quotas can add up to more than there is. Even then others may not take reserved capacity. In each
+dimension with a reservation, every tenant counts with its use or with the amount kept for it,
+whichever is more. The sum stays within the capacity. So a tenant always gets the amount kept for
+it. A tenant that needs more takes from the rest.
 """
 
 from __future__ import annotations

@@ -1,20 +1,22 @@
-"""Quotas of tenants in trees of parents and cohorts: what each may still take, who borrows, who may take back.
+"""Quotas of tenants in trees of parents and cohorts: remaining amounts, borrowers, and rights to reclaim.
 
-The rules are Kueue's (`resource_node.go`, KEP-79 hierarchical cohorts): what a tenant does not lend, its guarantee, is
-seen by nobody else; what it lends and what it takes beyond its guarantee is accounted at the node above, and so on up to
-the root. What is asked for fits when every node on that way has room for what its child's guarantee does not cover.
+The rules are Kueue's (`resource_node.go`, KEP-79 hierarchical cohorts). The amount that a tenant
+does not lend, its guarantee, is invisible to the others. The amounts that it lends, or takes beyond
+its guarantee, are accounted at the node above, and so on up to the root. A request fits when every
+node on that way has room for the part that its child's guarantee does not cover.
 
-Four things are this hub's own:
+Four rules are this hub's own:
 
-- A parent tenant is an inner node whose total is its quota: its children's quotas are carved out of it, and it caps
-  them when they add up to more (guarantees that add up to more shrink in proportion). Its own jobs sit in a leaf beside
-  its children, whose nominal is what the children leave of the quota. A tenant with a parent shares with its siblings;
-  a cohort it names besides is not looked at.
-- A parent without a limit in a dimension groups its children there as a cohort does: they lend to each other, and on
-  upwards.
-- What tenants reserve is kept free for them on the machines; see `reserve`.
-- A tenant without a limit in a dimension is no part of its cohort there: it lends nothing and takes nothing from the
-  others. It does take from the nearest tenant above that has a limit.
+- A parent tenant is an inner node whose total is its quota: its children's quotas are carved out of
+  it, and it caps them when they add up to more (guarantees that add up to more shrink in
+  proportion). Its own jobs are in a leaf beside its children, whose nominal is the rest of the
+  quota after the children. A tenant with a parent shares with its siblings; a cohort that it also
+  names is ignored.
+- A parent without a limit in a dimension groups its children there as a cohort does: they lend to
+  each other, and on upwards.
+- The amount that tenants reserve is kept free for them on the machines; see `reserve`.
+- A tenant without a limit in a dimension is not part of its cohort there: it lends nothing and
+  takes nothing from the others. It does take from the nearest tenant above that has a limit.
 
 Amounts are whole numbers in the units of `domain.resources`.
 """
@@ -45,12 +47,14 @@ _STAMPS = count(1)
 
 
 class QuotaTree:
-    """Amounts that each tenant may take now. It starts with nothing used: charge what is held, `TenantQueue.used` too.
+    """Amounts that each tenant may take now; it starts with nothing used: charge all held amounts.
 
-    Every method that takes a tenant raises KeyError for one it does not know.
+    `TenantQueue.used` must be charged too. Every method that takes a tenant raises KeyError for an
+    unknown one.
 
-    `stamp` is another one after each change, and no two trees that differ ever have the same: what was asked under a
-    stamp holds for all trees that bear it. `stamp_of` is that of all that a question about one tenant depends on.
+    `stamp` changes after each change, and two trees that differ never have the same: an answer under a
+    stamp holds for all trees with that stamp. `stamp_of` is the stamp of all that a question about one
+    tenant depends on.
     """
 
     __slots__ = (
@@ -103,9 +107,9 @@ class QuotaTree:
     # --- what is held
 
     def charge(self, tenant: str, vector: Vector) -> None:
-        """Count what the tenant takes. Whether it fits is not asked here: what runs already counts all the same.
+        """Count amounts that the tenant takes, without a check whether they fit: running work counts all the same.
 
-        ValueError for a negative amount; then nothing is counted.
+        Raises ValueError for a negative amount; then nothing is counted.
         """
         paths, used = self._layout.paths[tenant], self._used
         if vector and min(vector.values()) < 0:
@@ -162,7 +166,7 @@ class QuotaTree:
         self._loose[tenant] = held
 
     def used(self, tenant: str) -> dict[str, int]:
-        """Return what the tenant itself holds; what its children hold is theirs."""
+        """Return the amounts that the tenant itself holds; those of its children do not count."""
         used = self._used
         held = {d: used[path[0][0]] for d, path in self._layout.paths[tenant].items() if used[path[0][0]]}
         held.update(self._loose.get(tenant, {}))
@@ -171,7 +175,7 @@ class QuotaTree:
     # --- what may be taken
 
     def excess(self, tenant: str, vector: Vector) -> list[_Over]:
-        """List (dimension, asked, available) where the tenant may not take so much now; empty when it fits."""
+        """List (dimension, asked, available) where the tenant may not take these amounts now; empty if they fit."""
         paths, used = self._layout.paths[tenant], self._used
         over: list[_Over] = []
         for dimension, asked in vector.items():
@@ -183,7 +187,7 @@ class QuotaTree:
         return over
 
     def fits(self, tenant: str, vector: Vector) -> bool:
-        """Whether the tenant may take so much now: `excess` without the numbers, for the many who only ask that."""
+        """Return whether the tenant may take these amounts now: a faster `excess` without the numbers."""
         paths, used = self._layout.paths[tenant], self._used
         for dimension, asked in vector.items():
             if asked <= 0:
@@ -246,7 +250,7 @@ class QuotaTree:
         return path[0][1] if path else 0
 
     def nominal(self, tenant: str, dimension: str) -> int | None:
-        """Return the tenant's nominal quota (of a parent: what its children leave), None without a limit."""
+        """Return the tenant's nominal quota (of a parent: the rest after its children), None without a limit."""
         path = self._layout.paths[tenant].get(dimension)
         return self._layout.nominal[path[0][0]] if path else None
 
@@ -259,7 +263,7 @@ class QuotaTree:
         return known or self._reserve is not None
 
     def promises(self, tenant: str, dimensions: Iterable[str]) -> bool:
-        """Whether the tenant has nominal quota, a limit of its own, in one of these dimensions."""
+        """Return whether the tenant has nominal quota, its own limit, in any of these dimensions."""
         paths, nominal = self._layout.paths[tenant], self._layout.nominal
         for dimension in dimensions:
             path = paths.get(dimension)
@@ -268,7 +272,7 @@ class QuotaTree:
         return False
 
     def within_nominal(self, tenant: str, vector: Vector) -> bool:
-        """Whether the tenant would hold no more than nominal with this besides, wherever it has a limit."""
+        """Return whether the tenant would hold at most nominal with `vector` added, wherever it has a limit."""
         paths, used, nominal = self._layout.paths[tenant], self._used, self._layout.nominal
         for dimension, asked in vector.items():
             path = paths.get(dimension)
@@ -297,12 +301,14 @@ class QuotaTree:
     def may_reclaim(
         self, tenant: str, from_tenant: str, dimensions: Iterable[str], asked: Vector | None = None
     ) -> bool:
-        """Whether `tenant` may take back what `from_tenant` borrowed in `dimensions`, those it is short of.
+        """Return whether `tenant` may take back the amounts that `from_tenant` borrowed in `dimensions`.
 
-        Kueue's hierarchical advantage: below the nearest node they share, everything on the taker's way stays within
-        nominal (with what it has `asked` for besides) in each of the dimensions, and in one of them everything on
-        the other's way is above. There, no limit of one's own counts as a nominal quota of nothing: nobody who was
-        promised nothing may take back, so that two of them never evict each other in turns.
+        `dimensions` are those that the tenant is short of. The rule is Kueue's hierarchical advantage. It
+        looks at the nodes below the nearest one that they share. Everything on the taker's way stays within
+        nominal in each of the dimensions, including the amounts `asked` for. In one of the dimensions
+        everything on the other's way is above nominal. A tenant without its own limit there counts as one
+        with a nominal quota of nothing: a tenant without a promise may not take back, so that two of them
+        never evict each other in turns.
         """
         if tenant == from_tenant:
             return False  # within one queue priority decides
@@ -366,7 +372,7 @@ class QuotaTree:
         self._keep_free()
 
     def set_booked(self, booked: Mapping[str, Vector]) -> None:
-        """Tell what the tenants booked for the present time, besides what they reserve for good."""
+        """Set the amounts that tenants booked for the present time, in addition to permanent reservations."""
         if booked != self._booked:
             self._booked = booked
             self._keep_free()
@@ -392,7 +398,7 @@ class QuotaTree:
         )
 
     def fork(self) -> QuotaTree:
-        """Return an independent copy; what never changes is shared."""
+        """Return an independent copy; data that never changes is shared."""
         copy = QuotaTree.__new__(QuotaTree)
         copy._tenants = self._tenants  # noqa: SLF001 # replaced on a change, never written to
         copy._layout = self._layout  # noqa: SLF001
@@ -404,10 +410,10 @@ class QuotaTree:
         return copy
 
     def set_tenants(self, tenants: Iterable[TenantQueue]) -> None:
-        """Add tenants or change them; what they hold stays held, even above a quota that is lower now.
+        """Add tenants or change them; the amounts they hold stay held, even above a quota that is lower now.
 
-        However many: the trees they are in, and only those, are arranged once. ValueError on an unknown parent or a circle
-        of parents; then nothing is changed.
+        The trees they are in, and only those, are arranged once, whatever the number of tenants. Raises
+        ValueError on an unknown parent or a circle of parents; then nothing is changed.
         """
         changed = dict(self._tenants)
         moved: list[str] = []
@@ -436,9 +442,9 @@ class QuotaTree:
         self._arrange({n: t for n, t in self._tenants.items() if n != name}, (name,))
 
     def _arrange(self, tenants: dict[str, TenantQueue], changed: Iterable[str]) -> None:
-        """Arrange the trees that the changed ones are in, or were in; what their tenants hold is counted anew.
+        """Arrange the trees that the changed tenants are in, or were in; their tenants' use is counted again.
 
-        The cells of the others stay. Those that are left without use are swept up once they are the most.
+        The cells of the others stay. Cells without use are cleared once they are the majority.
         """
         old = self._layout
         there = touched(old, tenants, changed)

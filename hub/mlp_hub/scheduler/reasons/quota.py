@@ -1,4 +1,4 @@
-"""Why a job waits for quota, in numbers that add up: what may be used is what is in use, what others hold and what is free."""
+"""Reasons for a wait for quota, in numbers that add up: the limit is in use, held by others, or free."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mlp_language.message import (
 
 @dataclass(frozen=True, slots=True)
 class FactCache:
-    """Facts of one round of reasons, as of `now`, by what they depend on: many jobs are told the same."""
+    """Facts of one round of reasons, as of `now`, by the data they depend on: many jobs share the same."""
 
     now: float
     facts: dict[tuple[object, ...], tuple[Fact, ...]] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class FactCache:
         least = Span(state.policy.min_run_s)
         known = (Fact("may_stop", msg("once they have run for {least}", least=least)),)
         if cls.ripe < self.now + 0.5:
-            return msg("Others may be stopped after {least}.", least=least), known
-        return msg("Others may be stopped {at}.", at=self.moment(cls.ripe)), known
+            return msg("Other jobs can be stopped after {least} of run time.", least=least), known
+        return msg("Other jobs can be stopped {at}.", at=self.moment(cls.ripe)), known
 
 
 def waits_for_quota(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
@@ -65,7 +65,7 @@ def waits_for_quota(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
     if not over:
         # in the same plan in which it was tried somebody was stopped
         return Verdict(
-            Reason.WAITING_FOR_QUOTA, msg("Quota has come free. The next cycle decides."), (), holders
+            Reason.WAITING_FOR_QUOTA, msg("Quota became free. The next cycle decides."), (), holders
         )
     facts: list[Fact] = []
     usages = [(_Usage(state, tenant, d, available), ask) for d, ask, available in over]
@@ -97,7 +97,7 @@ def _way_out(
             ripe = entry.cls.ripe
             assert ripe is not None  # noqa: S101 - or nobody may be stopped
             return msg(
-                "Takes back its own from {tenants} {at}.",
+                "Takes back its own quota from {tenants} {at}.",
                 tenants=lends,
                 at=cache.moment(max(ripe, cache.now)),
             ), facts
@@ -107,7 +107,7 @@ def _way_out(
 
 
 def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Message:
-    """Say what of the tenant's own has to end, where it holds any of what is used up."""
+    """Return the message about the tenant's own work that has to end, where it holds exhausted amounts."""
     own, dimensions = state.queues[tenant].tenant, [u.dimension for u in usages]
     running = state.running.of_tenant.get(tenant, {}).values()
     kinds = {h.run.job.ref.kind for h in running if any(h.vector.get(d) for d in dimensions)}
@@ -120,12 +120,12 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Me
     if jobs:
         return msg("Starts when jobs of {tenant} end.", tenant=TenantRef(tenant))
     if APP in kinds:
-        return msg("Apps of {tenant} have it: scale one down.", tenant=TenantRef(tenant))
-    return msg("Others have it; it waits until they end.")
+        return msg("Apps of {tenant} hold it: scale one down.", tenant=TenantRef(tenant))
+    return msg("Others hold it; the job waits until they end.")
 
 
 class _Usage:
-    """Standing of a tenant in one dimension. What it may use is what it uses, what others hold of it and what is free."""
+    """Standing of a tenant in one dimension: the sum of its use, the others' holdings and the free rest."""
 
     def __init__(self, state: ClusterState, tenant: str, dimension: str, available: int) -> None:
         quotas = state.quotas
@@ -144,7 +144,7 @@ class _Usage:
         self.beyond = max(0, self.used - self.limit)  # a quota was lowered below what is in use
 
     def facts(self) -> Iterator[Fact]:
-        """Yield what adds up: what may be used, in use, held by others, free."""
+        """Yield the facts that add up: the limit, in use, held by others, free."""
         yield self._fact("limit", self.limit)
         if self.nominal is not None and self.nominal < self.limit:
             yield self._fact("nominal", self.nominal)
@@ -173,7 +173,7 @@ class _Usage:
         return Fact(key, quantity(self.dimension, value), self.dimension, who)
 
     def _held(self) -> tuple[Arg, ...]:
-        """Return who has what it cannot have; they may hold more besides, which it could not have had."""
+        """Return the holders of amounts that the tenant lacks; they can also hold more, which it could not have."""
         quotas, d = self._state.quotas, self.dimension
         holders = self._holders()
         named = [
@@ -206,7 +206,7 @@ def window(booking: CapacityWindow) -> Message:
 
 
 def can_never_start(state: ClusterState, entry: Entry) -> Verdict:
-    """Say that the quota is too small for it, even with all others idle; and with what it could start."""
+    """Return the verdict that the quota is too small even with all others idle, and a size that could start."""
     cls, quotas = entry.cls, state.quotas
     over: dict[str, int] = {}
     for dimension, asked in cls.vector.items():
@@ -218,7 +218,10 @@ def can_never_start(state: ClusterState, entry: Entry) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class HeldForGood:
-    """What a tenant holds besides jobs and has to give back first, whichever jobs end; `because` is the same as a clause."""
+    """Amounts that a tenant's non-jobs hold and must give back first, whichever jobs end.
+
+    `because` is the same text as a clause.
+    """
 
     headline: Message
     because: Message
@@ -226,7 +229,7 @@ class HeldForGood:
 
 
 def held_for_good(state: ClusterState, entry: Entry) -> HeldForGood | None:
-    """Return what its tenant's servers hold of what a job needs, where no end of a job is enough for it."""
+    """Return the amounts a job needs that its tenant's servers hold, where no end of a job is enough for it."""
     cls, tenant = entry.cls, state.queues[entry.cls.tenant].tenant
     left: dict[str, int] = {}
     for dimension, asked in cls.vector.items():
@@ -258,7 +261,7 @@ def held_for_good(state: ClusterState, entry: Entry) -> HeldForGood | None:
             facts,
         )
     return HeldForGood(
-        msg("Servers hold the rest; one has to stop."),
+        msg("Servers hold the rest; one must stop."),
         msg("servers hold the rest; one has to stop"),
         facts,
     )
@@ -269,7 +272,7 @@ def users_of(state: ClusterState, dimension: str, tenant: str) -> tuple[Arg, ...
     queue = state.queues[tenant].tenant
     found: list[Arg] = []
     if others := part(queue.used, dimension):
-        who = some(queue.others) or msg("others than jobs")
+        who = some(queue.others) or msg("holders other than jobs")
         found.append(msg("{who} ({amount})", who=who, amount=number(dimension, others)))
     users = [h for h in state.running.of_tenant.get(tenant, {}).values() if h.vector.get(dimension)]
     found += [

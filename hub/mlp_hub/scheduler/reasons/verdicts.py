@@ -27,7 +27,7 @@ from mlp_hub.scheduler.workloads.pending import Entry, JobClass
 from mlp_language.message import NOTHING, Arg, JobRef, Message, Moment, Span, TenantRef, msg, msgs, some
 
 MOST_GROUPS = 4
-"""Tuning: groups of equal nodes that a reason names: what a reader can take in, for how much is told."""
+"""Tuning: groups of equal nodes that a reason names; a trade of a reader's attention against detail."""
 MOST_STATES = 64
 """Tuning: different states of nodes, beyond which a reason counts nodes by the ranks that they have room for: time of a cycle,
 for how much is told."""
@@ -41,7 +41,7 @@ def of(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
     """Return why the class of a waiting job could not start when it was last tried."""
     reason = reason_of(state, entry)
     if reason is None:
-        return Verdict(Reason.WAITING_FOR_RESOURCES, msg("Not looked at yet. The next cycle decides."))
+        return Verdict(Reason.WAITING_FOR_RESOURCES, msg("Not examined yet. The next cycle decides."))
     if reason is Reason.EXCEEDS_MAX_QUOTA:
         return can_never_start(state, entry)
     if reason is Reason.WAITING_FOR_QUOTA:
@@ -90,9 +90,9 @@ def reason_of(state: ClusterState, entry: Entry) -> Reason | None:
 def waits(
     state: ClusterState, uids: Iterable[str], hears: Hears | None = None, now: float | None = None
 ) -> Iterator[Wait]:
-    """Say why to those of these jobs that wait, or of them to who `hears`; equals are told the same.
+    """Give waiting jobs of `uids` their reasons, or only those `hears` accepts; equal jobs share a reason.
 
-    `now`: from when on what is still to come is counted, the last cycle's time if it is left out.
+    `now` is the time from which future events count; the default is the last cycle's time.
     """
     made: dict[int, Verdict] = {}
     first: dict[int, Entry] = {}  # of each class, about whom its words are
@@ -152,7 +152,7 @@ def waits_for_nodes(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
     there_is, nodes = state.index.free_for(cls.demand)
     shut = _shut(state, cls.demand)
     if shut and not nodes:
-        way = msg("Starts when a node is open.")
+        way = msg("Starts when a node accepts work.")
     if back := must_return(state.index, cls):
         way = msgs(
             "Starts once node {node} is back.",
@@ -274,7 +274,7 @@ def no_tenant(job: PendingWorkload) -> Verdict:
 
 
 def preempted_for(job: PendingWorkload, held: Held, lost: float, by: Right) -> Verdict:
-    """Say for whom a running job is stopped, by what right and at what cost."""
+    """Return the verdict for a running job that is stopped: the job that stops it, its right and the cost."""
     victim = held.run.job
     if by is Right.IN_ONE_PIECE:
         right = msg("it needs room in one piece")
@@ -337,14 +337,14 @@ def _free_by_node(state: ClusterState, demand: Demand, dimensions: tuple[str, ..
             parts.append(msg("{node}: {free}", node=first, free=left))
         else:
             parts.append(msg("{n} nodes: {free} each", n=n, free=left))
-    return some(parts, len(ordered)) or msg("no node of that kind takes new work")
+    return some(parts, len(ordered)) or msg("no node of that kind accepts new work")
 
 
 def _free_of_many(state: ClusterState, entry: Entry) -> Arg:
     """Say it for a large cluster: on how many nodes how many ranks would fit, and what is free in all."""
     free, nodes = state.index.free_for(entry.cls.demand)
     if not nodes:
-        return msg("no node of that kind takes new work")
+        return msg("no node of that kind accepts new work")
     asked = Resources(**{d: max(getattr(free, d), 0) for d, need in entry.job.per_worker.items() if need})
     by_slots = sorted(state.index.nodes_by_slots(entry.cls.demand).items())
     parts: list[Arg] = [

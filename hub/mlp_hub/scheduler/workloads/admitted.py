@@ -85,7 +85,7 @@ class AdmittedWorkloads(dict[str, Held]):
             _remove(self.ends_of_root[root], held.end)
 
     def group_ends(self, root_of: Callable[[str], str | None]) -> None:
-        """Sort the ends by quota tree anew; `root_of` names that of a tenant, None for one that is gone."""
+        """Sort the ends by quota tree again; `root_of` gives that of a tenant, None for one that is gone."""
         self.ends_of_root = {}
         for end in self.ends:
             root = root_of(self[end[2]].run.job.tenant)

@@ -30,7 +30,10 @@ class Backlog:
         return bool(self._by_length)
 
     def pop_outlasting(self, running: float) -> str | None:
-        """Send the longest job ahead if it outlasts all that waits and runs; `running` is the work left of what runs."""
+        """Send the longest job ahead if it outlasts all waiting and running work; `running` is the work left.
+
+        It is that of the running jobs.
+        """
         if self._by_length and -self._by_length[0][0] >= self._work + running:
             return self._by_length.pop(0)[1]
         return None

@@ -1,8 +1,8 @@
-"""Pending workloads: each tenant's queue, in classes of jobs that ask for the same.
+"""Pending workloads: each tenant's queue, in classes of jobs with equal requests.
 
-Equal requests share one verdict: what is found out for the first job of a class holds for all behind it, so a
-cycle looks at classes and never at all jobs. A class that could not start is
-inadmissible until something is given back that it could use (see `cache.inadmissible` and `cycle.requeue`).
+Equal requests share one verdict: the result for the first job of a class holds for all behind it.
+So a cycle looks at classes and never at all jobs. A class that could not start is inadmissible
+until amounts that it could use are given back (see `cache.inadmissible` and `cycle.requeue`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from mlp_hub.scheduler.policy import LONG_AGO_S, JobKey, goes_first
 from mlp_hub.scheduler.workloads.size_classes import Cell, cell_of
 
 ClassKey = tuple[Demand, int, int, int, str | None, int, str]
-"""What jobs must have in common to share a verdict: demand, workers_min, workers_max, ps, topology, priority, and the user where
-a queue goes by its members (else "")."""
+"""Properties that jobs must share to share a verdict.
+
+They are demand, workers_min, workers_max, ps, topology, priority, and the user where a queue goes
+by its members (else "").
+"""
 
 
 class Awaits(Enum):
@@ -118,12 +121,12 @@ class JobClass:
 
     @property
     def first_of_jobs(self) -> JobKey | None:
-        """Return the key of the first one that stands behind what goes first, None when there is none."""
+        """Return the key of the first job behind those that go first, None if there is none."""
         at = bisect_left(self.jobs, ((-LONG_AGO_S / 2, 0.0, ""), ""))
         return self.jobs[at][0] if at < len(self.jobs) else None
 
     def ahead_of(self, key: JobKey) -> int:
-        """Count the jobs of this class that stand before a key."""
+        """Count the jobs of this class that are before a key."""
         return bisect_left(self.jobs, (key, ""))
 
 
@@ -162,7 +165,7 @@ class Queue:
 
     @property
     def first_of_jobs(self) -> JobKey | None:
-        """Return the key of the first job that stands behind what goes first, None when there is none."""
+        """Return the key of the first job behind those that go first, None if there is none."""
         best: JobKey | None = None
         for first, _, cls in self.heads:
             if best is not None and best < first[0]:

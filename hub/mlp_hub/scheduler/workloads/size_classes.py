@@ -1,6 +1,7 @@
-"""Cells of requests of about the same size, so that many different ones need not be tried one by one when none of them fits.
+"""Cells of requests of about the same size: if none of many different ones fits, few tries are needed.
 
-Sizes are about the same between two powers of two. What a cell asks for at the least fits wherever one of it does.
+Sizes between two powers of two are about the same. The smallest amounts of a cell fit wherever one
+of its requests does.
 """
 
 from __future__ import annotations

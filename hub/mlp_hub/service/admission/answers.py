@@ -22,7 +22,7 @@ ANSWER_S = 2.0
 """Tuning: seconds that who asks is kept waiting while room is being made; then they are told why, and ask again."""
 ENDED_S = 10.0
 """Tuning: seconds within which a job that is asked to end mostly does."""
-_UNSEEN = Verdict(Reason.WAITING_FOR_RESOURCES, msg("Not looked at yet. The next cycle decides."))
+_UNSEEN = Verdict(Reason.WAITING_FOR_RESOURCES, msg("Not examined yet. The next cycle decides."))
 
 
 class Answers:

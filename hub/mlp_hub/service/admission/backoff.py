@@ -1,6 +1,7 @@
-"""Jobs about which no decision can be stored: for a time that grows they are left as they are.
+"""Jobs whose decisions cannot be stored: they are left as they are for a time that grows.
 
-Who waits is not tried meanwhile, and others pass. Who runs goes on, and is neither stopped for others nor resized.
+Waiting ones are not tried in the meantime, and others pass. Running ones continue, and are neither
+stopped for others nor resized.
 """
 
 from __future__ import annotations

@@ -1,17 +1,20 @@
-"""The scheduling core as the hub keeps it: told of what changed, never made anew without a reason.
+"""The scheduling core as the hub keeps it: updated with changes, never made again without a reason.
 
-What the core decided is true in the core at once, and in the hub somewhat later. Three things lie between:
+Decisions of the core are true in the core at once, and in the hub somewhat later. There are three
+differences:
 
-- `promised`: jobs that run in the core, on room that others still hold. They wait in the hub until those are gone.
-- `leaving`: jobs that the core has let go for another one, and that still hold what they hold.
-- `resizing`: elastic jobs that have another number of workers in the core; the ranks to be given up still run.
+- `promised`: jobs that run in the core, on room that others still hold. They wait in the hub until
+  those are gone.
+- `leaving`: jobs that the core has released for another one, and that still hold their amounts.
+- `resizing`: elastic jobs that have another number of workers in the core; the ranks to be given up
+  still run.
 
-While somebody is leaving or resizing, an admission that finds no room is early, not wrong. All three are in what is
-stored (a target), or can be found again by planning: after a restart those who were asked to make room are leaving again,
-and for whom they do is admitted again.
+While any job is leaving or resizing, an admission that finds no room is early, not wrong. All three
+are stored (as a target), or planning can find them again. After a restart the jobs that were asked
+to make room are leaving again. The job that they make room for is admitted again.
 
-A pending request is a workload that waits like a job. Once it is admitted its row holds, so that the core is told that it
-is gone in the same step in which it is told that others than jobs hold so much more.
+A pending request is a workload that waits like a job. Once it is admitted, its row holds its
+amounts. So the core learns in one step that the request is gone and that non-jobs hold more.
 """
 
 from __future__ import annotations
@@ -50,8 +53,10 @@ from mlp_hub.service.admission.snapshot import (
 
 _RUNS = frozenset({Phase.ADMITTED, Phase.STARTING, Phase.RUNNING})
 LATE_S = 1.0
-"""Tuning: seconds between admission and begin, beyond which the core is told that the job ends so much later: fewer
-corrections, for a less exact forecast."""
+"""Tuning: seconds from admission to begin beyond which the core gets the later end of the job.
+
+It trades fewer corrections for a less exact forecast.
+"""
 
 
 @dataclass(slots=True)
@@ -225,7 +230,7 @@ class KeptCore:
     # --- decisions
 
     def plan(self, now: float) -> AdmissionPlan:
-        """Decide. What is decided is true in the core from now on; what is not stored has to be told it."""
+        """Decide; the decisions hold in the core from now on, and the core must be informed of those not stored."""
         decisions = self.core.plan(now)
         plan = AdmissionPlan(decisions=decisions, grounds=self.core.grounds)
         fresh: dict[str, Admit] = {}
@@ -327,7 +332,7 @@ class KeptCore:
     # --- what it knows
 
     def content(self, jobs: Mapping[str, Job]) -> dict[str, dict[str, object]]:
-        """Return what the core has, in the hub's terms: what a core made of a snapshot has too, for checks."""
+        """Return the core's content in the hub's terms, to compare it with a core made of a snapshot, for checks."""
         state = self.core.state
         running: dict[str, object] = {
             uid: _shape(held.run)
@@ -349,7 +354,7 @@ class KeptCore:
         }
 
     def differences(self, snapshot: Snapshot, jobs: Mapping[str, Job]) -> list[str]:
-        """Say in what this core is not what one made anew of the snapshot would be."""
+        """Return the differences between this core and a new one made of the snapshot."""
         mine, found = self.content(jobs), []
         for part, value in self.content_of(snapshot).items():
             for name in {**mine[part], **value}:

@@ -52,7 +52,7 @@ class KeptKeys:
         self._known: dict[str, tuple[Job, str, JobKey]] = {}
 
     def of(self, policy: SchedulingPolicy, orders: Mapping[str, str]) -> Callable[[Job], JobKey]:
-        """Return what gives a job its key; who is not asked for before the next look is forgotten."""
+        """Return the function that gives jobs their keys; keys unused until the next look are forgotten."""
         before, self._known = self._known, {}
 
         def key(job: Job) -> JobKey:
@@ -130,7 +130,7 @@ def _by_member(caps: Mapping[Member, Cap], stored: Iterable[T]) -> dict[Member, 
 
 
 class _Held:
-    """What a member holds, and the fact of each thing held, made once for all who wait for it."""
+    """Holdings of a member, and a fact for each of them, made once for all jobs that wait for it."""
 
     def __init__(self, holdings: Iterable[Portion], key: str) -> None:
         self._holdings = list(holdings)

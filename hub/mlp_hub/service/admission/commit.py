@@ -32,11 +32,12 @@ from mlp_language.message import Message, msg, msgs
 
 @dataclass(slots=True)
 class Decided:
-    """Decisions of one cycle that are to be stored.
+    """Decisions of one cycle to store.
 
-    By uid, `jobs` are all the jobs concerned as they are in memory, `requests` the pending requests as the cycle knew them.
-    `explanations` tell of the decisions that take effect; `promised` are jobs whose admissions are explained and wait.
-    Where it is `early`, an admission that finds no room waits for it too.
+    By uid, `jobs` are all the jobs concerned as they are in memory, and `requests` the pending requests
+    as the cycle knew them. `explanations` are of the decisions that take effect. `promised` are jobs
+    whose admissions are explained and wait. Where it is `early`, an admission that finds no room also
+    waits for it.
     """
 
     admits: Sequence[Admit]
@@ -105,7 +106,7 @@ class Stored:
     bad: list[tuple[Piece, Exception]] = field(default_factory=list)  # what could not be stored, and why
 
     def add(self, other: Stored) -> None:
-        """Take in what became of others."""
+        """Add the outcome of another batch."""
         self.admitted += other.admitted
         self.no_room += other.no_room
         self.stale += other.stale
@@ -274,7 +275,7 @@ class _Storing:
             return
         self.stored.in_force.append(job.uid)
         before, after = len(job.placement) - job.spec.ps, resize.workers
-        why = msg("There is room that nobody waits for.")
+        why = msg("No job waits for the free room.")
         step = Step(
             "resize",
             msg(
@@ -293,7 +294,10 @@ class _Storing:
         self.changes.add_event(self.tx, job.uid, self.now, step)
 
     def _hold(self, job: Job, resize: Resize) -> bool:
-        """Let the present attempt hold what the next one needs besides; what is given up is held until it has ended."""
+        """Hold the additional amounts of the next attempt with the present one; returns whether they fit.
+
+        Amounts that are given up are held until the present attempt has ended.
+        """
         row = self.tx.ledger.get(APPLIER, job.attempt)
         if row is None or not row.held:
             return False

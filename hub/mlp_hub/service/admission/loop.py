@@ -1,11 +1,14 @@
-"""The admission loop: a cycle when something happened that may matter, or when a time has come.
+"""The admission loop: a cycle after a relevant event, or when a time has come.
 
-1. Tell the core what changed since the last cycle: jobs, tenants, what others hold, nodes.
+1. Update the core with the changes since the last cycle: jobs, tenants, holdings of others, nodes.
 2. Let it decide.
-3. Store all decisions of the cycle in one transaction, each admission checked once more against the ledger.
-4. Tell the core what could not be stored; where that is more than one job's matter, make the core anew.
+3. Store all decisions of the cycle in one transaction, each admission checked once more against the
+   ledger.
+4. Inform the core of decisions that could not be stored; where that concerns more than one job,
+   make the core again.
 
-The reconciler and watchers hear of every stored change by the board. Between cycles nothing runs.
+The reconciler and watchers learn of every stored change from the board. Between cycles nothing
+runs.
 """
 
 from __future__ import annotations
@@ -172,7 +175,10 @@ class Admission:
         return (await asyncio.to_thread(look) if self.is_large else look()).get(uid)
 
     def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
-        """Let nothing of these tenants start, for these reasons, until others are told; what runs goes on, and others pass."""
+        """Hold back all jobs of these tenants, for these reasons, until the next call; others pass.
+
+        Running jobs continue.
+        """
         self._held_tenants = dict(why)
         self._anew = True
         self._wake.set()
@@ -203,7 +209,7 @@ class Admission:
 
     @property
     def is_large(self) -> bool:
-        """Whether so much waits that answers are worth a thread."""
+        """Return whether the number of waiting jobs is so large that answers are worth a thread."""
         return len(self._board.waiting) > self._policy.large_cycle
 
     def waiting(self, uid: str) -> Wait | None:
@@ -229,7 +235,7 @@ class Admission:
         return (await self._maker.make(self._clock()))[0]
 
     async def jobs_snapshot(self) -> Snapshot:
-        """Return the present snapshot with jobs alone waiting, for what is told of jobs only."""
+        """Return the present snapshot with only jobs waiting, for reports on jobs alone."""
         found = await self.snapshot()
         return replace(found, waiting=tuple(w for w in found.waiting if w.kind == JOB))
 
@@ -240,7 +246,7 @@ class Admission:
     # --- the cycle
 
     async def cycle(self) -> int:
-        """Run one cycle, after the one that is under way; return how many jobs were admitted."""
+        """Run one cycle, after the one in progress; return the number of admitted jobs."""
         # between storing and learning what was stored, the kept core is ahead of what others hold
         async with self._one:
             with self.watch.one():

@@ -44,5 +44,5 @@ class Recheck:
 
 
 def _fits(amount: Resources, free: Resources) -> bool:
-    """Whether the amount fits, looking only at what it asks for; a node's gpus are all of one kind."""
+    """Return whether the amount fits, in the dimensions that it asks for; a node's gpus are all of one kind."""
     return all(v <= have for (_, v), (_, have) in zip(amount.items(), free.items(), strict=True) if v)

@@ -96,7 +96,7 @@ def node_of(info: NodeInfo, holders: Holders | None = None) -> Node:
 
 
 def _seen(info: NodeInfo, held: Resources) -> Node:
-    """Return a node of which the hub's servers hold so much."""
+    """Return a node of which the hub's servers hold `held`."""
     return Node(
         info.name,
         info.at_most,
@@ -201,7 +201,7 @@ class SnapshotMaker:
         return Snapshot(nodes, tuple(tenants), (), (), self._policy)
 
     def of(self, holders: Holders, now: float) -> Snapshot:
-        """Make a snapshot of what is in memory and these holders."""
+        """Return a snapshot of the state in memory and of these holders."""
         nodes = tuple(node_of(n, holders) for n in self._nodes())
         tenants = tuple(queue_of(t, holders, self._usage(t, now)) for t in holders.tenants)
         backoff = self._backoff
@@ -268,15 +268,15 @@ def _of_request(request: ResourceRequest) -> PendingWorkload:
 
 
 def is_resizing(job: Job) -> bool:
-    """Whether it was decided that a job goes on with another number of workers, and it does not yet."""
+    """Return whether a job will continue with another number of workers, and does not yet."""
     return job.target is Target.RESIZE and bool(job.resize_to)
 
 
 def running_of(job: Job, *, alone: bool = False) -> AdmittedWorkload:
-    """Return a stored job that holds quota as the scheduling core sees it.
+    """Return a stored job that holds quota, as the scheduling core sees it.
 
-    One that is resized counts as what it will be, and is not resized again meanwhile. One that is to be left `alone` is
-    neither resized nor stopped for others.
+    A resized job counts with its future size, and is not resized again in the meantime. A job to leave
+    `alone` is neither resized nor stopped for others.
     """
     started = job.started_at or job.admitted_at or job.submitted_at
     limit = job.time_left
@@ -292,7 +292,7 @@ def running_of(job: Job, *, alone: bool = False) -> AdmittedWorkload:
 
 
 def fixed(job: PendingWorkload, workers: int) -> PendingWorkload:
-    """Return the job as one that has so many workers, no more and no fewer."""
+    """Return the job with exactly `workers` workers."""
     return replace(job, workers_min=workers, workers_max=workers)
 
 

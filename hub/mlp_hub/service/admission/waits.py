@@ -1,4 +1,4 @@
-"""Why jobs wait, as people are told: what is so now, what was written down of it, and what watchers saw last."""
+"""Reasons why jobs wait, as people see them: the present, the stored, and the last one watchers saw."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Waits:
         ]
 
     def news(self, kept: KeptCore, plan: AdmissionPlan) -> list[Wait]:
-        """Return the reasons that are to be written down: those that are new or not of the kind said before."""
+        """Return the reasons to store: those that are new or of another kind than the last one."""
         promised = [self._until_stopped(a) for a in plan.admits if a.uid in kept.promised]
         news = []
         for wait in (*plan.waits, *promised):

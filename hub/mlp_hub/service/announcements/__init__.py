@@ -1,1 +1,1 @@
-"""What administrators tell everybody, or the members of their tenant."""
+"""Messages of administrators to everybody, or to the members of their tenant."""

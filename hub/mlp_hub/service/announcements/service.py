@@ -37,7 +37,7 @@ class AnnouncementService:
         return any(one.tenant for one in self._current)
 
     def shown(self, tenants: Collection[str]) -> Sequence[api.Announcement]:
-        """List what is to be shown now to a member of these tenants: what matters most first, then the newest."""
+        """List the present announcements for a member of these tenants: the most important first, then the newest."""
         now, levels = self._clock(), list(Level)
         mine = [
             one for one in self._current if one.is_shown(now) and (not one.tenant or one.tenant in tenants)
@@ -79,7 +79,7 @@ class AnnouncementService:
         return _to_wire(made)
 
     async def remove(self, number: str, *, tenant: str | None = None, actor: str) -> api.Announcement:
-        """Announce something no more; with a `tenant` one of its own only. Raises `NotFound`."""
+        """Remove an announcement; with a `tenant` only one of that tenant. Raises `NotFound`."""
         one = next((a for a in self._current if str(a.id) == number and tenant in (None, a.tenant)), None)
         if one is None:
             raise not_found("announcement", number)
@@ -106,7 +106,7 @@ class AnnouncementService:
 
 def _check(new: Announcement, now: float) -> None:
     if not new.text:
-        raise Refused(Reason.INVALID, msg("an announcement says something; its text is empty"))
+        raise Refused(Reason.INVALID, msg("an announcement needs a text; its text is empty"))
     if new.ends_at <= max(now, new.begins_at):
         raise Refused(
             Reason.INVALID,
@@ -116,7 +116,8 @@ def _check(new: Announcement, now: float) -> None:
         raise Refused(
             Reason.INVALID,
             msg(
-                "an announcement ends within {n} days from now; make until sooner", n=limits.ANNOUNCEMENT_DAYS
+                "an announcement must end within {n} days from now; give an earlier until",
+                n=limits.ANNOUNCEMENT_DAYS,
             ),
         )
 

@@ -1,6 +1,8 @@
-"""Connections to replicas: by a UNIX socket, or over TCP, where both sides show first that they know the replica's key.
+"""Connections to replicas: by a UNIX socket, or over TCP.
 
-The other half is `mlp.serving.knocking`, which a replica runs; the gateway's own stands in `proxy/src/apps/knocking.mjs`.
+Over TCP, both sides first prove that they know the replica's key. The other half is
+`mlp.serving.knocking`, which a replica runs. The gateway's own half is in
+`proxy/src/apps/knocking.mjs`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from mlp_hub.service.apps.endpoints import Address
 
 PROTOCOL = b"MLP-APP/1 "
 DIGITS = 64
-"""Given: hexadecimal digits of what each side draws, and of a proof."""
+"""Given: hexadecimal digits of each side's random value, and of a proof."""
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

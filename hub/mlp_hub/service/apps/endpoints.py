@@ -1,4 +1,4 @@
-"""Endpoints of apps: where the replicas that answer are, for whoever passes requests on."""
+"""Endpoints of apps: the addresses of the replicas that answer, for programs that pass requests on."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Endpoint(NamedTuple):
 
 
 Listener = Callable[[str, Endpoint | None], None]
-"""What is told of an app by its uid: what it is now; None: it is gone."""
+"""Listener for an app's uid: it gets the present endpoint; None: the app is gone."""
 
 
 class Endpoints:
-    """The endpoints of all apps that this service brings on. What it tells is made anew when another service leads."""
+    """Endpoints of all apps that this service runs; they are collected again when another service leads."""
 
     def __init__(self) -> None:
         self._now: dict[str, Endpoint] = {}
@@ -44,7 +44,7 @@ class Endpoints:
             callback(uid, endpoint)
 
     def put(self, endpoint: Endpoint) -> None:
-        """Say how an app stands."""
+        """Store the endpoint of an app."""
         if self._now.get(endpoint.uid) != endpoint:
             self._now[endpoint.uid] = endpoint
             self._tell(endpoint.uid, endpoint)

@@ -28,14 +28,14 @@ USED_EVERY_S = 60.0
 USED_KEPT = 10_000
 """Safety: keys of which it is remembered when that was written; beyond, all are forgotten: bounds memory."""
 GOOD_KEPT = 10_000
-"""Tuning: keys that are known to be good: who has one is not taken for one who guesses, for their memory."""
+"""Tuning: keys that are known to be good and so do not count as guesses; a trade against memory."""
 
 A = AppPhase
 Wake = Callable[[str], Awaitable[None]]
 
 
 class AppGate:
-    """Decides for the gateway; `wake` is told of each app that somebody asks for."""
+    """Rules that the gateway asks; `wake` gets each app that a request is for."""
 
     def __init__(self, db: Database, clock: Callable[[], float], endpoints: Endpoints, wake: Wake) -> None:
         self._db = db
@@ -73,7 +73,7 @@ class AppGate:
         return self._now.get(self._by_name.get((user, name), ""))
 
     def by_label(self, label: str) -> Endpoint | None:
-        """Return the endpoint of the app that has this host name of its own."""
+        """Return the endpoint of the app that has this host name."""
         return self._now.get(self._by_label.get(label, ""))
 
     async def may(self, app: Endpoint, visitor: str) -> bool:
@@ -111,7 +111,7 @@ class AppGate:
         return found
 
     def is_known(self, given: str) -> bool:
-        """Tell whether a key was good when it was seen last: who has it guesses nothing."""
+        """Return whether a key was good when it was last seen: a client that has it does not guess."""
         return _digest(given) in self._good
 
     async def wakes(self, app: Endpoint) -> bool:
@@ -131,7 +131,7 @@ class AppGate:
     async def set_access(
         self, context: TenantContext, user: str, name: str, access: AppAccess, *, actor: str
     ) -> None:
-        """Say who may open an app, which goes on as it is. Raises `NotFound`."""
+        """Set the users who may open an app, which continues unchanged. Raises `NotFound`."""
 
         def work(tx: Tx) -> None:
             app = _app(tx, context, user, name)
@@ -148,7 +148,10 @@ class AppGate:
     async def add_key(
         self, context: TenantContext, user: str, name: str, key: str, *, actor: str
     ) -> tuple[AppKey, str]:
-        """Make a key of this name; return it with what is shown once. Raises `NotFound` and `Refused`."""
+        """Make a key of this name; return it with its secret, which is shown once.
+
+        Raises `NotFound` and `Refused`.
+        """
         secret = KEY_PREFIX + secrets.token_urlsafe(32)
         now = self._clock()
         made_id = self._uids.make(now)
@@ -165,7 +168,7 @@ class AppGate:
                 raise Refused(Reason.CONFLICT, text)
             if len(there) >= KEYS_OF_APP:
                 text = msg(
-                    "app {name} has {n} keys, and more than {most} are not allowed; revoke one that nobody uses",
+                    "app {name} has {n} keys, and the limit is {most}; revoke a key that nobody uses",
                     name=name,
                     n=len(there),
                     most=KEYS_OF_APP,

@@ -1,4 +1,4 @@
-"""Decisions about an app: from what is stored of it, its replicas and which of them answer, to what is to be done. Pure."""
+"""Decisions about an app: from its stored state, its replicas and the ones that answer, to a plan. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIRST_WAIT_S = 1.0
 """Tuning: seconds before a replica that ended is followed by another; doubles with each that ends too: sooner back, for how much a
 crash loop costs."""
 MOST_WAIT_S = 300.0
-"""Tuning: seconds between two tries of what never starts: how soon it is noticed that it can, for how much it costs."""
+"""Tuning: seconds between two tries of an app that never starts; a trade of delay against cost."""
 STEADY_S = 600.0
 """Tuning: seconds after which a replica that ends counts as the first that did: for how long a loop is told from bad luck."""
 LOOP = 2
@@ -22,7 +22,7 @@ LOOP = 2
 
 @dataclass(frozen=True, slots=True)
 class AppPlan:
-    """What is to be done: the app as it is to be stored, jobs to end and to forget, slots in which replicas start."""
+    """Plan for an app: the app to store, jobs to end and to forget, slots in which replicas start."""
 
     app: App
     stop: tuple[Job, ...] = ()
@@ -92,7 +92,7 @@ def _failed(app: App, job: Job) -> App:
     ended = job.finished_at or job.submitted_at
     why = job.message if job.failure is None else job.failure.told or job.message
     if job.phase is Phase.FINISHED:
-        why = msg("it ended by itself; what is deployed must go on until it is told to stop")
+        why = msg("it ended by itself; a deployed program must run until it is asked to stop")
     return replace(
         app,
         failures=failures,
@@ -107,13 +107,16 @@ def _generation(job: Job) -> int:
 
 
 def _surplus(jobs: Sequence[Job], wanted: int, ready: Collection[str]) -> list[Job]:
-    """Return those that are too many: what does not answer goes first, then what came last."""
+    """Return the surplus replicas: those that do not answer first, then the latest ones."""
     by_worth = sorted(jobs, key=lambda job: (job.uid not in ready, slot_of(job)))
     return by_worth[max(wanted, 0) :]
 
 
 def _outdated(jobs: Sequence[Job], keep: int, ready: Collection[str]) -> list[Job]:
-    """Return those of older generations that are not needed any more until newer ones answer; what does not answer helps nobody."""
+    """Return the replicas of older generations to end; `keep` that answer stay until newer ones answer.
+
+    Replicas that do not answer are of no use to users.
+    """
     answering = [job for job in jobs if job.uid in ready]
     return [job for job in jobs if job.uid not in ready] + answering[max(keep, 0) :]
 
@@ -142,7 +145,7 @@ def _standing(app: App, live: Sequence[Job], ready: Sequence[Job]) -> tuple[AppP
     if ready:
         return AppPhase.RUNNING, NOTHING if len(newest) >= app.wanted else _partly(app, len(newest))
     if not app.wanted:
-        return AppPhase.WAITING, msg("it sleeps, since nobody asked; the next request starts it")
+        return AppPhase.WAITING, msg("it sleeps, because no requests came; the next request starts it")
     if app.failures >= LOOP and app.message:
         return AppPhase.ERROR, app.message
     if live and all(job.phase is Phase.QUEUED for job in live):

@@ -17,7 +17,7 @@ MOST_S = 2.0
 EVERY_S = 5.0
 """Tuning: seconds between two probes of a replica that answers: how soon it is noticed that it does not, for how often it is asked."""
 ANSWER_S = 5.0
-"""Safety: seconds in which a probe is to be answered."""
+"""Safety: seconds in which a probe must be answered."""
 MISSES = 3
 """Safety: probes in a row that fail until a replica counts as one that does not answer: one that works hard is slow at times."""
 PATIENCE_S = 300.0
@@ -25,7 +25,7 @@ PATIENCE_S = 300.0
 
 
 class ReplicaProbe(NamedTuple):
-    """What is asked of a replica: where, which path, and whether any answer will do or only that all is well."""
+    """Probe of a replica: its address, the path, and whether any answer will do or only that all is well."""
 
     address: Address
     path: str
@@ -33,7 +33,7 @@ class ReplicaProbe(NamedTuple):
 
 
 class _Watched:
-    """What is known of one replica."""
+    """Knowledge of one replica."""
 
     def __init__(self, probe: ReplicaProbe) -> None:
         self.probe = probe

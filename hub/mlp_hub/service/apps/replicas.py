@@ -1,4 +1,4 @@
-"""Replicas of apps as jobs: what is submitted for one, and how it is asked whether it answers."""
+"""Replicas of apps as jobs: the job for one, and the probe whether it answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.apps.probing import ReplicaProbe
 
 PROGRAM = "from mlp.serving import main\n\nmain()\n"
-"""Given: what a replica runs; all else is in its arguments."""
+"""Given: program of a replica; all else is in its arguments."""
 
 
 def replica_spec(app: App, slot: int, runtime: Runtime | None) -> JobSpec:
@@ -40,6 +40,6 @@ def replica_spec(app: App, slot: int, runtime: Runtime | None) -> JobSpec:
 
 
 def probe_of(app: App, job: Job, executor: Executor) -> ReplicaProbe:
-    """Return how a replica that runs is asked: what a command does with the path is not for us to say."""
+    """Return the probe of a running replica; a command is free in its use of the path, so any answer will do."""
     command = bool(app.spec.command)
     return ReplicaProbe(executor.address(job.attempt), "/" if command else "/v2/health/ready", command)

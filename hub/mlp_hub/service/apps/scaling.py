@@ -1,7 +1,8 @@
-"""How many replicas of an app there are to be, by how many requests were under way at it. Pure.
+"""Number of replicas of an app, by the number of requests in progress at it. Pure.
 
-It grows as soon as there are more than a replica is for, and shrinks only to what the busiest moment of the app's whole idle time needs:
-a load that comes and goes starts and ends nothing all the time.
+It grows as soon as there are more than one replica is for. It shrinks only to the need of the
+busiest moment of the app's whole idle time: a load that comes and goes does not start and end
+replicas all the time.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class AppLoad:
-    """How many requests were under way at an app, on average, up to a moment `age_s` ago."""
+    """Number of requests in progress at an app, on average, up to a moment `age_s` ago."""
 
     age_s: float
     under_way: float
@@ -37,9 +38,9 @@ class Scaling:
 def replicas_for(
     wanted: int, scale: Scaling, loads: Sequence[AppLoad], *, known_s: float, quiet_s: float
 ) -> tuple[int, float | None]:
-    """Return how many there are to be in place of `wanted`, and in how many seconds to look again though nothing is told.
+    """Return the number of replicas instead of `wanted`, and the seconds until the next look without news.
 
-    For `known_s` seconds has the load been known, and for `quiet_s` has nobody asked.
+    The load has been known for `known_s` seconds. The last request was `quiet_s` seconds ago.
     """
     least, most = scale.least, scale.most
     if quiet_s >= scale.idle_s:

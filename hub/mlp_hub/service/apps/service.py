@@ -1,4 +1,4 @@
-"""What people do with apps: deploy, list, look at, read logs, scale, delete; and what the gateway asks."""
+"""Use of apps by people: deploy, list, show, read logs, scale, delete; and the questions of the gateway."""
 
 from __future__ import annotations
 
@@ -75,18 +75,18 @@ class AppService:
     ) -> api.Application:
         """Take an app in, or what one is to become; durable when this returns, and started after that."""
         if not self._executor.serves:
-            _refuse(msg("nothing runs at this hub, whose nodes are simulated, so no app could answer"))
+            _refuse(msg("this hub simulates its nodes and runs nothing, so no app could answer"))
         _range(asked.replicas)
         if asked.priority not in PRIORITIES:
             _refuse(
                 msg(
-                    "there is no priority {priority}; choose one of {priorities}",
+                    "priority {priority} does not exist; choose one of {priorities}",
                     priority=asked.priority,
                     priorities=", ".join(PRIORITIES),
                 )
             )
         if asked.command is not None and not asked.command.strip():
-            _refuse(msg("command is empty; say what is to run, or leave it out to have the model served"))
+            _refuse(msg("command is empty; give the command to run, or leave it out to serve the model"))
         if not asked.model_name and asked.command is None:
             _refuse(msg("nothing to run: give model_name, a model that is ready, or command"))
         tenant = await self._board.db.read(lambda tx: _tenant(tx, user, asked.tenant))
@@ -132,7 +132,7 @@ class AppService:
                 if tx.apps.count(user) >= APPS_OF_USER:
                     raise Refused(
                         Reason.CONFLICT,
-                        msg("you have {n} apps, as many as one may have; delete one first", n=APPS_OF_USER),
+                        msg("you have {n} apps, which is the limit; delete one first", n=APPS_OF_USER),
                     )
                 tx.users.ensure(user, now)
                 app = replace(new, port=tx.apps.free_port())
@@ -183,7 +183,7 @@ class AppService:
         *,
         actor: str | None = None,
     ) -> api.Application:
-        """Say how many replicas there are to be."""
+        """Set the number of replicas."""
         least, most = _range(asked.replicas)
         now = self._clock()
 
@@ -302,7 +302,7 @@ def _range(replicas: int | str) -> tuple[int, int]:
     if least > most:
         _refuse(
             msg(
-                "replicas {replicas} has a least number above its most; write MIN:MAX, as in {most}:{least}",
+                "replicas {replicas} has a minimum above its maximum; write MIN:MAX, such as {most}:{least}",
                 replicas=replicas,
                 most=most,
                 least=least,
@@ -319,21 +319,21 @@ def _put_deleting(tx: Tx, app: App) -> App:
 
 
 def _changed(found: App, new: App, *, replaces: bool) -> App:
-    """Return an app as what it is deployed as anew."""
+    """Return an app as it is deployed again."""
     if found.phase is A.DELETING:
         raise _being_deleted(found.name)
     if not replaces:
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "there is an app {name} already; delete it first, deploy under another name, or say replace to change it",
+                "an app {name} already exists; delete it first, deploy under another name, or give replace to change it",
                 name=found.name,
             ),
         )
     if new.tenant != found.tenant:
         _refuse(
             msg(
-                "app {name} is of team {tenant}, and stays there; delete it to deploy it in {other}",
+                "app {name} belongs to team {tenant} and cannot move; delete it to deploy it in {other}",
                 name=found.name,
                 tenant=found.tenant,
                 other=new.tenant,
@@ -370,8 +370,7 @@ def _check_runtime(runtime: Runtime) -> None:
     if runtime.launcher is not None or len(runtime.roles) > 1 or runtime.least_workers > 1:
         _refuse(
             msg(
-                "runtime {runtime} starts programs of several ranks; an app is one: use plain, or a runtime of your team without "
-                "a launcher and with one role",
+                "runtime {runtime} starts programs of several ranks, but an app has one: use plain, or a runtime of your team without a launcher and with one role",
                 runtime=runtime.name,
             )
         )
@@ -385,7 +384,7 @@ def _tenant(tx: Tx, user: str, asked: str | None) -> str:
 
 
 def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str, *, served: bool) -> int:
-    """Return the version of a model that is meant and ready, and can be `served` where it is to be; 0 where none is."""
+    """Return the ready version of a model (0: without a model), which can be `served` if that is required."""
     if not model:
         return 0
     parsed = names.parse_reference(model)
@@ -396,7 +395,7 @@ def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str,
         raise Refused(
             Reason.INVALID,
             msg(
-                "model {name} is of team {theirs}, and the app of {tenant}; deploy it in {theirs}",
+                "model {name} belongs to team {theirs}, but the app to {tenant}; deploy it in {theirs}",
                 name=found.item.name,
                 theirs=found.item.tenant,
                 tenant=tenant,
@@ -415,8 +414,7 @@ def _version(tx: Tx, context: TenantContext, user: str, tenant: str, model: str,
         raise Refused(
             Reason.INVALID,
             msg(
-                "model {name} is {file}, weights without a program to serve them; give a command that loads them from /model, or register "
-                "what the platform's server loads (Keras, SavedModel, TorchScript, ONNX, scikit-learn, MLflow)",
+                "model {name} is {file}: weights without a program that serves them; give a command that loads them from /model, or register a format that the platform's server loads (Keras, SavedModel, TorchScript, ONNX, scikit-learn, MLflow)",
                 name=found.item.name,
                 file=found.format.main,
             ),
@@ -439,7 +437,9 @@ def _live(tx: Tx, context: TenantContext, user: str, name: str) -> App:
 
 
 def _being_deleted(name: str) -> Refused:
-    return Refused(Reason.WRONG_STATE, msg("app {name} is being deleted; wait until it has gone", name=name))
+    return Refused(
+        Reason.WRONG_STATE, msg("app {name} is being deleted; wait until it is deleted", name=name)
+    )
 
 
 def _refuse(text: Message) -> NoReturn:

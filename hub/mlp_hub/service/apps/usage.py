@@ -1,4 +1,4 @@
-"""What was asked of apps: told by the gateway every few seconds, kept, and shown with what it counted since."""
+"""Requests to apps: reported by the gateway every few seconds, stored, and shown with newer counts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
 Told = tuple[str, str, str, AppUse]
-"""What is told: whether of an `app` or a `tenant`, which one, by which process, its count."""
+"""Report of use: whether of an `app` or a `tenant`, which one, by which process, its count."""
 
 
 class KeptUsage:
-    """Keeps the counts. `busy` is told how many requests were under way at an app that scales, by its uid."""
+    """Store of the counts; `busy` gets the uid of an app that scales and its number of requests in progress."""
 
     def __init__(self, db: Database, busy: Callable[[str, float], None]) -> None:
         self._db = db
         self._busy = busy
 
     async def told(self, counted: Sequence[Told], under_way: Sequence[tuple[str, float]]) -> None:
-        """Take counts in; what is told again counts once, and what has gone is not counted any more."""
+        """Store counts; a repeated report counts once, and counts of deleted apps and tenants are dropped."""
 
         def work(tx: Tx) -> set[str]:
             for kind, name, run, use in counted:

@@ -1,4 +1,4 @@
-"""Apps of others that somebody may open: which these are, and what is told of one. Nothing of what an app runs with is."""
+"""Apps of others that a user may open, and their public data, without anything that an app runs with."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlp_language.message import msg
 
 
 class AppVisitors:
-    """Asks the rule that the gateway asks, `may_open`, of what is stored now; `shown` is what an app's owner sees of it."""
+    """Visitors' view of apps, by the gateway's rule `may_open` on stored data; `shown` is the owner's view."""
 
     def __init__(self, db: Database, shown: Callable[[App], Awaitable[api.Application]]) -> None:
         self._db, self._shown = db, shown
@@ -77,7 +77,9 @@ def _places(tx: Tx, visitor: str) -> frozenset[str]:
 def told_to_visitors(app: api.Application) -> Text:
     """Return why an app does not answer, without what its program said when it ended: that may be anything, credentials too."""
     if app.failures and app.phase != "waiting" and app.message.message:
-        return Text(msg("it failed, and is tried again; its owner, {user}, is told why", user=app.user))
+        return Text(
+            msg("it failed, and is tried again; its owner, {user}, can see the reason", user=app.user)
+        )
     return app.message
 
 

@@ -53,7 +53,7 @@ def phases_of(state: str) -> list[AppPhase]:
 
 
 def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
-    """Return what is deployed, with what was left out filled in."""
+    """Return the app to deploy, with defaults for the fields that were left out."""
     least, most = range_of(asked.replicas)
     return AppSpec(
         per_replica=Resources(cpu=milli(asked.cpu), gpu=milli(asked.gpu), ram=asked.ram),
@@ -79,7 +79,7 @@ def to_wire(
     answering: Collection[str],
     under_way: float | None,
 ) -> api.Application:
-    """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start."""
+    """Return an app; each waiting replica has its reason from the last cycle, and its possible start time."""
     spec = app.spec
     running = [_replica(job, wait, at, job.attempt in answering) for job, wait, at in replicas]
     waits = next((one for one in running if one.phase == "queued"), None)

@@ -1,7 +1,8 @@
-"""Worker of the queue that brings apps to what is wanted of them: operation, and recovery too.
+"""Worker of the queue that brings apps to their wanted state: operation, and recovery too.
 
-It reads what is stored, the app and the jobs that are its replicas, asks a pure function what to do, stores that, then does it. What is in
-memory alone, which replicas answer, is asked anew by whoever leads next.
+It reads the stored state, which is the app and the jobs that are its replicas. It asks a pure
+function for a plan, stores that, then carries it out. The replicas that answer are known in memory
+alone; the next leader asks them again.
 """
 
 from __future__ import annotations
@@ -94,19 +95,19 @@ class AppWorker:
         self._draining.clear()
 
     def changed(self, uid: str) -> None:
-        """Note that somebody says how an app is to be now: only what is asked of it from here on makes it shrink."""
+        """Note that a user set the wanted state of an app: only later requests to it count when it shrinks."""
         self.last_asked[uid] = self._known[uid] = self._clock()
         self.look_at(uid)
 
     def put_off(self, by: float) -> None:
-        """Move along by so many seconds all that was noted: the clock was set."""
+        """Move all noted times by `by` seconds: the clock was set."""
         for times in (self.last_asked, self._known):
             times.update({uid: at + by for uid, at in times.items()})
         for uid, loads in self._loads.items():
             self._loads[uid] = [(at + by, load) for at, load in loads]
 
     def busy(self, uid: str, under_way: float) -> None:
-        """Note how many requests were under way at an app lately."""
+        """Note the recent number of requests in progress at an app."""
         now = self._clock()
         loads = self._loads.setdefault(uid, [])
         loads.append((now, under_way))
@@ -120,7 +121,7 @@ class AppWorker:
         self.look_at(uid)
 
     def under_way(self, uid: str) -> float | None:
-        """Return how many requests were under way lately; None where nothing is known of it."""
+        """Return the recent number of requests in progress; None where it is unknown."""
         loads = self._loads.get(uid)
         return loads[-1][1] if loads and self._clock() - loads[-1][0] <= SHOWN_S else None
 
@@ -200,7 +201,7 @@ class AppWorker:
         late = self.probing.overdue(app.uid)
         said = (
             msg(
-                "nothing answered on port {port} for too long; the command must listen there, on 127.0.0.1 or 0.0.0.0, as PORT tells it",
+                "nothing answered on port {port} for too long; the command must listen on the port in the variable PORT, on 127.0.0.1 or 0.0.0.0",
                 port=app.spec.inner_port,
             )
             if app.spec.command

@@ -1,8 +1,9 @@
-"""Whether booked windows can be held: within their tenants' quotas, and on the nodes beside all else that is kept free.
+"""Check of booked windows: within their tenants' quotas, and on the nodes beside other amounts kept free.
 
-A window is checked when it is booked, and all are checked again whenever quotas or nodes change. One that can no longer be
-held stays, marked with what is left for it, and that is what is kept free; of several that do not fit together those that
-were made first come first. It is whole again as soon as it fits.
+A window is checked when it is booked, and all are checked again whenever quotas or nodes change.
+One that can no longer be held stays, marked with the amount that is left for it. That amount is
+kept free. If several do not fit together, those made first come first. A window is whole again as
+soon as it fits.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Key = tuple[str, str]  # tenant and name of a window
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Shortage of a window in one dimension: what it asks for, what is left for it at its worst moment, how much others have.
+    """Shortage of a window in one dimension: amount asked, amount left at its worst moment, amount of others.
 
     `top` is the tenant whose quota is short, None where it is the nodes.
     """
@@ -50,7 +51,7 @@ class Supply:
     all_nodes: Mapping[str, int]
     up_nodes: Mapping[str, int]
     reserved: Mapping[str, Mapping[str, int]]
-    """What tenants reserve; a guarantee that is lowered comes back when it is wanted, so all of it counts."""
+    """Amounts that tenants reserve; a lowered guarantee comes back when it is wanted, so all of it counts."""
 
     @classmethod
     def of(cls, tenants: Sequence[Tenant], nodes: Sequence[NodeInfo]) -> Supply:
@@ -208,7 +209,7 @@ def _sentence(shortage: Shortage) -> Message:
     """Say it so that every member of the tenant may read it: of others only how much is theirs."""
     d = shortage.dimension
     said = msg(
-        "needs {asked}, left is {left}: {there_is}",
+        "needs {asked}, but {left} is left: {there_is}",
         asked=quantity(d, shortage.asked),
         left=number(d, max(shortage.left, 0)),
         there_is=shortage.there_is,
@@ -216,7 +217,7 @@ def _sentence(shortage: Shortage) -> Message:
     if not shortage.others:
         return said
     return msg(
-        "{said}, of which {others} is reserved or booked besides",
+        "{said}, of which {others} is already reserved or booked",
         said=said,
         others=number(d, shortage.others),
     )

@@ -33,9 +33,9 @@ REVIEW_EVERY_S = 600.0
 
 
 class BookingService:
-    """The booked windows. `actor` is who asks, for the audit log; whether they may is for the caller to say.
+    """The booked windows; `actor` is the asker, for the audit log, and the caller checks their right.
 
-    `changed` is called on the event loop after every change: the scheduler has to be told of it.
+    `changed` is called on the event loop after every change: the scheduler has to learn of it.
     """
 
     def __init__(
@@ -67,7 +67,10 @@ class BookingService:
     async def create(
         self, tenant: str, asked: booking_api.BookingCreate, *, actor: str
     ) -> booking_api.Booking:
-        """Book a window. Raises `NotFound`, `Invalid`, `Conflict` (the name), `ExceedsMaxQuota` with what is left."""
+        """Book a window.
+
+        Raises `NotFound`, `Invalid`, `Conflict` (the name), `ExceedsMaxQuota` with the amount that is left.
+        """
         now = self._clock()
         window = BookedWindow(
             tenant,
@@ -89,7 +92,7 @@ class BookingService:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "{tenant} has {count} booked windows, which is the most; remove one first",
+                        "{tenant} has {count} booked windows, which is the limit; remove one first",
                         tenant=tenant,
                         count=len(mine),
                     ),
@@ -98,7 +101,7 @@ class BookingService:
                 raise Refused(
                     Reason.CONFLICT,
                     msg(
-                        "{tenant} has a booked window {name} already; use another name, or remove that one",
+                        "{tenant} already has a booked window {name}; use another name, or remove that one",
                         tenant=tenant,
                         name=window.name,
                     ),
@@ -107,7 +110,7 @@ class BookingService:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "{most_in_all} windows are booked, which is the most of all teams together; remove one first",
+                        "{most_in_all} windows are booked, which is the limit of all teams together; remove one first",
                         most_in_all=limits.WINDOWS_IN_ALL,
                     ),
                 )
@@ -123,14 +126,14 @@ class BookingService:
         return await self._write(work)
 
     async def remove(self, tenant: str, name: str, *, actor: str) -> booking_api.Booking:
-        """Give a window up, open or not; what runs in it goes on. Raises `NotFound`."""
+        """Give a window up, open or not; its running jobs continue. Raises `NotFound`."""
         now, nodes = self._clock(), self._nodes()
 
         def work(tx: Tx) -> booking_api.Booking:
             _existing(tx, tenant)
             window = tx.bookings.remove(tenant, name)
             if window is None or window.end <= now:
-                text = msg("there is no booked window {name} of team {tenant}", name=name, tenant=tenant)
+                text = msg("team {tenant} has no booked window {name}", name=name, tenant=tenant)
                 raise Refused(Reason.NOT_FOUND, text)
             tx.audit.add(now, actor, "booking.delete", name, tenant=tenant, detail=_described(window))
             review_in(tx, nodes, now)
@@ -209,13 +212,16 @@ def _check_times(window: BookedWindow, now: float) -> None:
         )
     if end <= now:
         _invalid(
-            msg("end is {end}, which is over; it is {now} now, give a later end", end=_at(end), now=_at(now))
+            msg(
+                "end is {end}, which has passed; it is {now} now, give a later end",
+                end=_at(end),
+                now=_at(now),
+            )
         )
     if end - start > limits.WINDOW_DAYS * DAY_S:
         _invalid(
             msg(
-                "the window is {days} days long; {most_days} days are the most. Give an earlier end, or reserve the "
-                "amount in the team's quota",
+                "the window is {days} days long, and the limit is {most_days} days. Give an earlier end, or reserve the amount in the team's quota",
                 days=f"{(end - start) / DAY_S:.4g}",
                 most_days=limits.WINDOW_DAYS,
             )
@@ -223,7 +229,7 @@ def _check_times(window: BookedWindow, now: float) -> None:
     if start > now + limits.WINDOW_DAYS_AHEAD * DAY_S:
         _invalid(
             msg(
-                "start is {at}; a window starts {most_days_ahead} days from now at the latest",
+                "start is {at}; a window must start within {most_days_ahead} days from now",
                 at=_at(start),
                 most_days_ahead=limits.WINDOW_DAYS_AHEAD,
             )
@@ -234,10 +240,14 @@ def _check_amount(amount: Quota) -> None:
     limits = limits_of(amount)
     if "rom" in limits:
         _invalid(
-            msg("amount has rom: what is booked is kept free on nodes, and storage is not a matter of nodes")
+            msg(
+                "amount has rom: booked amounts are kept free on nodes, and storage does not belong to nodes; leave rom out"
+            )
         )
     if not any(limits.values()):
-        _invalid(msg("amount is nothing; name what is to be kept free, as {example}", example='{"cpu": 4}'))
+        _invalid(
+            msg("amount is empty; name the resources to keep free, such as {example}", example='{"cpu": 4}')
+        )
 
 
 def _check_room(tx: Tx, window: BookedWindow, nodes: Sequence[NodeInfo], now: float) -> None:
@@ -262,7 +272,7 @@ def _check_room(tx: Tx, window: BookedWindow, nodes: Sequence[NodeInfo], now: fl
         "way": msg("Book less"),
     }
     if shortage.left > 0:
-        said["way"] = msg("Book {left} at most", left=quantity(d, shortage.left))
+        said["way"] = msg("Book at most {left}", left=quantity(d, shortage.left))
     if not kept:
         raise Refused(
             Reason.EXCEEDS_MAX_QUOTA, msg("{there_is}; this window asks for {asked}. {way}", **said)
@@ -286,7 +296,7 @@ def _taken(amount: float, name: str | None, whose: str) -> Message:
 
 
 def _shown(tx: Tx, windows: Sequence[BookedWindow], now: float) -> Sequence[booking_api.Booking]:
-    """Return windows for the wire, with what is to be known of servers that others run."""
+    """Return windows for the wire, with notes on servers that others run."""
     if not windows:
         return []
     servers = [r for r in tx.ledger.held(now) if r.shares and r.applier != APPLIER]
@@ -298,11 +308,10 @@ def _notes(window: BookedWindow, servers: Sequence[ResourceRequest]) -> list[Mes
     held = {d: sum(part(r.amount, d) for r in servers if r.tenant != window.tenant) for d in booked}
     amounts = tuple([quantity(d, v) for d, v in held.items() if v])
     if not amounts:
-        return [msg("a notebook server that runs into the window keeps what it holds until it is stopped")]
+        return [msg("a notebook server that runs into the window keeps its resources until it is stopped")]
     return [
         msg(
-            "a notebook server that runs into the window keeps what it holds until it is stopped: "
-            "servers of other teams hold {amounts} now",
+            "a notebook server that runs into the window keeps its resources until it is stopped: servers of other teams hold {amounts} now",
             amounts=amounts,
         )
     ]

@@ -12,7 +12,7 @@ from mlp_language.message import Message
 
 
 def booking_to(window: BookedWindow, now: float, *, notes: Sequence[Message] = ()) -> booking_api.Booking:
-    """Return a booked window, with what else is to be known of it."""
+    """Return a booked window for the wire, with its notes."""
     short = window.short
     return booking_api.Booking(
         tenant=window.tenant,

@@ -1,1 +1,1 @@
-"""What homes and jobs' directories take of their tenants' storage, and what follows where that is over."""
+"""Storage of homes and jobs' directories in their tenants' quotas, and the consequences of too much."""

@@ -1,8 +1,10 @@
-"""Charges of homes and of jobs' directories, with what is stored of a job's metric points: measured in the background, in proportion to what changes.
+"""Charges of homes and of jobs' directories, with the stored metric points of a job.
 
-What runs is measured by the watch of the disk anyway, and charged whenever it has grown or shrunk by much. What has ended is measured
-once more and then left alone: that is exact, since nobody writes there any more. A row that is `granted` anything says that
-programs may be writing; after a crash all of those are measured again, and what has no row yet.
+They are measured in the background, in proportion to the changes. Running jobs are measured by the
+watch of the disk anyway, and charged whenever they have grown or shrunk by much. Ended jobs are
+measured once more and then left alone: that is exact, since nothing writes there any more. A row
+with a `granted` amount means that programs can be writing. After a crash all of those are measured
+again, and so are directories without a row.
 """
 
 from __future__ import annotations
@@ -28,9 +30,12 @@ from mlp_hub.store.tx import Tx
 log = logging.getLogger(__name__)
 HOME, OUTPUT = "home", "output"
 LEAST_CHANGE = 2**20
-"""Tuning: bytes by which something that is written to must have changed to be charged anew: fewer rows written, for how exact it is meanwhile."""
+"""Tuning: bytes of change from which a directory in use is charged again.
+
+It trades fewer written rows for accuracy in the meantime.
+"""
 PART = 64
-"""Tuning: divisor of what it takes; where that is more than the bytes above, so much must have changed: same trade."""
+"""Tuning: divisor of the used amount; if the result exceeds the bytes above, it is the limit: same trade."""
 TOGETHER = 200
 """Tuning: jobs' directories that nobody ever measured, as of an older hub, that one sweep takes on: size of a lot, for how long it
 takes until all are charged."""
@@ -81,7 +86,7 @@ class FileCharges:
             self._queue.add((HOME, user))
 
     def note(self, sizes: Mapping[Place, Size]) -> None:
-        """Take in what the watch of the disk measured: charge what has changed by much."""
+        """Charge the directories whose size has changed by much, as measured by the watch of the disk."""
         if not self.is_on:
             return
         running = {run_of(job): job.uid for job in self._board.holding.values()}
@@ -99,7 +104,7 @@ class FileCharges:
         self._places_changed = True
 
     async def sweep(self) -> None:
-        """See who began to work and who ended, which homes count elsewhere, and take on what was never measured."""
+        """Find users who began to work or ended, and homes that count elsewhere; add directories never measured."""
         if not self.is_on:
             return
         now = self._clock()
@@ -123,7 +128,10 @@ class FileCharges:
                 self._queue.add((HOME, user))
 
     def points_changed(self, uid: str) -> None:
-        """Charge a job anew that does not run: points of it were stored, or deleted. Of one that runs the watch of the disk tells."""
+        """Charge a job again that is not running: points of it were stored or deleted.
+
+        For a running job the watch of the disk reports.
+        """
         if self.is_on and uid not in self._board.holding:
             self._queue.add((OUTPUT, uid))
 

@@ -1,8 +1,9 @@
-"""Storage that is over its quota: who is stopped for it, and who is warned.
+"""Storage that is over its quota: the users who are stopped for it, and those who are warned.
 
-Homes and jobs' directories are charged after the fact, so that a tenant may come to hold more than its quota. Who then holds more than
-an equal part of it submits nothing more until it has room again; jobs that run go on and are told. The others of the tenant
-go on working, but whatever asks for storage beforehand is refused to all, as ever.
+Homes and jobs' directories are charged after the fact, so that a tenant can hold more than its
+quota. A user who then holds more than an equal part of it cannot submit jobs until it has room
+again; running jobs continue and get a warning. The tenant's other users continue to work. As
+always, requests that need storage in advance are refused to all.
 """
 
 from __future__ import annotations
@@ -41,15 +42,13 @@ class FullStorage:
     things: Mapping[str, Sequence[Message]]
 
     def stops(self, user: str) -> bool:
-        """Whether somebody holds more than an equal part of what there may be."""
+        """Return whether a user holds more than an equal part of the limit."""
         return self.held[user] * len(self.held) > self.limit
 
     def says(self, user: str) -> Message:
-        """Say how it stands, and what somebody can do."""
+        """Return the state of the storage, and the user's remedies, as a message."""
         return msg(
-            "the storage of {tenant} is full: {used} of {limit} are taken, and {mine} of it is yours ({things}). Delete files in "
-            "your home, runs of jobs, datasets or models, or ask an admin of {tenant} for more; it is measured again when "
-            "what runs has ended, or in a minute",
+            "the storage of {tenant} is full: {used} of {limit} are used, {mine} of that by you ({things}). Delete files in your home, runs of jobs, datasets or models, or ask an admin of {tenant} for more. It is measured again when running work has ended, or in a minute",
             tenant=TenantRef(self.tenant),
             used=quantity("rom", self.used),
             limit=quantity("rom", self.limit),

@@ -1,7 +1,7 @@
-"""Datasets that the platform copies from where they are: a step of the worker that may be cut at any point and said again.
+"""Datasets that the platform copies from their sources: a step of the worker that can be cut and repeated.
 
-What is stored says that it is to be copied; what is there says what is missing. Room is kept for all that will come before any of it
-does, and in the end it is charged with what is there.
+The stored state requests the copy, and the present files show which ones are missing. Room is kept
+for all bytes before the first arrives. In the end the dataset is charged with its actual size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class CopyStopped(Exception):  # noqa: N818 - what became of it
 
 
 class CopyMakesWay(Exception):  # noqa: N818 - what became of it
-    """The copy gives its turn to others, and goes on from there in its next one."""
+    """Exception: the copy gives its turn to others, and continues from there in its next one."""
 
 
 class SourceCopies:
@@ -89,7 +89,8 @@ class SourceCopies:
                 del self._failed[uid]
                 log.exception("dataset %s of %s cannot be copied", now.item.name, now.item.user)
                 again = msg(
-                    "its copying failed {n} times; the hub's log says how; sync goes on from there", n=TRIES
+                    "copying it failed {n} times; the hub's log has the reason; sync continues from there",
+                    n=TRIES,
                 )
                 await self._end(uid, P.ERROR, again)
             else:
@@ -99,9 +100,7 @@ class SourceCopies:
     def opened(self, tx: Tx, found: Dataset) -> tuple[OpenSource, int | None]:
         """Return what is needed to read its source, and whose its files are. Raises `Refused`, `OutOfReach`."""
         if tx.relocations.under_way(found.item.tenant) is not None:
-            raise OutOfReach(
-                msg("its team's files are being moved; it is copied when that is done, without being asked")
-            )
+            raise OutOfReach(msg("its team's files are being moved; it is copied automatically after that"))
         return self._sources.opened(tx, found), self.owner_of(tx, found)
 
     def owner_of(self, tx: Tx, found: Dataset) -> int | None:
@@ -130,7 +129,7 @@ class SourceCopies:
         await told(self._db.write(work), self._changed)
 
     async def hold(self, uid: str, size: int) -> None:
-        """Keep room for so much more than is there. Raises `Refused`."""
+        """Keep room for `size` more bytes than are there. Raises `Refused`."""
 
         def work(tx: Tx) -> None:
             self._storage.hold(tx, uid, size)
@@ -148,12 +147,12 @@ class SourceCopies:
         await self._db.write(work)
 
     def is_stopped(self, uid: str) -> bool:
-        """Tell whether it is to be copied no further."""
+        """Return whether the copy must stop."""
         return uid in self._stopped
 
 
 class CopySteps:
-    """What a copy asks and tells from its thread, on the loop."""
+    """Questions and reports of a copy from its thread, on the loop."""
 
     def __init__(self, copies: SourceCopies, uid: str, turn: FetchTurn) -> None:
         self._copies, self._uid, self._turn = copies, uid, turn
@@ -176,6 +175,6 @@ class CopySteps:
         self.make_way()
 
     def make_way(self) -> None:
-        """Raise `CopyMakesWay` where others are to have the turn."""
+        """Raise `CopyMakesWay` if others should have the turn."""
         if self._copies.turns.is_over(self._turn):
             raise CopyMakesWay

@@ -1,7 +1,7 @@
-"""Whose source is copied next: of few places a tenant has one, and another one only of those that are left for such.
+"""Order of the sources to copy: each tenant has one place, and extra places only from a smaller share.
 
-No place is held for ever while another tenant has none, or a colleague: who has held one long makes way, and goes on when the turn
-comes again.
+A tenant or a colleague never holds a place for ever while another has none. The holder of a long
+turn makes way, and continues when the turn comes again.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class FetchTurns:
             self._look()
 
     def is_over(self, turn: FetchTurn) -> bool:
-        """Tell whether a turn is to be given back: to a tenant without one, or to a colleague without one. Any thread may ask.
+        """Return whether a turn should go to a tenant without one, or to a colleague without one. Thread-safe.
 
-        One turn is asked for at a time, first of tenants, then of users, that have several.
+        One turn is claimed at a time, first from tenants, then from users, that have several.
         """
         if self._clock() - turn.since <= HELD_S:
             return False

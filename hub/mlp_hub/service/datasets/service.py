@@ -1,4 +1,4 @@
-"""What people do with datasets: make, list, look at, tell how far the upload is, delete."""
+"""Use of datasets by people: make, list, show, report the upload's progress, delete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mlp_language.message import NOTHING, msg
 
 P = DatasetPhase
 _STEPS = "/stored"
-"""Whose keys are those of what is taken and given; nobody has such a name."""
+"""Owner of the keys of takes and gives of bytes; it cannot be a user's name."""
 _STATES: Mapping[DatasetPhase, api.DatasetState] = {
     P.CREATING: "creating",
     P.READY: "ready",
@@ -67,7 +67,11 @@ class DatasetService:
         if asked.user not in (None, user):
             raise Refused(
                 Reason.INVALID,
-                msg("user is {given}, the path says {user}; leave it out", given=asked.user[:100], user=user),
+                msg(
+                    "user is {given}, but the path has {user}; leave it out",
+                    given=asked.user[:100],
+                    user=user,
+                ),
             )
         source = None if asked.source is None else self._sources.parse(asked.source)
         now = self._clock()
@@ -98,7 +102,7 @@ class DatasetService:
         return to_wire(made)
 
     async def sync(self, context: TenantContext, user: str, name: str, *, actor: str) -> api.Dataset:
-        """Have what changed at its source fetched; nothing is done where that is under way."""
+        """Start a fetch of the changes at the dataset's source, unless one is in progress."""
         now = self._clock()
 
         def work(tx: Tx) -> Dataset:
@@ -108,7 +112,7 @@ class DatasetService:
             if found.is_copied:
                 return found
             check_dataset_move(found, P.CREATING)
-            check_unused(tx, found, msg("fetched anew"))
+            check_unused(tx, found, msg("fetched again"))
             if found.item.granted:
                 raise Refused(
                     Reason.CONFLICT,
@@ -155,7 +159,7 @@ class DatasetService:
     async def heartbeat(
         self, context: TenantContext, user: str, name: str, beat: api.DatasetHeartbeat
     ) -> None:
-        """Take in how far the upload is; whoever says that it is ready has its room measured."""
+        """Store the progress of an upload; when it is reported ready, its size is measured."""
         new = P(beat.state)
 
         def work(tx: Tx) -> str:
@@ -174,7 +178,7 @@ class DatasetService:
             if new is not found.phase:
                 check_dataset_move(found, new)
                 if found.phase is P.READY:
-                    check_unused(tx, found, msg("uploaded anew"))
+                    check_unused(tx, found, msg("uploaded again"))
             progress = 100 if new is P.READY else beat.progress
             tx.datasets.put(replace(found, phase=new, progress=progress, message=NOTHING))
             return found.item.uid
@@ -195,8 +199,7 @@ class DatasetService:
                 raise Refused(
                     Reason.WRONG_STATE,
                     msg(
-                        "dataset {name} is being created and cannot be deleted; say by its heartbeat that it is ready, or "
-                        "in error, first",
+                        "dataset {name} is being created and cannot be deleted; first report by its heartbeat that it is ready or in error",
                         name=name,
                     ),
                 )
@@ -230,7 +233,10 @@ class DatasetService:
         return not uids
 
     async def access(self, context: TenantContext, user: str, name: str, *, write: bool) -> api.DatasetAccess:
-        """Say where a dataset's files are for who may read or write them. Raises NotFound, `WrongState` while it is deleted."""
+        """Return the location of a dataset's files for users who may read or write them.
+
+        Raises NotFound, `WrongState` while it is deleted.
+        """
 
         def work(tx: Tx) -> tuple[Dataset, int]:
             found, owner = _existing(tx, context, user, name), tx.users.get(user)
@@ -275,7 +281,7 @@ class DatasetService:
             return self._sources.opened(tx, found)
 
         if any(part in {".", ".."} for part in asked.path.split("/")):
-            raise Refused(Reason.INVALID, msg("the path has a name that is none: . or .."))
+            raise Refused(Reason.INVALID, msg("the path has a part that is not a name: . or .."))
         source = await self._db.read(work)
         ask = SourceAsk(source.prefix + asked.path, asked.listed, asked.flat, asked.after, asked.limit)
         url = await self._worker.address(source, ask)
@@ -290,9 +296,9 @@ class DatasetService:
     # -------------------------------------------- what is said by who holds the files
 
     async def take(self, uid: str, size: int, once: str | None = None) -> None:
-        """Let so many bytes be written; what is asked again under the same key is taken once.
+        """Grant `size` more bytes to write; a repeated request with the same key counts once.
 
-        Raises NotFound, `WrongState`, or that the quota has no room.
+        Raises NotFound, `WrongState`, or the refusal that the quota has no room.
         """
         now = self._clock()
 
@@ -328,10 +334,11 @@ class DatasetService:
         *,
         gone: int = 0,
     ) -> None:
-        """Take in what was written; what is told again under the same key counts once.
+        """Store the written amount; a repeated report with the same key counts once.
 
-        Where something is `gone` its files are looked at: how long they were is the word of who owns them.
-        `took` is the key under which it was asked for, if nobody knows whether that was heard: where it was not, it will not be.
+        Where bytes are `gone`, the files are measured: their lengths are only the owner's claim. `took` is
+        the key of the request for the bytes, if its success is unknown: if it did not arrive, it is void
+        from now on.
         """
         now = self._clock()
 
@@ -356,11 +363,11 @@ class DatasetService:
             self._worker.rested(left)
 
     async def begun(self) -> None:
-        """Measure what was being written to: who held the files has begun anew, and knows of nothing that was under way."""
+        """Measure the datasets that were written to: the file service restarted and lost its open operations."""
         await self._worker.recount()
 
     def put_off(self, by: float) -> None:
-        """Give uploads the time that they had before the clock was set by so many seconds."""
+        """Give uploads the time that they had before the clock was set by `by` seconds."""
         self._worker.put_off(by)
 
     async def sweep(self) -> None:
@@ -383,7 +390,7 @@ def _through(found: Dataset, *, write: bool) -> Refused:
         return Refused(
             Reason.WRONG_STATE,
             msg(
-                "dataset {name} is read through from {url}: it is written to there",
+                "dataset {name} is read through from {url}: write to it there",
                 name=found.item.name,
                 url=url,
             ),
@@ -391,7 +398,7 @@ def _through(found: Dataset, *, write: bool) -> Refused:
     return Refused(
         Reason.WRONG_STATE,
         msg(
-            "dataset {name} cannot be read through from {url} yet: it is {state}; sync has another look there",
+            "dataset {name} cannot be read through from {url} yet: it is {state}; sync checks it again",
             name=found.item.name,
             url=url,
             state=state_of(found),
@@ -418,7 +425,7 @@ def _check_member(tx: Tx, found: Dataset) -> None:
         raise Refused(
             Reason.FORBIDDEN,
             msg(
-                "dataset {name} is of team {tenant}, of which {user} is not a member any more; it can be read and deleted",
+                "dataset {name} belongs to team {tenant}, of which {user} is no longer a member; it can be read and deleted",
                 name=found.item.name,
                 tenant=tenant,
                 user=user,

@@ -1,4 +1,4 @@
-"""Sources of datasets: what may be asked for, and with which secret it is opened."""
+"""Sources of datasets: the allowed ones, and the secret that opens one."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ class DataSources:
         if found is None or not asked.url.isprintable() or ".." in found[1]:
             raise Refused(
                 Reason.INVALID,
-                msg("source is {given}; right: s3://BUCKET/PREFIX", given=_clip(asked.url)),
+                msg("source is {given}; write s3://BUCKET/PREFIX", given=_clip(asked.url)),
             )
         endpoint = asked.endpoint or ""
         if endpoint:
             endpoint = _endpoint(endpoint)
         if not _REGION.fullmatch(asked.region or ""):
             raise Refused(
-                Reason.INVALID, msg("region is {given}; right: as eu-central-1", given=_clip(asked.region))
+                Reason.INVALID,
+                msg("region is {given}; write a name such as eu-central-1", given=_clip(asked.region)),
             )
         prefix = found[2] or ""
         mode = SourceMode(asked.mode)
@@ -62,7 +63,7 @@ class DataSources:
         if source is None:
             raise Refused(
                 Reason.WRONG_STATE,
-                msg("dataset {name} is a copy of nothing: it was uploaded", name=item.name),
+                msg("dataset {name} was uploaded, so it has no source to copy from", name=item.name),
             )
         keys: Mapping[str, str] = {}
         if source.secret:
@@ -73,7 +74,7 @@ class DataSources:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "secret {name} opens no object store: it has no {id} or no {key}",
+                        "secret {name} cannot open an object store: it has no {id} or no {key}",
                         name=source.secret,
                         id=ID,
                         key=KEY,
@@ -96,7 +97,7 @@ class DataSources:
 def _endpoint(text: str) -> str:
     wrong = Refused(
         Reason.INVALID,
-        msg("endpoint is {given}; right: https://HOST, or https://HOST:PORT", given=_clip(text)),
+        msg("endpoint is {given}; write https://HOST, or https://HOST:PORT", given=_clip(text)),
     )
     try:
         found = urlsplit(text)

@@ -1,8 +1,8 @@
-"""Datasets that are read through: what jobs need of them is fetched before they start, and goes when no job needs it any more.
+"""Datasets that are read through: files that jobs need are fetched first and removed after the last use.
 
-Nothing of that is stored: who starts a job asks for what it needs, again after a restart, and what is there is seen by looking.
-The worker of the queue is at one dataset once at a time, so nothing is removed while something is fetched, nor between that and
-the start of a job that asked for it.
+This is not stored. A job's start requests its needs, also after a restart, and a look at the files
+shows which ones are there. The worker of the queue handles one dataset once at a time. So nothing
+is removed during a fetch, nor between it and the start of a job that asked for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOOKS_S = 5.0
 
 @dataclass(slots=True)
 class _Need:
-    """What one attempt needs of one dataset."""
+    """Needs of one attempt from one dataset."""
 
     job: str
     paths: frozenset[str]
@@ -50,7 +50,7 @@ class _Need:
 
 @dataclass(slots=True)
 class _Stage:
-    """What this process knows of one dataset; all of it may be lost."""
+    """Knowledge of this process about one dataset; all of it can be lost."""
 
     needs: dict[str, _Need] = field(default_factory=dict)  # by attempt
     percent: int = 0
@@ -59,7 +59,7 @@ class _Stage:
 
 
 class DataStages:
-    """Fetches and removes. What a dataset holds is charged when it is looked at next, which who asks sees to."""
+    """Stages that fetch and remove files; a dataset is charged at the next look, which the caller requests."""
 
     def __init__(self, db: Database, acts: Acts, copies: SourceCopies, queue: WorkQueue) -> None:
         self._db, self._acts, self._copies, self._queue = db, acts, copies, queue
@@ -88,7 +88,7 @@ class DataStages:
                 self._queue.add(("dataset", uid))
                 raise OnItsWay(
                     msg(
-                        "what it reads of dataset {name} is being fetched from {url}: {n} %",
+                        "files of dataset {name} that it reads are being fetched from {url}: {n} %",
                         name=found.item.name,
                         url="" if found.source is None else found.source.url,
                         n=stage.percent,
@@ -142,7 +142,7 @@ class DataStages:
                 log.exception(
                     "what jobs need of dataset %s of %s cannot be fetched", found.item.name, found.item.user
                 )
-                failed = msg("fetching it failed {n} times; the hub's log says how", n=TRIES)
+                failed = msg("fetching it failed {n} times; the hub's log has the reason", n=TRIES)
         stage.failures = 0
         need.done, need.failed = not failed, failed
         self._queue.add(("job", need.job))

@@ -37,7 +37,10 @@ LOOKS_APART = 10
 """Tuning: times that a look at files takes, until something that is removed has them looked at again: less work, for how long what
 is gone is charged."""
 ANNOUNCED_S = 900.0
-"""Safety: seconds for which room is kept for bytes that were announced and of which none come; what comes later asks for its own."""
+"""Safety: seconds for which room is kept for announced bytes while none come.
+
+Bytes that come later need new room.
+"""
 QUICK_S = 1.0
 """Tuning: seconds for which who removes something waits until that is charged exactly."""
 
@@ -96,7 +99,7 @@ class DatasetWorker(StoredWorker):
         await asyncio.wait([done], timeout=QUICK_S)
 
     def stop_copying(self, uid: str) -> None:
-        """Have a dataset that is not to be copied any further looked at: what came of it stays."""
+        """Request a look at a dataset whose copy must stop: the copied part stays."""
         self._copies.stop(uid)
         self.look_at(uid)
 
@@ -109,7 +112,7 @@ class DatasetWorker(StoredWorker):
         self._of(uid, now).came = now
 
     def put_off(self, by: float) -> None:
-        """Move along by so many seconds when anything was heard or came: the clock was set."""
+        """Move the times of the last report and the last bytes by `by` seconds: the clock was set."""
         for times in self._times.values():
             times.heard, times.came = times.heard + by, times.came + by
 
@@ -179,7 +182,7 @@ class DatasetWorker(StoredWorker):
     async def _end_silent(self, found: Dataset, silent_s: float) -> None:
         uid = found.item.uid
         why = msg(
-            "nothing was heard of its upload for {time}; what came is kept: go on with it, or delete it",
+            "its upload sent nothing for {time}; received files are kept: continue it, or delete it",
             time=Span(silent_s),
         )
 
@@ -193,7 +196,7 @@ class DatasetWorker(StoredWorker):
         self.look_at(uid)
 
     async def _end_announced(self, found: Dataset) -> None:
-        """Keep no more room for what was announced and does not come: others of its tenant may have it."""
+        """Release the room of announced bytes that do not come: others of the tenant can have it."""
 
         def work(tx: Tx) -> None:
             now = tx.datasets.get(SYSTEM, found.item.uid)
@@ -254,7 +257,7 @@ class DatasetWorker(StoredWorker):
         return again
 
     async def _measure(self, found: Dataset) -> bool:
-        """Charge a dataset with what its files take; again at once where something was written meanwhile."""
+        """Charge a dataset with the size of its files; again at once if it was written to in the meantime."""
         times, began = self._of(found.item.uid, self._clock()), self._clock()
         used = await self._workspace.stored_size(place_of(found.item))
         times.looked = self._clock()

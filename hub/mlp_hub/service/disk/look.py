@@ -1,4 +1,4 @@
-"""One look at the disk: what is free of it, what directories hold, what processes write."""
+"""One look at the disk: free space, sizes of directories, writes of processes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ Keeps = Callable[[Space], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one look found: what there is too little of for jobs, and for notebook servers too.
+    """Result of one look: a shortage for jobs, and one for notebook servers too.
 
-    `lost` is how much the disk filled in the last minute; `measured` are the directories that were measured.
+    `lost` is the amount by which the disk filled in the last minute. `measured` are the directories
+    that were measured.
     """
 
     space: Space | None

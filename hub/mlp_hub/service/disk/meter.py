@@ -27,7 +27,7 @@ class Measured:
     counter: int = 0  # what was taken in last by `count`
 
     def wait_s(self, bound: int) -> float:
-        """After how many seconds it is to be measured again."""
+        """Return the seconds until the next measurement."""
         if len(self.history) < 2:
             return LEAST_S
         grown, over = self.grown()
@@ -43,7 +43,7 @@ class Measured:
             self.history.popleft()
 
     def count(self, now: float, counter: int) -> None:
-        """Take in what a counter stands at, which falls where processes end."""
+        """Note the value of a counter, which falls where processes end."""
         self.note(now, Size(self.size.used + max(counter - self.counter, 0)))
         self.counter = counter
 
@@ -57,10 +57,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """What is known of a directory before it is measured.
+    """Knowledge of a directory before it is measured.
 
-    `extra` is what belongs to it and has no name in it any more; `news` is how much of what is found in it at first was
-    written just before, where that is known.
+    `extra` belongs to it but no longer has a name in it. `news` is the part of its first measured size
+    that was written just before, where that is known.
     """
 
     bound: int
@@ -80,16 +80,16 @@ class DiskMeter:
         return place in self.known and bool(self.known[place].history)
 
     def least(self, place: Place) -> int:
-        """Return how much the directory holds: what was found so far, where it is measured for the first time."""
+        """Return the measured size of the directory, or the part found so far in its first measurement."""
         return self.known[place].size.used if self.knows(place) else self._so_far.get(place, 0)
 
     def waits(self, places: Mapping[Place, Bounded], *, hurry: bool) -> dict[Place, float]:
-        """Tell after how many seconds each is to be measured again; others are forgotten."""
+        """Return the seconds until the next measurement of each place; others are forgotten."""
         self.known = {place: self.known.get(place) or Measured() for place in places}
         return {p: LEAST_S if hurry else self.known[p].wait_s(b.bound) for p, b in places.items()}
 
     def note(self, places: Mapping[Place, Bounded], sizes: Sizes) -> Collection[Place]:
-        """Take in what was found; return of which it is all."""
+        """Store the results; return the places with complete ones."""
         self._so_far = sizes.so_far
         now = time.monotonic()
         for place, size in sizes.done.items():
@@ -122,7 +122,7 @@ class Processes:
     def note(
         self, asked: Collection[Whose], found: Mapping[Whose, DiskUse], gone: Collection[Whose] = ()
     ) -> None:
-        """Take in what was found of those who were asked for. Others are forgotten, but for those that are `gone`."""
+        """Store the results for those asked for; others are forgotten, except those that are `gone`."""
         keys = {*asked, *gone}
         self.unlinked = {key: self.unlinked.get(key, 0) for key in asked}
         self.written = {key: self.written.get(key) or Measured() for key in keys}

@@ -12,20 +12,25 @@ from mlp_hub.service.disk.rules import MIB
 
 log = logging.getLogger(__name__)
 MOST = 64 * MIB
-"""Safety: bytes of the reserve, at most: what the service needs to go on when the disk is full, and no more."""
+"""Safety: most bytes of the reserve: the service's need to continue when the disk is full, and no more."""
 SHARE = 50
-"""Safety: divisor of the file system's size that gives the reserve, within `MOST`: what the service needs to go on when the
-disk is full, and no more."""
+"""Safety: divisor of the file system's size that gives the reserve, within `MOST`.
+
+It is the service's need to continue when the disk is full, and no more.
+"""
 
 
 class DiskReserve:
-    """The file. It is given back only when next to nothing is left: whoever fills the disk would have it too."""
+    """Reserve file; it is given back only when the disk is almost full.
+
+    Otherwise a user who fills the disk would get it too.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def keep(self, space: Space, floor: int) -> None:
-        """Make it what it should be with so much room, of which `floor` is to stay free."""
+        """Set the reserve to the size for this free space, of which `floor` must stay free."""
         size = min(MOST, space.total // SHARE)
         try:
             held = self._path.stat().st_size if self._path.exists() else 0

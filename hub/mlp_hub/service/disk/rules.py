@@ -1,4 +1,4 @@
-"""Rules of when the disk is too full and who is stopped for it: plain functions of what was measured. Sizes in bytes."""
+"""Rules for a disk that is too full and the jobs stopped for it: plain functions of sizes in bytes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ BOUND_SHARE = 5
 """Safety: divisor of the file system's size that bounds one job, one home, and the floor, without a setting: one writer does
 not fill the disk for all."""
 FULL_IN_S = 600.0
-"""Safety: seconds; below the floor a writer is stopped when what is left would not last it so long."""
+"""Safety: seconds; below the floor a writer is stopped if the rest would last it for less than that."""
 LITTLE = 100
 """Safety: divisor of the floor; stopping a writer that wrote less than that is not worth it."""
 SHRINKS = 0.9
-"""Safety: part of what was free; when less is left after one writer was stopped, another one is."""
+"""Safety: part of the free space; when less is left after one writer was stopped, another one is."""
 NAME_BYTES = 4096
 """Given: bytes that a name counts at least, as whoever measures homes and jobs' directories has it."""
 MUCH_OF_NAMES = 10
@@ -40,7 +40,7 @@ WINDOW_S = 60.0
 
 
 def policy_for(total: int, floor: int | None, job: int | None, home: int | None) -> DiskPolicy:
-    """Return the policy for a file system of that size; what is None is a share of it."""
+    """Return the policy for a file system of that size; limits that are None become a share of it."""
     share = total // BOUND_SHARE
     return DiskPolicy(
         min(max(total // SHARE, LEAST_FLOOR), MOST_FLOOR, share) if floor is None else floor,
@@ -50,7 +50,7 @@ def policy_for(total: int, floor: int | None, job: int | None, home: int | None)
 
 
 def shortage(space: Space, floor: int) -> Message | None:
-    """Say of what there is less than is to stay free, and how much; None where there is enough."""
+    """Return the message about a shortage below the floor, with its amount; None if there is enough."""
     if space.free < floor:
         return msg(
             "{free} left, less than the {floor} that are kept free", free=_mib(space.free), floor=_mib(floor)
@@ -73,7 +73,10 @@ def shortage_at_half(space: Space, floor: int) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class DiskWriter:
-    """A job, or the notebook servers of a user, with what they wrote in the last `over_s` seconds, a minute at most."""
+    """A job, or the notebook servers of a user, with the bytes written in the last `over_s` seconds.
+
+    `over_s` is at most a minute.
+    """
 
     uid: str | None  # of the job; None: the notebook servers
     user: str
@@ -87,9 +90,9 @@ class DiskWriter:
 
 
 def fastest(writers: Iterable[DiskWriter], free: int, floor: int) -> DiskWriter | None:
-    """Return who is to be stopped below the floor: who wrote most in the last minute, if stopping it helps.
+    """Return the writer to stop below the floor: the fastest of the last minute, if a stop of it helps.
 
-    It does not where what is left lasts it for long, nor where it wrote next to nothing.
+    It does not help if the rest of the disk lasts the writer for long, or if it wrote almost nothing.
     """
     first = max(writers, key=lambda w: w.rate, default=None)
     if first is None or first.rate * FULL_IN_S < free or first.grown * LITTLE < floor:
@@ -104,9 +107,10 @@ def who_fills(
     free: int,
     floor: int,
 ) -> DiskWriter | None:
-    """Return who is to be stopped below the floor: whose directory grows fastest, if that is most of what the disk `lost`.
+    """Return the writer to stop below the floor: the fastest growing directory, if that is most of `lost`.
 
-    Else what grows is in no directory, or in one that takes long to measure: then who wrote most of it, if anybody did.
+    `lost` is the loss of the disk. Otherwise the growth is in no directory, or in one that takes long
+    to measure. Then it is the writer of most of it, if there is one.
     """
     first, all_of_it = fastest(by_growth, free, floor), DiskWriter(None, "", *lost)
     explained = first is not None and 2 * first.rate >= all_of_it.rate
@@ -117,7 +121,7 @@ def who_fills(
 
 
 def no_room(what: Message, space: Space, floor: int, *, servers: bool = True) -> Verdict:
-    """Say what a full disk means for who wants something, and what to do; `servers` says whether these are still started."""
+    """Return the verdict on a full disk for a request, with the remedy; `servers`: these still start."""
     first = msg("No job starts") if servers else msg("Nothing starts")
     headline = msg("{what}: the disk is nearly full. Delete jobs that ended.", what=first)
     facts = (
@@ -133,8 +137,7 @@ def home_is_full(user: str, size: Size, bound: int) -> Refused:
     return Refused(
         Reason.DISK_FULL,
         msg(
-            "the home of {user} holds {used}, more than the {bound} that a home may hold: "
-            "delete files in it, or ask the administrator for more; it is measured again in a minute at the latest",
+            "the home of {user} holds {used}, more than the limit of {bound}: delete files in it, or ask the administrator for more; it is measured again in a minute at the latest",
             user=user,
             used=_what_it_holds(size),
             bound=_mib(bound),
@@ -154,15 +157,16 @@ def fills_the_disk(writer: DiskWriter, shortage: Message) -> Message:
 
 
 def job_over_its_bound(size: Size, most: int) -> Message | None:
-    """Say why a job is stopped for what its directory holds; None where it is within its bound."""
+    """Return the reason why a job is stopped for the size of its directory; None if it is within its bound."""
     if size.unseen is not None:
         return msg(
-            "its directory cannot be measured, it holds {unseen}; make fewer of them", unseen=size.unseen
+            "its directory cannot be measured, because it holds {unseen}; make fewer of them",
+            unseen=size.unseen,
         )
     if size.used <= most:
         return None
     return msg(
-        "it holds {used} on the disk, and a job may hold {bound}; write less, or ask the administrator for more",
+        "it uses {used} of the disk, and the limit of a job is {bound}; write less, or ask the administrator for more",
         used=_what_it_holds(size),
         bound=_mib(most),
     )
@@ -172,14 +176,12 @@ def home_over_its_bound(user: str, size: Size, most: int) -> Message:
     """Say why who writes to a home is stopped, once it is over its bound."""
     if size.unseen is not None:
         return msg(
-            "the home of {user} cannot be measured, it holds {unseen}; "
-            "delete files in it, or ask the administrator for more",
+            "the home of {user} cannot be measured, because it holds {unseen}; delete files in it, or ask the administrator for more",
             user=user,
             unseen=size.unseen,
         )
     return msg(
-        "the home of {user} holds {used}, and a home may hold {bound}; "
-        "delete files in it, or ask the administrator for more",
+        "the home of {user} holds {used}, and the limit of a home is {bound}; delete files in it, or ask the administrator for more",
         user=user,
         used=_what_it_holds(size),
         bound=_mib(most),
@@ -191,8 +193,7 @@ def home_cannot_be_measured(user: str, unseen: Message) -> Refused:
     return Refused(
         Reason.DISK_FULL,
         msg(
-            "the home of {user} cannot be measured, it holds {unseen}: delete or pack some of them; "
-            "it is measured again in a minute at the latest",
+            "the home of {user} cannot be measured, because it holds {unseen}: delete or pack some of them; it is measured again in a minute at the latest",
             user=user,
             unseen=unseen,
         ),

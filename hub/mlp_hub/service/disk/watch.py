@@ -1,8 +1,9 @@
-"""Watches the disk: what is free of it, and what the jobs that run, and the homes of those who have anything running, take.
+"""Watch of the disk: its free space, and the sizes of running jobs and of homes with anything running.
 
-Nothing of this is done on the event loop. Below the floor no job is started, and whoever writes fastest is stopped, one at
-a time; notebook servers are started down to half of it, for files are deleted there. A job over its bound is stopped; of a
-home over its bound who writes to it, and its user submits no more jobs.
+None of this is done on the event loop. Below the floor no job starts, and the fastest writer is
+stopped, one at a time. Notebook servers still start down to half of the floor, because users delete
+files there. A job over its bound is stopped. If a home is over its bound, its writers are stopped,
+and its user cannot submit jobs.
 """
 
 from __future__ import annotations
@@ -119,8 +120,7 @@ class Disk:
         if self._look.shortage_for_servers:
             none = msg("nothing new is started")
         message = msg(
-            "disk full: it has {shortage}; {none}, jobs that run go on, "
-            "who writes fastest is stopped; all goes on by itself once there is room",
+            "disk full: it has {shortage}; {none}. Running jobs continue, but the fastest writer is stopped. Everything continues by itself when there is room",
             shortage=self._look.shortage,
             none=none,
         )

@@ -1,1 +1,1 @@
-"""Environments of tenants: what people do with them, and the worker that has them made, shares their files, and removes them."""
+"""Environments of tenants: their use cases, and the worker that makes, shares and removes their files."""

@@ -1,4 +1,4 @@
-"""What people do with environments of their tenants: make, list, look at, delete."""
+"""Use of environments by the members of their tenants: make, list, show, delete."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ MOST_JOBS = 20
 
 
 class EnvironmentService:
-    """Use cases of environments. Whether who asks is of the tenant is for the caller to say.
+    """Use cases of environments; the caller checks that the user is a member of the tenant.
 
-    `allowed`: images that members make environments of without an administrator, besides those of their approved runtimes; None: all.
+    `allowed`: images that members can make environments of without an administrator, in addition to
+    those of their approved runtimes; None: all.
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class EnvironmentService:
     async def create(
         self, tenant: str, asked: api.EnvironmentCreate, *, actor: str, admin: bool = False
     ) -> api.EnvironmentInfo:
-        """Take one in; durable when this returns, and made after that. Raises `Refused` for what could never be made.
+        """Store an environment, durable on return and made after that.
 
-        `admin`: who asks administers the hub, and may make one of any image.
+        Raises `Refused` for one that could never be made. `admin`: the user administers the hub, and may
+        make one of any image.
         """
         requirements = await self._checked(tenant, asked)
         now = self._clock()
@@ -143,8 +145,7 @@ class EnvironmentService:
             raise Refused(
                 Reason.FORBIDDEN,
                 msg(
-                    "image {image} is none of which teams make environments here; those are {allowed}: ask an administrator of the "
-                    "hub, who can make it for you or allow the image",
+                    "image {image} is not allowed for environments of teams here; allowed are {allowed}: ask an administrator of the hub, who can make it for you or allow the image",
                     image=image,
                     allowed=", ".join(allowed) or msg("none yet"),
                 ),
@@ -187,9 +188,10 @@ class EnvironmentService:
         return await self._db.read(work)
 
     async def delete(self, tenant: str, name: str, *, actor: str, admin: bool = False) -> api.EnvironmentInfo:
-        """Delete one, which no job uses that has not ended, and no server; its files go after this has returned.
+        """Delete an environment without open jobs or servers; its files are removed after this has returned.
 
-        Who made it may, and who administers the team, or all of them (`admin`). One that is being deleted already goes on.
+        Its maker may delete it, and so may administrators of the team, or of all teams (`admin`). A
+        deletion in progress continues.
         """
         now = self._clock()
 
@@ -265,12 +267,12 @@ def _taken(there: Environment, name: str) -> Refused:
     if there.name == name:
         return Refused(
             Reason.CONFLICT,
-            msg("environment {name} is there already; delete it first, or choose another name", name=name),
+            msg("environment {name} already exists; delete it first, or choose another name", name=name),
         )
     return Refused(
         Reason.CONFLICT,
         msg(
-            "environment {there} is there already, and {name} differs from it in case only; choose another name",
+            "environment {there} already exists, and {name} differs from it only in case; choose another name",
             there=there.name,
             name=name,
         ),

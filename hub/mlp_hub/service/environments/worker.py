@@ -43,11 +43,11 @@ FLOORS = 2
 ANSWER_S = 60.0
 """Safety: seconds for which who makes it waits until its room is kept."""
 MOST_TOLD = 1500
-"""Safety: characters of what was said last that a reason repeats."""
+"""Safety: characters of the last output that a reason repeats."""
 
 
 class BuildUnwanted(Exception):  # noqa: N818 - what became of it
-    """The environment is to be deleted while it is made."""
+    """Exception: the environment was deleted while it was made."""
 
 
 class EnvironmentWorker(StoredWorker):
@@ -114,7 +114,9 @@ class EnvironmentWorker(StoredWorker):
             if self._failed[found.uid] < TRIES:
                 raise
             log.exception("environment %s of %s cannot be made", found.name, found.tenant)
-            why = msg("making it failed {n} times; the hub's log says how; delete it and try again", n=TRIES)
+            why = msg(
+                "making it failed {n} times; the hub's log has the reason; delete it and try again", n=TRIES
+            )
             await self._fail(found, maker, why)
         return False
 
@@ -246,7 +248,7 @@ class EnvironmentWorker(StoredWorker):
         return self._first_uid + user.number
 
     async def hold(self, uid: str, size: int) -> None:
-        """Keep room for so much. Raises `Refused`."""
+        """Keep room for `size`. Raises `Refused`."""
 
         def work(tx: Tx) -> None:
             item = tx.stored.get(uid)
@@ -256,19 +258,19 @@ class EnvironmentWorker(StoredWorker):
         await told(self._db.write(work), self._changed)
 
     def check_room(self, space: Space) -> None:
-        """Refuse to go on where the disk has too little left: who is stopped for that is no writer who can help it."""
+        """Refuse to continue if the disk has too little left: a writer stopped below the floor could not help it."""
         if (short := shortage(space, FLOORS * self._floor)) is not None:
             raise Refused(
                 Reason.DISK_FULL, msg("the disk is nearly full: it has {shortage}; make room", shortage=short)
             )
 
     def is_unwanted(self, uid: str) -> bool:
-        """Tell whether it is to be made no further."""
+        """Return whether the environment must be abandoned."""
         return uid in self._unwanted
 
 
 class _MakingSteps:
-    """What a maker asks and tells from its thread, on the loop; it ends where the lease does."""
+    """Questions and reports of a maker from its thread, on the loop; it ends with the lease."""
 
     def __init__(self, worker: EnvironmentWorker, uid: str, files: str) -> None:
         self._worker, self._uid, self._files = worker, uid, files

@@ -33,7 +33,7 @@ them."""
 LIST_EFFORT = 30_000
 """Tuning: effort of the forecast for a list (`ClusterState.effort`), at most: less than half a second."""
 LIST_FRESH_S = 2.0
-"""Tuning: age in seconds up to which a list is not worked out anew: work for freshness."""
+"""Tuning: age in seconds up to which a list is not computed again; a trade of work against freshness."""
 LIST_TOLD_S = 15.0
 """Tuning: age in seconds up to which an expected start of a list is told: work for freshness."""
 
@@ -91,7 +91,7 @@ class Forecasts:
         never = (await self._feasibility.now()).check(spec)
         if never is None:
             return why
-        text = msg("it can never start with the nodes and quotas of now")
+        text = msg("it can never start with the present nodes and quotas")
         return replace(why, reasons=(never,), expected_because=text, sure_because=text)
 
     async def expected(self, uids: Sequence[str]) -> Mapping[str, Expected]:
@@ -139,7 +139,7 @@ class Forecasts:
         return 0 <= now - self._listed[0] < LIST_FRESH_S
 
     async def _look(self, now: float) -> None:
-        """Whoever asks first: the answer is for all who ask soon after."""
+        """Compute the answer for the first caller; callers soon after get the same."""
         a = self._admission
         async with self._list:
             if not self._is_fresh(now) and a.kept is not None:
@@ -151,7 +151,7 @@ class Forecasts:
     async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
         """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
         too_many = msg(
-            "{most} offers to you are being worked out, the most there may be at a time; wait for one of them",
+            "{most} offers to you are in progress, which is the limit; wait for one of them",
             most=limits.OFFERS_OF_USER,
         )
         async with self._turns.turn(spec.user, limits.OFFERS_OF_USER, too_many):

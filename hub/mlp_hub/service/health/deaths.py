@@ -1,7 +1,7 @@
-"""Writes into the audit log which of the hub's components ended by themselves, or were ended because they hung.
+"""Audit log entries for components of the hub that ended by themselves, or were ended because they hung.
 
-The supervisor notes that in a file beside its own; it has no database. What it notes while this service is away is
-written down later.
+The supervisor stores the events in a file beside its own; it has no database. Events while this
+service is away are logged later.
 """
 
 from __future__ import annotations

@@ -45,13 +45,12 @@ class FilesWatch:
             return []
         except (OSError, TimeoutError, ValueError):
             message = msg(
-                "files of datasets are neither read nor written: what holds them does not answer; it is started again by itself"
+                "files of datasets can be neither read nor written: the data component does not answer; it restarts by itself"
             )
             return [Problem("data", "DataUnavailable", message)]
         if said.get("token") == "refused":
             message = msg(
-                "files of datasets are neither read nor written: the service does not know the token of what holds them; "
-                "its operator starts the hub again"
+                "files of datasets can be neither read nor written: the service does not recognize the token of the data component; its operator starts the hub again"
             )
             return [Problem("data", "DataRefused", message)]
         return []

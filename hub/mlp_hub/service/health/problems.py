@@ -23,11 +23,11 @@ class Problem:
 
 
 Source = Callable[[], Awaitable[Sequence[Problem]]]
-"""Part of the platform that lists its problems, from what it knows already or by asking once for all callers."""
+"""Part of the platform that lists its problems, from present knowledge or by one query for all callers."""
 
 
 class Problems:
-    """All there are now, from who can tell."""
+    """All present problems, from all sources."""
 
     def __init__(self, *sources: Source) -> None:
         self._sources: list[Source] = list(sources)

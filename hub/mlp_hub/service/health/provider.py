@@ -9,7 +9,7 @@ from mlp_language.message import msg
 
 
 class ProviderWatch:
-    """What the hub said last. `title` is what people call the provider; empty where there is none."""
+    """Last report of the hub; `title` is the name of the provider for people, empty if there is none."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -18,10 +18,10 @@ class ProviderWatch:
         """The provider's words where it answers and does not accept this hub."""
 
     async def problems(self) -> Sequence[Problem]:
-        """Say that nobody new gets in; who is in works on, so that nothing fails."""
+        """Return the problem that nobody new can log in; users who are logged in continue, so nothing fails."""
         if self.refuses:
             message = msg(
-                "{title} does not accept this hub, so nobody can log in with it: {why} Correct the settings MLP_LOGIN_*; `mlp-hub doctor` says which.",
+                "{title} does not accept this hub, so nobody can log in with it: {why} Correct the settings MLP_LOGIN_*; `mlp-hub doctor` shows which.",
                 title=self.title,
                 why=self.refuses,
             )
@@ -29,7 +29,7 @@ class ProviderWatch:
         if not self.away:
             return ()
         message = msg(
-            "{title} does not answer: nobody can log in with it until it does; those who are logged in stay, with the groups they had",
+            "{title} does not answer: nobody can log in with it until it does; users who are logged in stay logged in, with their earlier groups",
             title=self.title,
         )
         return [Problem("login", "ProviderUnavailable", message, fails=False)]

@@ -70,18 +70,19 @@ def suspended_at(events: Sequence[JobEvent]) -> float | None:
 def kept_words(stop: RecordedStop, checkpoint: float | None) -> Message:
     """Say what of the work up to the stop is kept."""
     if checkpoint is None:
-        return msg("it left no checkpoint in MLP_CHECKPOINT_DIR, so the next attempt begins anew")
+        return msg(
+            "it left no checkpoint in MLP_CHECKPOINT_DIR, so the next attempt starts from the beginning"
+        )
     before = stop.time - checkpoint
     if before <= AT_ITS_END_S:
-        return msg("it saved a checkpoint when it was stopped, and the next attempt may go on from there")
+        return msg("it saved a checkpoint when it was stopped, and the next attempt can continue from there")
     if checkpoint < stop.began:
         return msg(
-            "its newest checkpoint is of an earlier attempt, {span} before it was stopped; what came after it is to be "
-            "done again",
+            "its newest checkpoint is of an earlier attempt, {span} before it was stopped; later work must be repeated",
             span=Span(before),
         )
     return msg(
-        "its newest checkpoint was written {span} before it was stopped; what came after it is to be done again",
+        "its newest checkpoint was written {span} before it was stopped; later work must be repeated",
         span=Span(before),
     )
 

@@ -37,7 +37,7 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A job that is to be stored, once where it came with a key; `replaces` the runs of its name that have ended."""
+    """Job to store, once if it has a key; `replaces` the ended runs of its name."""
 
     job: Job
     once: Once | None
@@ -67,10 +67,10 @@ class Intake:
     async def take(
         self, job: Job, once: Once | None = None, *, replaces: bool = False, kept: KeptRun = NOTHING_KEPT
     ) -> Job:
-        """Store a job as the next run of its name and return it, or the one that the same request made before.
+        """Store a job as the next run of its name; return it, or the one that the same request made before.
 
-        It is durable when this returns. With `replaces` the earlier runs are deleted. Raises `Refused` when a run of its name
-        has not ended, or so much is open already that it finds no room.
+        It is durable on return. With `replaces` the earlier runs are deleted. Raises `Refused` if a run of
+        its name has not ended, or if too many jobs are open.
         """
         try:
             return await self._lots.put(_New(job, once, replaces, kept))
@@ -167,7 +167,7 @@ def _refusal(tx: Tx, spec: JobSpec, gone: AbstractSet[tuple[str, str]]) -> Refus
 
 def _raced() -> Refused:
     return Refused(
-        Reason.CONFLICT, msg("another hub took in a job of this name at the same moment; try again")
+        Reason.CONFLICT, msg("another hub accepted a job of this name at the same moment; try again")
     )
 
 
@@ -195,7 +195,10 @@ def _numbered(
 
 
 def _next_run(tx: Tx, changes: Changes, one: _New, latest: Job | None) -> Job | Refused:
-    """Return the job as the run after the latest of its name, the refusal while that has not ended; what it replaces is to be deleted."""
+    """Return the job as the run after the latest of its name, or the refusal if that has not ended.
+
+    The runs that it replaces are deleted.
+    """
     job = _as_next(one.job, latest)
     if latest is not None and one.replaces and not isinstance(job, Refused):
         for uid in tx.jobs.ended_runs(SYSTEM, latest.spec.user, latest.spec.name):
@@ -207,9 +210,9 @@ def _next_run(tx: Tx, changes: Changes, one: _New, latest: Job | None) -> Job | 
 
 
 def _as_next(job: Job, latest: Job | None) -> Job | Refused:
-    """Return the job as the run after the latest of its name, the refusal while that has not ended.
+    """Return the job as the run after the latest of its name, or the refusal if that has not ended.
 
-    Nothing is raised: what is raised holds the frames that it came through, and so the refused program.
+    Nothing is raised: an exception holds the frames that it passed, and so the refused program.
     """
     if latest is None:
         return job

@@ -1,6 +1,7 @@
-"""What is kept of a run when it is submitted, so that it can be compared and run again: program, parameters, environment, data.
+"""Kept data of a run at its submission, to compare it and to run it again.
 
-The program's file and the datasets are looked at here. Commit and environment are what the client says of itself.
+It is the program, parameters, environment and data. The program's file and the datasets are looked
+at here. Commit and environment are the client's claims.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MOST_TOLD = 5
 
 @dataclass(frozen=True, slots=True)
 class KeptRun:
-    """What is stored beside a new job: its origin as far as it is known before, and the texts that it names."""
+    """Data stored beside a new job: its origin, as far as it is known in advance, and the texts that it names."""
 
     origin: Origin
     texts: tuple[str, ...] = ()
@@ -43,7 +44,7 @@ NOTHING_KEPT = KeptRun(Origin())
 
 
 async def kept_of(workspace: Workspace, spec: JobSpec, said: Provenance | SubmittedFrom | None) -> KeptRun:
-    """Return what is to be kept of a job that is about to be stored."""
+    """Return the data to keep of a job that is about to be stored."""
     program = None if spec.entry is None else await program_of(workspace, spec.user, spec.entry)
     environment = None if said is None or not said.environment else said.environment
     texts = tuple(text for text in (program, environment) if text is not None)
@@ -139,8 +140,7 @@ async def _check_data(workspace: Workspace, job: Job, spec: JobSpec, origin: Ori
             raise Refused(
                 Reason.CONFLICT,
                 msg(
-                    "dataset {name} has changed since {job} ran: {files} files with the checksum {then} then, {now_files} with {now} "
-                    "now; run again without exactly to read it as it is",
+                    "dataset {name} has changed since {job} ran: it had {files} files with the checksum {then}, and now has {now_files} with {now}; to read it as it is now, run again without exactly",
                     name=DataUse(then.user, then.name).title(spec.user),
                     job=job.title,
                     files=then.files,
@@ -154,9 +154,10 @@ async def _check_data(workspace: Workspace, job: Job, spec: JobSpec, origin: Ori
 async def check_same(  # noqa: PLR0917 - each is compared
     workspace: Workspace, job: Job, spec: JobSpec, origin: Origin, before: str | None, said: Provenance | None
 ) -> None:
-    """Refuse to run a job again exactly where its script, its data or its environment is not what it was.
+    """Refuse an exact rerun of a job if its script, its data or its environment has changed.
 
-    `before` is the text of its environment then. What was not told, then or now, cannot be compared.
+    `before` is the text of its environment then. Data that was not reported, then or now, cannot be
+    compared.
     """
     if origin.program is not None and job.spec.entry is not None:
         now = await program_of(workspace, spec.user, job.spec.entry)
@@ -164,8 +165,7 @@ async def check_same(  # noqa: PLR0917 - each is compared
             raise Refused(
                 Reason.CONFLICT,
                 msg(
-                    "{entry} is not what it was when {name} ran; its text then is kept with the run: restore it, or run "
-                    "again without exactly",
+                    "{entry} has changed since {name} ran; its text then is kept with the run: restore it, or run again without exactly",
                     entry=job.spec.entry,
                     name=job.title,
                 ),
@@ -186,7 +186,7 @@ async def check_same(  # noqa: PLR0917 - each is compared
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "environment {name} was made of other packages when {job} ran; its lock then was {lock}: run again without exactly",
+                "environment {name} had other packages when {job} ran, with the lock {lock}: run again without exactly",
                 name=job.spec.environment.name,
                 job=job.title,
                 lock=job.spec.environment.lock[:12],
@@ -197,7 +197,7 @@ async def check_same(  # noqa: PLR0917 - each is compared
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "environment {name} was of image {image} when {job} ran; run again without exactly",
+                "environment {name} had the image {image} when {job} ran; run again without exactly",
                 name=then_in.name,
                 job=job.title,
                 image=then_in.image or "-",
@@ -208,8 +208,7 @@ async def check_same(  # noqa: PLR0917 - each is compared
     raise Refused(
         Reason.CONFLICT,
         msg(
-            "the environment is not what it was when {name} ran: {changes}; install those versions, or run again without "
-            "exactly",
+            "the environment has changed since {name} ran: {changes}; install those versions, or run again without exactly",
             name=job.title,
             changes=", ".join(_changes(before.splitlines(), said.environment.splitlines())),
         ),

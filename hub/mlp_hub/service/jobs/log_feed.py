@@ -1,7 +1,8 @@
-"""Reads the log of a job once, whoever watches: one reader a job, as long as anybody follows it.
+"""Reader of a job's log, shared by all watchers: one reader per job, as long as it has followers.
 
-The reader follows all ranks and keeps what it has read last. Who stands where it stood gets that; who is behind reads by
-themselves, never beyond the reader, so that all meet again at the live end. Frames are made in threads.
+The reader follows all ranks and keeps the last frames. Watchers at the same place get these.
+Watchers that are behind read by themselves, but never beyond the reader, so that all meet again at
+the live end. Frames are made in threads.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class LogFeed:
             self._job = job
 
     def follow(self, news: Subscription, job: Job, ranks: int) -> None:
-        """Put `LOG_GREW` among the subscriber's messages whenever one of so many ranks has written."""
+        """Put `LOG_GREW` among the subscriber's messages whenever one of the first `ranks` ranks has written."""
         self.know(job)
         self._followers[news] = ranks
         reads = self._job.attempt, max(self._followers.values())
@@ -86,14 +87,14 @@ class LogFeed:
     # ------------------------------------------------------------------ what there is
 
     async def tail(self, rank: int, count: int) -> Shared:
-        """Return the last lines of a rank, of what was read so far; who comes first says what that is."""
+        """Return the last lines of a rank, up to the end of the shared part; the first caller sets that end."""
         attempt, until = attempt_of(self._job), self._ends.get(rank)
         frame = await self._frame(await self._executor.tail_log(attempt, rank, count, until))
         self._ends.setdefault(rank, frame["offset"])
         return frame
 
     async def next(self, rank: int, since: int) -> Shared | None:
-        """Return what stands behind a cursor, of what was read so far; None at the end of it."""
+        """Return the frame after a cursor, up to the end of the shared part; None at the end of it."""
         known = self._recent.get((rank, since))
         if known is not None:
             return known

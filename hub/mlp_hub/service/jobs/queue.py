@@ -1,4 +1,4 @@
-"""Queue of the cluster: what waits and what runs, jobs and what asks through the ledger alike."""
+"""Queue of the cluster: waiting and running work, both jobs and requests through the ledger."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class ClusterQueue:
         self._forecasts = forecasts
 
     async def entries(self, tenant: str | None = None) -> Entries:
-        """Return all that waits or holds quota: what runs first, then by tenant and place."""
+        """Return all that waits or holds quota: running ones first, then by tenant and place."""
         return (await self.first(tenant))[0]
 
     async def first(self, tenant: str | None = None, most: int | None = None) -> tuple[Entries, int]:
-        """Return what runs, then what waits by tenant and place, and how many these are.
+        """Return running work, then waiting work by tenant and place, and the number of waiting ones.
 
-        With `most` no more are told of that wait: those with the first places of all lines. A sentence for each of thousands is
-        more than anybody reads.
+        With `most`, at most that number of waiting ones is returned: those with the first places of all
+        lines. Nobody reads sentences for thousands.
         """
         jobs = [
             j
@@ -66,7 +66,7 @@ def _holds(one: Job | ResourceRequest) -> bool:
 
 
 def _first(one: Job | ResourceRequest, wait: Wait | None) -> tuple[bool, int, str]:
-    """Order by the place in its line: with the first of each line it begins, and who stands in none comes last."""
+    """Order by place in line: the first of each line come first, and those that do not wait last."""
     return not _waits(one), 0 if wait is None else wait.position, one.uid
 
 

@@ -1,4 +1,4 @@
-"""Requests of users about their jobs: look, stop, go on, delete; `submissions` takes them in."""
+"""Requests of users about their jobs: show, stop, resume, delete; `submissions` accepts new ones."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ class JobService:
         if state is not None:
             if state not in set(State):
                 text = msg(
-                    "there is no state {state}; choose one of {states}", state=state, states=", ".join(State)
+                    "state {state} does not exist; choose one of {states}",
+                    state=state,
+                    states=", ".join(State),
                 )
                 raise Refused(Reason.INVALID, text)
             phases = [p for p in Phase if state_of(p).value == state]
@@ -148,7 +150,7 @@ class JobService:
             if full is not None:
                 text = msg("{text}; {full}", text=text, full=full)
             return wire.why_to(job, Why((), None, 0, None, text), stopped)
-        text = msg("suspended by its user; resume it to go on")
+        text = msg("suspended by its user; resume it to continue")
         if await self._has_left(job):
             text = former_members.suspended_message(job.spec)
         elif job.message == former_members.suspended_message(job.spec):
@@ -200,12 +202,12 @@ class JobService:
     async def files(
         self, context: TenantContext, user: str, name: str, path: str, *, after: str, limit: int
     ) -> DirectoryPage:
-        """List a directory of a job's run; what comes `after` a name."""
+        """List a directory of a job's run, from `after` a name on."""
         job = await self._find(context, user, name)
         return await self._executor.workspace.files(run_of(job), path, after, limit)
 
     async def open_file(self, context: TenantContext, user: str, name: str, path: str) -> OpenFile:
-        """Open a file of a job's run; who asks closes it."""
+        """Open a file of a job's run; the caller closes it."""
         job = await self._find(context, user, name)
         return await self._executor.workspace.open_file(run_of(job), path)
 
@@ -226,7 +228,7 @@ class JobService:
     async def cancel(
         self, context: TenantContext, user: str, name: str, why: Message = _ASKED
     ) -> jobs_api.Job:
-        """Stop the job for good; what it holds is given back once its ranks are gone."""
+        """Stop the job for good; its resources are given back once its ranks are gone."""
 
         def aim(job: Job) -> Job | None:
             if job.phase is Phase.CANCELLED or job.target is Target.CANCEL:
@@ -245,7 +247,7 @@ class JobService:
         return await self._aim(context, user, name, aim, why)
 
     async def suspend(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
-        """Stop the job so that it can go on later; its ranks get time to save a checkpoint."""
+        """Stop the job so that it can resume later; its ranks get time to save a checkpoint."""
 
         def aim(job: Job) -> Job | None:
             if job.target is Target.SUSPEND:
@@ -260,9 +262,9 @@ class JobService:
         return await self._aim(context, user, name, aim, msg("asked to suspend"))
 
     async def resume(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
-        """Let a suspended job wait for its turn again, with the age it had: who is not in the queue does not grow older.
+        """Queue a suspended job again, with the age it had: a job outside the queue does not grow older.
 
-        Not in a tenant that its user has left meanwhile.
+        It is refused in a tenant that the user has left in the meantime.
         """
         job = await self._find(context, user, name)
         suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
@@ -270,8 +272,7 @@ class JobService:
             raise Refused(
                 Reason.FORBIDDEN,
                 msg(
-                    "job {name} was submitted to team {tenant}, of which {user} is not a member any more; submit "
-                    "it anew to another one",
+                    "job {name} was submitted to team {tenant}, of which {user} is no longer a member; submit it again to another team",
                     name=name,
                     tenant=job.spec.tenant,
                     user=user,
@@ -359,13 +360,15 @@ class JobService:
         actor: str,
         platform: bool = False,
     ) -> jobs_api.Job:
-        """Change a job that has not ended; what may be changed follows from what `actor` is to it, also as it is stored.
+        """Change a job that has not ended; the allowed changes follow from the role of `actor`, also as stored.
 
-        `platform` says that they are an admin of the platform.
+        `platform`: they are an admin of the platform.
         """
         now = self._clock()
         if asked == jobs_api.JobUpdate():
-            raise Refused(Reason.INVALID, msg("nothing is to be changed; give priority, time_limit or place"))
+            raise Refused(
+                Reason.INVALID, msg("the request changes nothing; give priority, time_limit or place")
+            )
         if asked.place == "first":
             steering.check_lines(self._scheduling)
 
@@ -412,7 +415,7 @@ def ranks_logged(job: Job) -> int:
 
 
 def check_rank(job: Job, rank: int) -> None:
-    """Refuse a rank that there are no logs of."""
+    """Refuse a rank without logs."""
     ranks = ranks_logged(job)
     if not 0 <= rank < ranks:
         only = msg("its only rank is 0") if ranks == 1 else msg("its ranks are 0 to {last}", last=ranks - 1)

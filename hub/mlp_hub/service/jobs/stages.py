@@ -19,7 +19,7 @@ _REACHED = {
     "running": StartStage.STARTED,
 }
 STEPS = frozenset({*_QUEUES, *_LEAVES, *_ENDS, *_REACHED, "preempted", "starting"})
-"""Steps of a timeline that tell of attempts' stages."""
+"""Steps of a timeline about attempts' stages."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class StagedAttempt:
 
 
 def attempts_of(events: Iterable[JobEvent], restarts: int) -> list[StagedAttempt]:
-    """Return the newest attempts of a job that has been begun anew so often, in order."""
+    """Return the newest attempts, in order, of a job that was started again `restarts` times."""
     found: list[StagedAttempt] = []
     for event in events:
         _take(found, event)

@@ -1,7 +1,8 @@
-"""What may be changed of a job after it was submitted: its priority, its time limit, its place in its team's queue.
+"""Allowed changes of a submitted job: its priority, its time limit, its place in its team's queue.
 
-Its owner may ask for less before others: a lower priority, and another time limit while it waits. An admin of its tenant, or of
-the platform, decides on both of any job there, also of one that runs, and puts jobs first in that tenant's queue.
+Its owner can give way to others: a lower priority, and another time limit while it waits. An admin
+of its tenant, or of the platform, decides on both for any job there, also for a running one. They
+can also put jobs first in that tenant's queue.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OPEN = (WAITING | HOLDING) - {Phase.FINISHING, Phase.CANCELLING}
 
 @dataclass(frozen=True, slots=True)
 class Changer:
-    """Who asks, and what they are to the job."""
+    """User who changes a job, with their role for it."""
 
     name: str
     leads: bool  # its tenant, or the platform
@@ -31,7 +32,7 @@ class Changer:
 
 @dataclass(frozen=True, slots=True)
 class Steering:
-    """A changed job, with what is said of it in its timeline and in the audit log."""
+    """Changed job, with its entries for the timeline and the audit log."""
 
     job: Job
     said: tuple[Message, ...]
@@ -82,12 +83,12 @@ def front(jobs: Iterable[Job], tenant: str) -> int:
 
 
 def check_lines(policy: SchedulingPolicy) -> None:
-    """Refuse a place where no tenant has a queue of its own."""
+    """Refuse a place if tenants do not have their own queues."""
     if is_one_queue(policy):
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "jobs of all teams wait in one line here, by the policy {policy}: a team has no order of its own in it",
+                "the jobs of all teams wait in one queue here, by the policy {policy}: a team cannot order its jobs in it",
                 policy=policy.name,
             ),
         )
@@ -98,7 +99,7 @@ def _check_open(job: Job) -> None:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "{name} is a replica of the app {app}, which is changed instead",
+                "{name} is a replica of the app {app}; change the app instead",
                 name=job.title,
                 app=job.spec.replica.name,
             ),
@@ -109,7 +110,7 @@ def _check_open(job: Job) -> None:
     raise Refused(
         Reason.WRONG_STATE,
         msg(
-            "job {name} is {phase}: nothing of it can be changed any more",
+            "job {name} is {phase} and cannot be changed any more",
             name=job.title,
             phase=msg("being cancelled") if ends else PHASES[job.phase],
         ),
@@ -121,7 +122,7 @@ def _check_priority(job: Job, priority: str, asker: Changer) -> None:
         raise Refused(
             Reason.INVALID,
             msg(
-                "there is no priority {priority}; choose one of {priorities}",
+                "priority {priority} does not exist; choose one of {priorities}",
                 priority=priority,
                 priorities=", ".join(PRIORITIES),
             ),
@@ -144,7 +145,9 @@ def _check_limit(job: Job, limit: int | None, asker: Changer, now: float, *, lim
     if job.spec.brought is not None:
         raise Refused(
             Reason.WRONG_STATE,
-            msg("{title} keeps its time itself: change it where it was made", title=job.spec.brought.title),
+            msg(
+                "{title} keeps its own time limit: change it where it was made", title=job.spec.brought.title
+            ),
         )
     if job.phase in WAITING:
         return
@@ -154,8 +157,7 @@ def _check_limit(job: Job, limit: int | None, asker: Changer, now: float, *, lim
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "job {name} is {phase}, and in a cluster what runs keeps the time limit that it was started with; "
-                "suspend it, change it, and resume it",
+                "job {name} is {phase}, and in a cluster a running job keeps the time limit of its start; suspend it, change it, and resume it",
                 name=job.title,
                 phase=PHASES[job.phase],
             ),
@@ -165,7 +167,7 @@ def _check_limit(job: Job, limit: int | None, asker: Changer, now: float, *, lim
         raise Refused(
             Reason.INVALID,
             msg(
-                "job {name} has run for {ran} s already, which is more than {limit} s; give more, or cancel it",
+                "job {name} has already run for {ran} s, which is more than {limit} s; give a longer limit, or cancel it",
                 name=job.title,
                 ran=int(ran),
                 limit=limit,
@@ -177,7 +179,7 @@ def _check_place(job: Job, asker: Changer) -> None:
     if not asker.leads:
         raise Refused(
             Reason.FORBIDDEN,
-            msg("the order of the queue of {tenant} is for its admins to change", tenant=job.spec.tenant),
+            msg("only the admins of {tenant} may change the order of its queue", tenant=job.spec.tenant),
         )
     if job.phase not in WAITING:
         raise Refused(
@@ -190,7 +192,7 @@ def _runs_already(job: Job) -> Refused:
     return Refused(
         Reason.WRONG_STATE,
         msg(
-            "job {name} is {phase}; you may change it while it waits, and an admin of {tenant} later too",
+            "job {name} is {phase}; you may change it while it waits, and an admin of {tenant} may also change it later",
             name=job.title,
             phase=PHASES[job.phase],
             tenant=job.spec.tenant,
@@ -205,4 +207,4 @@ def _limit(seconds: int | None) -> Message:
 def _placed(who: str, *, first: bool) -> Message:
     if first:
         return msg("{who} put it first in its team's queue", who=who)
-    return msg("{who} gave it back its own place in its team's queue", who=who)
+    return msg("{who} gave it its own place in its team's queue again", who=who)

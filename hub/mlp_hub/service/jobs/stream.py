@@ -1,7 +1,7 @@
-"""The one stream of all that concerns a job: first what there is, then what happens, then the end.
+"""Single stream of a job's data: first the present state, then events, then the end.
 
-Frames are plain objects with a type: job, events, attempts, metrics, log, why, synced, end.
-A watcher who does not keep up misses nothing: it reads again from the store where it stands.
+Frames are plain objects with a type: job, events, attempts, metrics, log, why, synced, end. A slow
+watcher misses nothing: it reads again from the store at its place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Taking jobs in: what people submit or submit again, what they made past the hub, replicas of apps and trials of sweeps."""
+"""Intake of jobs: submissions, resubmissions, jobs made past the hub, replicas of apps, trials of sweeps."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Submissions:
         idempotency_key: str | None = None,
         language: str = DEFAULT,
     ) -> jobs_api.Job:
-        """Submit the same again as the next run of its name, with what is to be other. Keys are as for `submit`."""
+        """Submit the job again as the next run of its name, with changes; keys are as for `submit`."""
         given = {} if changes is None else {f: getattr(changes, f) for f in changes.__struct_fields__}
         other = {field: value for field, value in given.items() if value is not UNSET}
         # by what was asked: which run `name` is may be another one by now
@@ -162,7 +162,7 @@ class Submissions:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "exactly and {others} are both given; leave out exactly to run it again with something other",
+                    "exactly and {others} are both given; to change something, leave out exactly",
                     others=", ".join(sorted(other.keys() - {"provenance"})),
                 ),
             )
@@ -193,7 +193,7 @@ class Submissions:
             raise Refused(
                 Reason.FORBIDDEN,
                 msg(
-                    "the hub knows no user {user}; log in there once, or say your name there in the annotation mlp-hub/user",
+                    "the hub has no user {user}; log in there once, or give your name there in the annotation mlp-hub/user",
                     user=found.user,
                 ),
             )
@@ -323,7 +323,7 @@ class Submissions:
         return found
 
     def forget_places(self) -> None:
-        """Read memberships anew from now on: some have changed."""
+        """Read memberships again from now on: some have changed."""
         self._places = {}
 
 

@@ -48,16 +48,16 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     workspace: Workspace,
     own: Mapping[str, Runtime] = MappingProxyType({}),
 ) -> JobSpec:
-    """Return the job that was asked for, with defaults filled in; raise `Refused` for what cannot be meant.
+    """Return the requested job, with defaults filled in; raise `Refused` for invalid requests.
 
-    `own` are the runtimes of its tenant by name, in whatever state.
+    `own` are the runtimes of its tenant by name, in any state.
     """
     _check_program(asked)
     low, high = workers_of(asked.workers)
     if low > high:
         _refuse(
             msg(
-                "workers {workers} has a least number above its most; write MIN:MAX, as in {high}:{low}",
+                "workers {workers} has a minimum above its maximum; write MIN:MAX, such as {high}:{low}",
                 workers=asked.workers,
                 high=high,
                 low=low,
@@ -78,7 +78,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     if asked.priority not in PRIORITIES:
         _refuse(
             msg(
-                "there is no priority {priority}; choose one of {priorities}",
+                "priority {priority} does not exist; choose one of {priorities}",
                 priority=asked.priority,
                 priorities=", ".join(PRIORITIES),
             )
@@ -86,7 +86,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     if asked.gpu and not milli(asked.gpu):
         _refuse(
             msg(
-                "gpu is {gpu}, and 0.001 of one is the smallest share; ask for that at least, or for 0",
+                "gpu is {gpu}, but the smallest share is 0.001; ask for 0.001 or more, or for 0",
                 gpu=f"{asked.gpu:g}",
             )
         )
@@ -113,7 +113,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
 
 
 def brought_spec(found: BroughtJob, tenants: Collection[str]) -> JobSpec:
-    """Return the job that somebody made past the hub; raise `Refused` for what cannot be meant."""
+    """Return a job that was made past the hub; raise `Refused` for an invalid one."""
     if found.fault is not None:
         _refuse(found.fault)
     if found.tenant not in tenants:
@@ -127,7 +127,7 @@ def brought_spec(found: BroughtJob, tenants: Collection[str]) -> JobSpec:
         )
     ranks = found.workers + found.ps
     if ranks > MOST_RANKS:
-        _refuse(msg("{ranks} pods are more than {most}", ranks=ranks, most=MOST_RANKS))
+        _refuse(msg("{ranks} pods are more than the limit of {most}", ranks=ranks, most=MOST_RANKS))
     return JobSpec(
         name=_job_name(found.what),
         user=found.user,
@@ -155,7 +155,7 @@ def runtime_for(name: str, own: Mapping[str, Runtime]) -> Runtime:
         usable = [row.name for row in own.values() if row.state is RuntimeState.APPROVED]
         _refuse(
             msg(
-                "there is no runtime {name}; choose one of {names}",
+                "runtime {name} does not exist; choose one of {names}",
                 name=name,
                 names=", ".join([*BUILT_IN, *usable]),
             )
@@ -184,7 +184,7 @@ async def check_runtime(
     ]
     _refuse(
         msg(
-            "{package} is not installed on this hub, and runtime {name} needs it; choose an environment that has it (mlp env create, then --env-name), use one of {others}, or ask the operator to install it (mlp-hub doctor says how)",
+            "{package} is not installed on this hub, and runtime {name} needs it; choose an environment that has it (mlp env create, then --env-name), use one of {others}, or ask the operator to install it (mlp-hub doctor shows how)",
             package=package,
             name=runtime.name,
             others=", ".join(others),
@@ -204,26 +204,28 @@ def tenant_for(asked: str | None, tenants: Collection[str], default: str) -> str
 async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
     """Return the script's path relative to the user's home; refuse what is not there or leaves it."""
     if "\0" in entry:
-        _refuse(msg("entry holds a NUL character, which no path can"))
+        _refuse(msg("entry has a NUL character, which a path cannot have"))
     found = await workspace.find_entry(user, entry)
     if found.path.startswith("/"):
         _refuse(
             msg(
-                "entry {entry} is outside of your home directory; give a path below it, as in train.py",
+                "entry {entry} is outside of your home directory; give a path below it, such as train.py",
                 entry=entry,
             )
         )
     if found.kind is PathKind.OUTSIDE:
         _refuse(
-            msg("entry {entry} leaves your home directory; give a path below it, as in train.py", entry=entry)
+            msg(
+                "entry {entry} leaves your home directory; give a path below it, such as train.py",
+                entry=entry,
+            )
         )
     if found.kind is PathKind.DIRECTORY:
         _refuse(msg("entry {entry} is a directory; name the script in it", entry=entry))
     if found.alike:
         _refuse(
             msg(
-                "there is no file {path} in your home directory; did you mean {alike}? Its name differs in case or in how its "
-                "letters are encoded",
+                "your home directory has no file {path}; did you mean {alike}? Its name differs in case or in the encoding of its letters",
                 path=found.path,
                 alike=found.alike,
             )
@@ -231,7 +233,7 @@ async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
     if found.kind not in (PathKind.FILE, PathKind.UNKNOWN):
         _refuse(
             msg(
-                "there is no file {path} in your home directory; check the path of the script",
+                "your home directory has no file {path}; check the path of the script",
                 path=found.path,
             )
         )
@@ -243,20 +245,19 @@ async def entry_in(workspace: Workspace, user: str, entry: str) -> str:
 async def workdir_in(workspace: Workspace, user: str, workdir: str) -> str:
     """Return the path, relative to the user's home, of the directory in which a program is to start; refuse what is not there or leaves it."""
     if "\0" in workdir:
-        _refuse(msg("workdir holds a NUL character, which no path can"))
+        _refuse(msg("workdir has a NUL character, which a path cannot have"))
     path = posixpath.normpath(workdir.removeprefix("~/"))
     if path.startswith("/") or ".." in PurePosixPath(workdir).parts:
         _refuse(
             msg(
-                "workdir {workdir} is not a path below your home directory; give one without .., as in project/src",
+                "workdir {workdir} is not a path below your home directory; give one without .., such as project/src",
                 workdir=workdir,
             )
         )
     if path == ".":
         _refuse(
             msg(
-                "workdir {workdir} is your home directory, in which programs start anyway; leave it out, or name a directory below, as in "
-                "project/src",
+                "workdir {workdir} is your home directory, in which programs start anyway; leave it out, or name a directory below it, such as project/src",
                 workdir=workdir,
             )
         )
@@ -264,7 +265,7 @@ async def workdir_in(workspace: Workspace, user: str, workdir: str) -> str:
     if found.kind is PathKind.OUTSIDE:
         _refuse(
             msg(
-                "workdir {workdir} leaves your home directory by a link; name a directory that lies in it",
+                "workdir {workdir} leaves your home directory by a link; name a directory inside it",
                 workdir=workdir,
             )
         )
@@ -275,8 +276,7 @@ async def workdir_in(workspace: Workspace, user: str, workdir: str) -> str:
     if found.kind is PathKind.MISSING:
         _refuse(
             msg(
-                "there is no directory {path} in your home directory; create it, or check the path: it counts from your home, wherever "
-                "you submit from",
+                "your home directory has no directory {path}; create it, or check the path: it begins in your home, wherever you submit from",
                 path=path,
             )
         )
@@ -288,7 +288,7 @@ def still_there(job: Job) -> Refused:
     return Refused(
         Reason.CONFLICT,
         msg(
-            "{name} run {run} has not ended, it is {phase}; to run it again cancel it first, or give another name",
+            "{name} run {run} has not ended, it is {phase}; to run it again, cancel it first or give another name",
             name=job.spec.name,
             run=job.run,
             phase=PHASES[job.phase],
@@ -323,7 +323,7 @@ def _check_notebook(asked: JobCreate, runtime: Runtime, workers: int) -> None:
     if unfit := no_notebook(runtime, workers, asked.ps):
         _refuse(unfit)
     if asked.args:
-        _refuse(msg("a notebook takes no arguments; give it params, as in {example}", example="lr=0.1"))
+        _refuse(msg("a notebook takes no arguments; give it params, such as {example}", example="lr=0.1"))
 
 
 def check_env(env: Mapping[str, str], args: Iterable[str], runtime: Runtime) -> None:
@@ -332,7 +332,7 @@ def check_env(env: Mapping[str, str], args: Iterable[str], runtime: Runtime) -> 
         if not _ENV_NAME.fullmatch(name):
             _refuse(
                 msg(
-                    "env {name} is no name of a variable; use letters, digits and _, no digit first",
+                    "env {name} is not a variable name; use letters, digits and _, and no digit first",
                     name=repr(name[:128]),
                 )
             )
@@ -349,17 +349,17 @@ def check_env(env: Mapping[str, str], args: Iterable[str], runtime: Runtime) -> 
                 )
             )
         if "\0" in value:
-            _refuse(msg("env {name} holds a NUL character, which no variable can", name=name))
+            _refuse(msg("env {name} has a NUL character, which a variable cannot have", name=name))
     for arg in args:
         if "\0" in arg:
-            _refuse(msg("an argument holds a NUL character, which none can"))
+            _refuse(msg("an argument has a NUL character, which an argument cannot have"))
 
 
 def check_params(params: Mapping[str, object]) -> None:
     """Refuse parameters that no program can be told."""
     for name, value in params.items():
         if isinstance(value, str) and "\0" in value:
-            _refuse(msg("parameter {name} holds a NUL character, which no variable can", name=name))
+            _refuse(msg("parameter {name} has a NUL character, which a variable cannot have", name=name))
 
 
 def _refuse(text: Message) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Jobs, their timelines and answers, to and from what crosses the wire."""
+"""Jobs, their timelines and answers, to and from their wire form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AS_ASKED = tuple(
 def spec_of(
     asked: jobs_api.JobCreate, user: str, tenant: str, runtime: Runtime, entry: str | None
 ) -> JobSpec:
-    """Return what was submitted, with what was left out filled in."""
+    """Return the submitted job, with defaults for the fields that were left out."""
     low, high = workers_of(asked.workers)
     return JobSpec(
         name=asked.name,
@@ -105,7 +105,7 @@ def place_of(verdict: Verdict, position: int | None) -> int | None:
 
 
 def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> jobs_api.Job:
-    """Return a job; `waiting` is what the last scheduling cycle said of it."""
+    """Return a job; `waiting` is the last scheduling cycle's decision about it."""
     spec = job.spec
     reason, message, position = job.reason, job.message, None
     if job.phase is Phase.QUEUED and waiting is not None:
@@ -255,7 +255,7 @@ def offer_to(
 
 
 def preview_to(job: Job, offer: jobs_api.Offer) -> jobs_api.Preview:
-    """Return what a job that is not stored would be, with what it would get."""
+    """Return a preview of a job that is not stored, with the resources that it would get."""
     return jobs_api.Preview(
         name=job.spec.name,
         run=job.run,

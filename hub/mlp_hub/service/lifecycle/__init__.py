@@ -1,1 +1,4 @@
-"""A job from its admission to its end: reconciler, next action, effects, cleanup. For things of all kinds: the work queue, and workers of what is stored."""
+"""Lifecycle of a job from admission to end: reconciler, next action, effects, cleanup.
+
+For objects of all kinds: the work queue, and workers of stored data.
+"""

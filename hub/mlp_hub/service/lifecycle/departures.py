@@ -1,6 +1,7 @@
-"""Departures of users: shut out, jobs ended as was chosen, files kept or removed; the worker that does it is the recovery too.
+"""Departures of users: account closed, jobs ended as chosen, files kept or removed; also the recovery.
 
-Each step is stored before it is done, and may be done again. Who was killed in between finds it in the queue at the next start.
+Each step is stored before it is carried out, and can be repeated. If the process is killed in
+between, the work is in the queue at the next start.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Owning:
-    """What somebody has here, before they leave: jobs by what becomes of them, and what is stored, with its bytes."""
+    """Belongings of a user before they leave: jobs by their fate, and stored objects, with their bytes."""
 
     running: int
     waiting: int
@@ -119,10 +120,11 @@ class Departures:
         )
 
     async def begin(self, user: str, jobs: JobsChoice, files: FilesChoice, *, actor: str) -> Departure:
-        """Have somebody leave: their account is shut out when this returns, the rest follows.
+        """Start the departure of a user: their account is shut out on return, the rest follows.
 
-        Choosing the same again changes nothing; choosing otherwise counts from now on. Raises what `shut_out` raises, and
-        then nothing has begun; `WrongState` where files that are to be kept are being removed.
+        The same choice again changes nothing; another choice counts from now on. Raises the errors of
+        `shut_out`, and then nothing has begun. Raises `WrongState` if files that should be kept are being
+        removed.
         """
 
         def work(tx: Tx) -> Departure:

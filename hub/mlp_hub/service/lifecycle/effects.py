@@ -74,7 +74,7 @@ class Acts:
         await self._executor.forget(attempt, self._lease.epoch)
 
     async def erase(self, of: Place) -> None:
-        """Remove a run's directory, or a home. What a program left may take long: who loses the lease meanwhile leaves the rest."""
+        """Remove a run's directory, or a home; this can take long, and stops if the lease is lost."""
         await self._lease.ensure_held()
         epoch = self._lease.epoch
         await self._executor.workspace.erase(of, epoch, self._lease.going_on(epoch))

@@ -1,4 +1,4 @@
-"""Job tokens: what a job's program shows to report for that job and for nothing else."""
+"""Job tokens: a job's program shows one to report for that job and for nothing else."""
 
 from __future__ import annotations
 

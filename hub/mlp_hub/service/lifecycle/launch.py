@@ -1,4 +1,4 @@
-"""From a job to what its executor is told."""
+"""Conversion of a job into its executor's instructions."""
 
 from __future__ import annotations
 

@@ -48,7 +48,10 @@ def ended(failure: Failure) -> Message:
 
 
 def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911 - one return a hint
-    """Say what stands behind a failure of a job of this tenant, and who can do what about it; `limit` is the number that it is about."""
+    """Return the cause of a failure of this tenant's job, and the remedy for the reader.
+
+    The remedy names the people who can apply it. `limit` is the number that the failure is about.
+    """
     match hint:
         case Hint.NO_NETWORK:
             return msg(
@@ -57,8 +60,7 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
             )
         case Hint.NETWORK_MISSING:
             return msg(
-                "jobs of team {tenant} may use the network, but this machine cannot give them one; `mlp-hub doctor` "
-                "tells an administrator of the hub what is missing",
+                "jobs of team {tenant} may use the network, but this machine cannot give them one; `mlp-hub doctor` shows an administrator of the hub the missing parts",
                 tenant=tenant,
             )
         case Hint.MEMORY_FILES:
@@ -69,20 +71,19 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
             )
         case Hint.SAME_MEMORY:
             return msg(
-                "it asks for the same memory again, so it was not tried again: --ram {limit}", limit=limit
+                "another attempt would ask for the same memory, so there was none; ask for more: --ram {limit}",
+                limit=limit,
             )
         case Hint.MORE_MEMORY:
             return msg("ask for more memory: --ram {limit}", limit=limit)
         case Hint.PROCESS_LIMIT:
             return msg(
-                "its processes and threads came to their limit of {limit}; start fewer of them, for example fewer workers of a "
-                "pool or a DataLoader",
+                "its processes and threads reached their limit of {limit}; start fewer of them, for example fewer workers of a pool or a DataLoader",
                 limit=f"{limit:,}",
             )
         case Hint.DESCRIPTOR_LIMIT:
             return msg(
-                "each of its processes may have {limit} files and sockets open; close some, or raise the number in the program "
-                "with resource.setrlimit",
+                "each of its processes can have {limit} open files and sockets; close some, or raise the number in the program with resource.setrlimit",
                 limit=f"{limit:,}",
             )
         case Hint.NOBODY_ANSWERS | Hint.STARTS_AT_HOME:
@@ -92,19 +93,18 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
 def _unlike_a_terminal(hint: Hint) -> Message:
     if hint is Hint.NOBODY_ANSWERS:
         return msg(
-            "nobody answers in a job: give what it asks for with --param or --env, or as arguments after --"
+            "nobody answers questions in a job: give the value with --param or --env, or as arguments after --"
         )
     return msg(
-        "a job starts in the home directory or in that of --workdir, not beside its program: submit it with --workdir DIR, or "
-        "name files relative to where it starts",
+        "a job starts in the home directory or in that of --workdir, not in the directory of its program: submit it with --workdir DIR, or use paths relative to its start directory",
     )
 
 
 def killed_for_memory(ranks: Sequence[int]) -> Message:
     """Say of which ranks a process was killed, while the program went on."""
     return msgs(
-        "a process of rank {ranks} was killed for memory; the program went on",
-        "processes of ranks {ranks} were killed for memory; the program went on",
+        "a process of rank {ranks} was killed for memory; the program continued",
+        "processes of ranks {ranks} were killed for memory; the program continued",
         n=len(ranks),
         ranks=", ".join(map(str, ranks)),
     )
@@ -113,8 +113,8 @@ def killed_for_memory(ranks: Sequence[int]) -> Message:
 def lines_lost(count: int) -> Message:
     """Say how much of an attempt's output could not be kept."""
     return msgs(
-        "{n} line of its output could not be kept; its log says where and why if there was room again before it ended",
-        "{n} lines of its output could not be kept; its log says where and why if there was room again before it ended",
+        "{n} line of its output could not be kept; if there was room again before its end, its log shows where and why",
+        "{n} lines of its output could not be kept; if there was room again before its end, its log shows where and why",
         n=count,
     )
 
@@ -126,7 +126,7 @@ REMARKS = frozenset(
         "no rank has written anything or used the processor for {n} s: perhaps they wait for each other",
     }
 )
-"""Templates of what executors remark upon while ranks run."""
+"""Templates of executors' remarks while ranks run."""
 
 
 def came_to_end(ending: AskedToEnd, ended_at: float, *, saves: bool) -> Message:

@@ -1,11 +1,12 @@
-"""Next action for one job: a pure function of what is stored and what the executor sees.
+"""Next action for one job: a pure function of the stored state and the executor's view.
 
-The reconciler calls `decide` again and again; each answer is a short list of actions to do in order. A `Move`
-is one transaction. What must be durable before it is acted on comes as a `Move` of its own, and what must be
-done before its result is stored (removing what is left of an attempt, then taking in its last metrics) stands
-before the `Move` and may be done twice.
+The reconciler calls `decide` repeatedly; each answer is a short list of actions to do in order. A
+`Move` is one transaction. State that must be durable before an action on it is its own `Move`.
+Actions that must be done before their result is stored are before the `Move`, and can be done
+twice. These are the removal of an attempt's remains, and the storage of its last metrics.
 
-Nothing here is remembered between calls but what is in the job: after a crash the same function is the recovery.
+Nothing is remembered here between calls except the job itself: after a crash the same function is
+the recovery.
 """
 
 from __future__ import annotations
@@ -115,14 +116,14 @@ _NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK, Cause.
 _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
     T.CANCEL: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
     T.DELETE: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
-    T.SUSPEND: (P.SUSPENDING, msg("suspending: its ranks may save a checkpoint and end")),
+    T.SUSPEND: (P.SUSPENDING, msg("suspending: its ranks can save a checkpoint and end")),
     T.PREEMPT: (
         P.PREEMPTING,
-        msg("its ranks are asked to end, and may save a checkpoint first; then it waits in the queue again"),
+        msg("its ranks are asked to end, and can save a checkpoint first; then it waits in the queue again"),
     ),
     T.RESIZE: (
         P.RESIZING,
-        msg("its ranks may save a checkpoint and end; it goes on with another number of them"),
+        msg("its ranks can save a checkpoint and end; it continues with another number of ranks"),
     ),
 }
 
@@ -160,7 +161,7 @@ def told_within(job: Job) -> Message | None:
 
 
 def give_up_starting(job: Job, error: Message | str, tries: int, now: float) -> Move:
-    """Return the move for an attempt that could not be started so many times, or that never can (one try)."""
+    """Return the move for an attempt that could not start in `tries` tries, or that never can (one try)."""
     message = msgs(
         "cannot be started: {error}", "could not be started in {n} tries: {error}", n=tries, error=error
     )
@@ -205,7 +206,7 @@ class _Turn:
 
     @property
     def stages(self) -> StageTimes:
-        """What is known of them: an executor that forgets one takes none back."""
+        """Known stages of the ranks: if the executor forgets one, it stays."""
         return self.job.stages.then(self.seen.stages)
 
     @property
@@ -252,7 +253,7 @@ def _stages(job: Job, seen: Observation) -> list[Step]:
 
 
 def start_of(job: Job) -> Move:
-    """Return the move of an admitted job that is to be started; the executor is told once it is stored."""
+    """Return the move of an admitted job to start; the executor is asked once it is stored."""
     return _move(job, P.STARTING, "starting", start_message(job), target=T.RUN, resize_to=())
 
 
@@ -267,10 +268,11 @@ def start_message(job: Job) -> Message:
 
 
 def finish_of(ended: Move) -> Move | None:
-    """Return the move together with the one that follows when an attempt has ended well, where nothing is to be taken in.
+    """Return the move combined with the next one, if an attempt has ended well and nothing is left to store.
 
-    Both may be stored together: all its ranks are gone. Its traces are removed after that, at the latest by the next
-    process, which removes those of all attempts that are not under way.
+    Both can be stored together: all its ranks are gone. Its traces are removed after that, at the
+    latest by the next process. That process removes the traces of all attempts that are not in
+    progress.
     """
     job = ended.new
     if job.phase is not P.FINISHING or job.failure is not None:
@@ -296,7 +298,7 @@ def _queued(t: _Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
             return [
-                _given_up(t, msg("cancelled while it waited to go on"), msg("cancelled before it started"))
+                _given_up(t, msg("cancelled while it waited to continue"), msg("cancelled before it started"))
             ]
         case T.SUSPEND:
             message = msg("suspended; it keeps its age in the queue")
@@ -309,7 +311,7 @@ def _admitted(t: _Turn) -> list[Action]:
     # the executor has not heard of this attempt: it is told only once `starting` is stored
     match t.job.target:
         case T.CANCEL | T.DELETE:
-            after, before = msg("cancelled before it went on"), msg("cancelled before it started")
+            after, before = msg("cancelled before it continued"), msg("cancelled before it started")
             return [_given_up(t, after, before, placement=())]
         case T.SUSPEND:
             message = msg("suspended before it started; it keeps its age in the queue")
@@ -373,7 +375,7 @@ def _running(t: _Turn) -> list[Action]:
 
 
 def _remarked(t: _Turn) -> tuple[Message, tuple[Step, ...]]:
-    """Return what is said of the job while it runs, and the step of a remark that is new."""
+    """Return the message of the job while it runs, and the step of a new remark."""
     job, remark = t.job, t.seen.remark
     if remark is not None and remark != job.message:
         return remark, (Step("remark", remark, at=t.seen.remark_at),)
@@ -395,7 +397,7 @@ def _preempting(t: _Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND):
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
-        message = msg("back in the queue with its age kept: what it held goes to whom it was stopped for")
+        message = msg("back in the queue with its age kept: the other job gets its resources")
         return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
@@ -406,8 +408,8 @@ def _resizing(t: _Turn) -> list[Action]:
     if t.seen.phase in (A.ABSENT, A.STOPPED):
         workers = len(t.job.resize_to) - t.job.spec.ps
         message = msgs(
-            "goes on with {n} worker {where}",
-            "goes on with {n} workers {where}",
+            "continues with {n} worker {where}",
+            "continues with {n} workers {where}",
             n=workers,
             where=ranks_on(t.job.resize_to),
         )

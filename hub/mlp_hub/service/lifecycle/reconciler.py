@@ -106,7 +106,7 @@ class Reconciler:
         self._scan = asyncio.ensure_future(self._scan_loop())
 
     async def stop(self) -> None:
-        """Look no more, once the queue has stopped; running attempts go on."""
+        """Stop looking, once the queue has stopped; running attempts continue."""
         if self._scan is not None:
             self._scan.cancel()
             await asyncio.gather(self._scan, return_exceptions=True)
@@ -166,7 +166,7 @@ class Reconciler:
         return again
 
     async def _turn(self, uid: str) -> bool:  # noqa: C901, PLR0912 - one branch for each kind of action
-        """Do what is to be done for a job; True when it should be looked at again at once."""
+        """Carry out the next actions of a job; True if it should be looked at again at once."""
         job = self._board.jobs.get(uid)
         if job is None:
             self._memory.pop(uid, None)
@@ -252,7 +252,7 @@ class Reconciler:
         return stored
 
     async def _store_all(self, moves: Sequence[Move]) -> Sequence[Job | Exception]:
-        """Store what is to be stored by now in one transaction."""
+        """Store all due moves in one transaction."""
         now = self._clock()
 
         def all_of_them(tx: Tx, changes: Changes) -> Sequence[Job | Exception]:
@@ -382,7 +382,7 @@ class Reconciler:
                 await self._board.refresh(uid)
 
     async def _calm(self, uid: str) -> None:
-        """Take back what a job tells of a trouble that is over."""
+        """Remove a job's message about a trouble that is over."""
         job = self._board.jobs.get(uid)
         if job is None or job.message.template != AGAIN:
             return
@@ -403,7 +403,7 @@ class Reconciler:
                 self.look_at(uid)
 
     async def _release_orphans(self) -> None:
-        """Give back what is held for no attempt that is under way: nothing may leak, whatever was killed when."""
+        """Release the holdings of attempts that are not in progress: nothing may leak after any crash."""
         now = self._clock()
         attempts = {job.attempt for job in self._board.holding.values()}
 
@@ -417,7 +417,7 @@ class Reconciler:
             log.warning("released what was held for %s, which is not under way", attempt)
 
     async def _forget_leftovers(self) -> None:
-        """Remove attempts that belong to no job that is under way."""
+        """Remove attempts of jobs that are not in progress."""
         mine = {job.attempt for job in self._board.jobs.values() if job.phase in HOLDING}
         for attempt in await self._executor.known():
             if attempt not in mine:
@@ -425,7 +425,7 @@ class Reconciler:
 
 
 def _runs_now(job: Job, before: Job | None) -> bool:
-    """Whether a job has begun to run and nothing is to be done before its executor, or somebody, says more."""
+    """Return whether a job has begun to run and needs nothing until its executor or a user reports more."""
     return (
         job.phase is Phase.RUNNING
         and before is not None

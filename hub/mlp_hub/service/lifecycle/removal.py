@@ -1,6 +1,7 @@
-"""Removals of jobs' directories in turn: a few at a time, and one at a time of each user.
+"""Removals of jobs' directories in turn: a few at a time, and one at a time per user.
 
-Programs may leave millions of files, which takes minutes. Who waits here takes no turn and no thread from anybody.
+Programs can leave millions of files, whose removal takes minutes. A removal that waits here uses no
+turn and no thread.
 """
 
 from __future__ import annotations

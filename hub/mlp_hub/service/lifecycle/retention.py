@@ -43,11 +43,15 @@ that comes free later."""
 SOON_S = 0.25
 """Tuning: seconds until the next turn while there is more to do: work for freshness."""
 LOOK_S = 1.0
-"""Tuning: seconds until the next turn while deletions go on; twice as many after each turn that began none: fewer turns, for
-room that comes free later."""
+"""Tuning: seconds until the next turn while deletions continue; doubled after each turn that began none.
+
+It trades fewer turns for room that comes free later.
+"""
 LOOK_MOST_S = 60.0
-"""Tuning: upper bound of the seconds between two turns while deletions go on, and the seconds until the next turn after an
-error: fewer turns, for room that comes free later."""
+"""Tuning: most seconds between two turns while deletions continue, and seconds to the next after an error.
+
+It trades fewer turns for room that comes free later.
+"""
 LONGEST_S = 3600.0
 """Tuning: seconds between two turns, at most, while nothing happens: sooner with less, cheaper with more."""
 
@@ -70,7 +74,7 @@ class _Lot:
 
     @property
     def room(self) -> int:
-        """Number of further deletions that may be under way."""
+        """Number of further deletions that can be in progress."""
         return max(0, MOST_GOING - self._before - len(self._chosen))
 
     @property
@@ -84,7 +88,7 @@ class _Lot:
         return list(self._chosen.values())
 
     def take(self, kept: Kept, why: Message) -> bool:
-        """Choose a job, unless there is no room; return whether it is chosen."""
+        """Choose a job, unless there are too many; return whether it is chosen."""
         if kept.job not in self._chosen:
             if not self.room or self._of_user[kept.user] >= MOST_OF_USER:
                 return False
@@ -109,7 +113,7 @@ class Retention:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin; what ended while nobody looked is found first."""
+        """Start; jobs that ended while the service was away are found first."""
         self._more = True
         if self._policy.deletes_jobs and self._task is None:
             self._users.update(await self._board.db.read(self._over))
@@ -117,7 +121,7 @@ class Retention:
             self._task = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Mark no more; what is marked goes all the same."""
+        """Stop marking; marked jobs are deleted all the same."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -217,10 +221,10 @@ class Retention:
         found: list[Kept] = []
         for kept in tx.ended.oldest(user, max(0, min(MOST_OF_USER, count - 1))):
             if most is not None and count > most:
-                why = why or msg("more than {n} jobs of one user have ended", n=most)
+                why = why or msg("one user has more than {n} ended jobs", n=most)
             elif most_bytes is not None and size > most_bytes:
                 why = why or msg(
-                    "more than {size} are stored of one user's jobs that have ended",
+                    "one user's ended jobs store more than {size}",
                     size=Quantity(most_bytes / MIB, "MiB"),
                 )
             else:

@@ -1,4 +1,4 @@
-"""Workers of the queue for what is stored: what those of all kinds share."""
+"""Workers of the queue for stored objects: the code that all kinds share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mlp_hub.store.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class StoredMeans:
-    """What workers of all kinds act with. `changed` is told what may have made or taken room."""
+    """Tools of workers of all kinds; `changed` is called after an action that can have made or taken room."""
 
     queue: WorkQueue
     db: Database

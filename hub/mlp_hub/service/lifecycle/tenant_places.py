@@ -25,8 +25,10 @@ SOON_S = 0.5
 """Tuning: seconds after a change until tenants are told, with all that changes meanwhile: all are read for it, and of a
 thousand that are made at once each would have the others read again."""
 AGAIN_S = 300.0
-"""Tuning: seconds between two times that all tenants are told though none has changed: what an executor forgot, or what they
-hold beyond a quota that was lowered, is right again after so long."""
+"""Tuning: seconds between two updates of all tenants without a change.
+
+After that time, state that an executor forgot, or holdings beyond a lowered quota, are right again.
+"""
 
 
 class TenantPlaces:
@@ -92,5 +94,5 @@ def most_of(tree: QuotaTree, name: str, held: Resources) -> Quota:
 
 
 def _lending_all(tenant: Tenant) -> Tenant:
-    """Return a tenant that keeps nothing from others: what they may hold then does not depend on who is idle for long."""
+    """Return a tenant that keeps nothing from others: their limits then do not depend on idle tenants."""
     return replace(tenant, lending_limit=None, reserved=None, lowered=None)

@@ -1,8 +1,8 @@
-"""Queue of objects to be worked on, of any kind: none is there twice, and no two workers are at one of them.
+"""Queue of objects to work on, of any kind: each is there once, and one worker at a time handles it.
 
-A key says which object, not what is to be done: a worker reads that anew, so that nothing is in memory alone, and whoever starts
-the queue adds all that is not at rest. The rules are those of client-go's work queue, which dask-gateway has in Python too,
-as a part of its server.
+A key names an object, not an action: a worker reads the action again, so that nothing is in memory
+alone. The code that starts the queue adds all objects that are not at rest. The rules are those of
+client-go's work queue, which dask-gateway also has in Python, as a part of its server.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ at once."""
 
 
 class WorkQueue:
-    """Keys in the order in which they were added, and the workers that take them. It takes none before `start`.
+    """Keys in the order of their addition, and the workers that take them; none is taken before `start`.
 
-    What is added while a worker is at it is worked on once more. What fails is added again after a wait that doubles with each
-    failure in a row, from `first_s` to `most_s` seconds.
+    A key that is added during its work is worked on once more. A failed key is added again after a wait
+    that doubles with each failure in a row, from `first_s` to `most_s` seconds.
     """
 
     def __init__(self, first_s: float, most_s: float) -> None:

@@ -1,9 +1,10 @@
-"""Metric points by way of a broker: durable there before their sender is answered, stored from there exactly once.
+"""Metric points through a broker: durable there before the sender's answer, then stored exactly once.
 
-A batch is taken in as without a broker: of a job that runs, numbered on from what its source has. It is answered once the broker has
-it. Whoever leads reads the topic, and stores points with the offset of what comes next in one transaction; so whatever is
-killed, the topic is read on from there, and what was stored already is known by its numbers. What the broker never had is in the
-spool of its process, as ever.
+A batch is accepted as without a broker: if the job runs, numbered from its source's last point on.
+It is answered once the broker has it. The leader reads the topic, and stores points with the offset
+of the next ones in one transaction. So after any crash the topic is read from there, and points
+that are already stored are recognised by their numbers. Points that the broker never had are in the
+spool of their process, as always.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class Carrier:
         except MessageTooLargeError as error:
             if len(points) == 1:
                 raise self._cannot_write(
-                    msg("the broker of metrics takes no message that is large enough for one point"), error
+                    msg("the broker of metrics accepts no message that is large enough for one point"), error
                 ) from error
             middle = len(points) // 2
             for half in (points[:middle], points[middle:]):
@@ -161,7 +162,7 @@ class Carrier:
             self._reading = asyncio.ensure_future(self._read_on())
 
     async def stop(self) -> None:
-        """Read no more; what is being stored is stored."""
+        """Stop reading; points that are being stored are stored."""
         reading, self._reading = self._reading, None
         if reading is not None:
             reading.cancel()
@@ -197,7 +198,7 @@ class Carrier:
         if self._read_trouble is None:
             log.warning("metric points cannot be read from the broker: %s", error)
         self._read_trouble = msg(
-            "metric points cannot be read from their broker; curves stand still until they can, nothing is lost"
+            "metric points cannot be read from their broker. Curves are not updated until they can; nothing is lost"
         )
 
     def _key(self, partition: int) -> str:

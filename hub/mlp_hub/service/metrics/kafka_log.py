@@ -1,6 +1,7 @@
-"""The topic of Apache Kafka that metric points pass through: what is written there, and what is read, in order.
+"""Topic of Apache Kafka that metric points pass through: writes, and reads in order.
 
-Nothing here knows jobs. The client library is an extra (`mlp-hub[kafka]`) and is loaded where a site has a broker only.
+This module does not know jobs. The client library is an extra (`mlp-hub[kafka]`) and is loaded only
+at sites with a broker.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class KafkaLog:
         self._starting = asyncio.Lock()
 
     async def send(self, key: bytes, value: bytes) -> None:
-        """Write a message, and return once all of the broker's replicas that are to have it have it. Raises `BrokerError`."""
+        """Write a message, and return once all required replicas of the broker have it. Raises `BrokerError`."""
         from aiokafka.errors import KafkaError, MessageSizeTooLargeError  # noqa: PLC0415 - an extra
 
         try:
@@ -188,7 +189,7 @@ class KafkaLog:
 
 
 async def _seek(consumer: Any, parts: Sequence[Any], known: Offsets) -> None:
-    """Go on where the store is; at the beginning where a topic was made anew, or what was to be read is gone."""
+    """Continue where the store is, or at the beginning if a topic was made again or messages are gone."""
     first, last = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
     for part in parts:
         at = known.get(part.partition, 0)

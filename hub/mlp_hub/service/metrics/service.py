@@ -1,7 +1,7 @@
-"""Metric points: stored, then shown to who watches; each of them exactly once.
+"""Metric points: stored, then shown to watchers; each of them exactly once.
 
-A value that is not finite (a loss that became NaN) is kept as such and delivered as null: refusing it would
-hold up all that its process reports after it.
+A value that is not finite (a loss that became NaN) is kept as such and delivered as null. A refusal
+would delay all later reports of its process.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ class MetricsService:
         self._flushes: dict[str, asyncio.Task[None]] = {}
 
     async def append(self, context: TenantContext, user: str, name: str, batch: MetricBatch) -> MetricAck:
-        """Store the batch's new points and show them; say how far the source's points are stored.
+        """Store the batch's new points and show them; return the last stored number of the source.
 
-        Points of a job that does not run are ignored. Those beyond the job's limit count as stored, so that their
-        sender goes on, and are dropped; the job's timeline says so. A batch that starts beyond the next number adds nothing:
-        the answer says where to go on from. Where there is a broker, it has them then, and they are stored and shown soon.
+        Points of a job that is not running are ignored. Points beyond the job's limit count as stored, so
+        that their sender continues, and are dropped; the job's timeline reports it. A batch that starts
+        beyond the next number adds nothing: the answer has the number to continue from. With a broker, the
+        broker has them on return, and they are stored and shown soon.
         """
         points = _storable(batch)
         if self.carrier is not None:
@@ -223,7 +224,7 @@ def _storable(batch: MetricBatch) -> Sequence[Sample]:
 
 
 def _renumbered(points: list[SpooledPoint], after: int) -> list[SpooledPoint]:
-    """Number the points on from `after` without gaps: what is missing between them will never come."""
+    """Number the points from `after` on without gaps: missing ones between them will never come."""
     if points and points[0].n == after + 1 and points[-1].n == after + len(points):
         return points
     return [SpooledPoint(n, p.t, p.v) for n, p in enumerate(points, after + 1)]

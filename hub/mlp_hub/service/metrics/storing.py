@@ -1,4 +1,4 @@
-"""Storing of points, by whichever way they came: within the job's limit, then shown to who watches."""
+"""Storage of points, from any way: within the job's limit, then shown to watchers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Quantity, msg
 
 MOST_SHOWN = 1000
-"""Safety: values of the points of one batch that are sent to watchers as they come; of a larger batch they read the store, page by
-page: what waits for a slow one stays small."""
+"""Safety: values of the points of one batch that are sent to watchers directly.
+
+For a larger batch watchers read the store, page by page. So the backlog for a slow one stays small.
+"""
 REPORTING = HOLDING - {Phase.ADMITTED}
 """Phases of a job whose points are taken in."""
 TOO_MANY_NAMES = "metrics-names"
@@ -26,9 +28,9 @@ TOO_MANY_NAMES = "metrics-names"
 
 
 class PointStore:
-    """Store of points of which each job has `points_max` at most, and about `bytes_max` bytes of them.
+    """Store of points, with at most `points_max` points and about `bytes_max` bytes for each job.
 
-    `progress` is told of what jobs report of it.
+    `progress` gets the progress that jobs report.
     """
 
     def __init__(
@@ -64,14 +66,14 @@ class PointStore:
             changes.add_event(tx, uid, self._clock(), Step("metrics-full", text))
         if done.left_out and not any(tx.events.of_kinds([uid], [TOO_MANY_NAMES])):
             text = msg(
-                "{n} names of metrics are known of this job, which is the limit; values under further names are dropped",
+                "this job has {n} metric names, which is the limit; values of further names are dropped",
                 n=MOST_NAMES,
             )
             changes.add_event(tx, uid, self._clock(), Step(TOO_MANY_NAMES, text))
         return done
 
     def show(self, uid: str, done: Appended) -> None:
-        """Send points that are stored to who watches the job."""
+        """Send stored points to the watchers of the job."""
         if not done.accepted:
             return
         for listener in self.listeners:
@@ -93,7 +95,7 @@ class PointStore:
 
 
 def frame_of(point: StoredPoint) -> dict[str, object]:
-    """Return a point as the streams show it; JSON makes null of what is not finite."""
+    """Return a point as the streams show it; values that are not finite become null in JSON."""
     return {
         "seq": point.seq,
         "time": point.time,

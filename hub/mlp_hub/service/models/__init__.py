@@ -1,1 +1,1 @@
-"""Models: registered from what jobs or people wrote, kept apart from it, and how far each is used."""
+"""Models: registered from files of jobs or people, kept apart from them, and the stage of each."""

@@ -1,4 +1,4 @@
-"""What people do with models: register, list, look at, say how far one is used, fetch, delete."""
+"""Use of models by people: register, list, show, set the stage, fetch, delete."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ModelService:
         return to_wire(made)
 
     async def _extent(self, user: str, origin: ModelSource, of_job: str) -> Extent:
-        """Add up the files of a source. Programs begin in their owner's home: what they write to a path of no root lies there."""
+        """Add up the files of a source; a path without a root is in the owner's home, where programs begin."""
         workspace, path = self._executor.workspace, origin.path
         try:
             return await workspace.extent(source_place(user, origin, of_job), path)
@@ -120,7 +120,7 @@ class ModelService:
             raise Refused(
                 Reason.NOT_FOUND,
                 msg(
-                    "{job} has no {path}: that is /workspace/{path} in its program. What a program writes elsewhere is in your home: home/PATH",
+                    "{job} has no {path}: that is /workspace/{path} in its program. Files that a program writes elsewhere are in your home: home/PATH",
                     job=names.reference(origin.job, origin.run),
                     path=source.clip(path) or "/",
                 ),
@@ -128,7 +128,7 @@ class ModelService:
         raise Refused(
             Reason.NOT_FOUND,
             msg(
-                "{job} has no {path}, your home has: its program wrote there, not to /workspace/{path}. Right: {right}",
+                "{job} has no {path}, but your home has it: its program wrote there, not to /workspace/{path}. Write {right}",
                 job=names.reference(origin.job, origin.run),
                 path=source.clip(path),
                 right=source.clip(at_home),
@@ -149,13 +149,13 @@ class ModelService:
 
     @staticmethod
     def _tenant(tx: Tx, user: str, asked: str | None, of_job: str | None) -> str:
-        """Return whose the model will be: a job's is its job's tenant's, since it was made with what that has."""
+        """Return the model's tenant; a job's model belongs to the job's tenant, whose resources made it."""
         tenant = of_job or asked or default_tenant(tx, user)
         if asked is not None and asked != tenant:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "tenant is {asked}; the job is of {tenant}, and so are its models",
+                    "tenant is {asked}; the job belongs to {tenant}, and so do its models",
                     asked=asked,
                     tenant=tenant,
                 ),
@@ -239,7 +239,7 @@ class ModelService:
                 raise Refused(
                     Reason.WRONG_STATE,
                     msg(
-                        "model {name} is what app {app} serves; delete the app first, or deploy another version there",
+                        "app {app} serves model {name}; delete the app first, or deploy another version there",
                         name=found.item.name,
                         app=app,
                     ),
@@ -278,7 +278,7 @@ class ModelService:
         return await self._executor.workspace.files(place_of(found.item), path, after, limit)
 
     async def open_file(self, context: TenantContext, user: str, name: str, path: str) -> OpenFile:
-        """Open a file of a version that is ready; who asks closes it."""
+        """Open a file of a ready version; the caller closes it."""
         found = await self._ready(context, user, name)
         return await self._executor.workspace.open_file(place_of(found.item), path)
 

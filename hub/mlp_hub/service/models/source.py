@@ -1,4 +1,4 @@
-"""Sources of models: what `src` may say, and where a model comes from."""
+"""Sources of models: the allowed values of `src`, and where a model comes from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JOB = re.compile(JOB_PATTERN)
 CHECKPOINTS = "ckpt"
 _SHOWN = 60
 """Safety: characters of a bad source that are repeated in the answer."""
-_RIGHT = msg("JOB, jobs/JOB/PATH, jobs/JOB@RUN/PATH or home/PATH, as jobs/digits/ckpt/best.safetensors")
+_RIGHT = msg("JOB, jobs/JOB/PATH, jobs/JOB@RUN/PATH or home/PATH, such as jobs/digits/ckpt/best.safetensors")
 
 
 def parse(user: str, src: str) -> tuple[str, int | None, str]:
@@ -50,7 +50,7 @@ def parse(user: str, src: str) -> tuple[str, int | None, str]:
         raise Refused(
             Reason.INVALID,
             msg(
-                "src is {src}, which does not say where the model lies; right: {job} for the checkpoints, {all}, or {src}/PATH",
+                "src is {src}, which does not name the place of the model; write {job} for the checkpoints, {all}, or {src}/PATH",
                 src=own,
                 job=job,
                 all=f"{own}/{CHECKPOINTS}",
@@ -60,14 +60,14 @@ def parse(user: str, src: str) -> tuple[str, int | None, str]:
         raise Refused(
             Reason.INVALID,
             msg(
-                "src is {src}; did you mean {meant}? Right: {right}",
+                "src is {src}; did you mean {meant}? Write {right}",
                 src=clip(src),
                 meant=meant,
                 right=_RIGHT,
             ),
         )
     if found is None:
-        raise Refused(Reason.INVALID, msg("src is {src}; right: {right}", src=clip(src), right=_RIGHT))
+        raise Refused(Reason.INVALID, msg("src is {src}; write {right}", src=clip(src), right=_RIGHT))
     return found[0], found[1], path
 
 

@@ -1,7 +1,8 @@
-"""Worker of the queue that brings versions of models to where their phase says: copied, or gone.
+"""Worker of the queue that brings versions of models to their phase: copied, or gone.
 
-It reads what is stored and does the next thing, however often it is asked: this is operation, and recovery too. A copy that a death
-cut short is begun again from nothing; what a job or a user did to the source meanwhile ends it with an error that says so.
+It reads the stored state and does the next step, at any number of calls: operation and recovery are
+the same. A copy that a crash cut short begins again from nothing. A change of the source by a job
+or a user in the meantime ends it with an error that names it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Unwanted(Exception):  # noqa: N818 - what became of it
-    """The version is to be deleted while its files are copied."""
+    """Exception: the version is deleted while its files are copied."""
 
 
 class ModelWorker(StoredWorker):
@@ -127,16 +128,14 @@ def no_model(kind: ModelFormat, source: ModelSource) -> Message:
     """Say that files are of no format that is known; where a model lies further down, how that is named."""
     if kind.below:
         return msg(
-            "no model lies in {src} itself, but further down: register {sources}; to keep all of it whatever it is, say --any-files "
-            "(any_files over REST)",
+            "{src} itself is not a model, but directories below it are: register {sources}; to keep all files anyway, give --any-files (any_files over REST)",
             src=text_of(source),
             sources=tuple(
                 text_of(replace(source, path=f"{source.path.rstrip('/')}/{below}")) for below in kind.below
             ),
         )
     return msg(
-        "no model was found in it, but {names}; right: MLflow (MLmodel), TensorFlow SavedModel, .keras, .safetensors, .onnx, .skops, .pt, "
-        ".h5, .pkl or .joblib; to keep it whatever it is, say --any-files (any_files over REST)",
+        "it contains no model, but {names}; models are MLflow (MLmodel), TensorFlow SavedModel, .keras, .safetensors, .onnx, .skops, .pt, .h5, .pkl or .joblib; to keep the files anyway, give --any-files (any_files over REST)",
         names=", ".join(kind.seen) or msg("nothing"),
     )
 

@@ -1,1 +1,1 @@
-"""Nodes: what is there, who uses what of them, and which were taken out of service."""
+"""Nodes: their list, their use, and those out of service."""

@@ -1,7 +1,8 @@
-"""Nodes that an administrator takes out of service: they take nothing new, and where that is wanted what runs there goes away.
+"""Nodes that an administrator takes out of service: they take nothing new, and can be emptied.
 
-What is stored is the wish alone. Whatever was killed when, `start` and each sweep look at what still runs there: a job is asked to
-end as one that gives way, so that it may save a checkpoint and waits in the queue again; a notebook server is ended by the hub.
+Only the wish is stored. After any crash, `start` and each sweep look at the work that still runs
+there. A job is asked to end as one that gives way, so that it can save a checkpoint. It then waits
+in the queue again. The hub ends a notebook server.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ End = Callable[[str, str], Awaitable[None]]
 
 
 class Drains:
-    """The drained nodes, in memory as they are stored. `changed` is called when a node takes new work, or no more.
+    """Drained nodes, in memory as stored; `changed` is called when a node takes new work again, or stops to.
 
-    `settled` is awaited after a node was shut: no decision is under way then that did not know of it. `end_server` asks the hub
-    to end a notebook server; given once the hub can be asked.
+    `settled` is awaited after a node was shut: after that, all decisions in progress know of it.
+    `end_server` asks the hub to end a notebook server; it is set once the hub can be asked.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Drains:
     # --- the life of the service
 
     async def start(self) -> None:
-        """Read what is stored, and see to what still runs there."""
+        """Read the stored drains, and move the work that still runs there."""
         self._put(await self._board.db.read(lambda tx: tx.drains.all()))
         self._board.on_change(self._job_changed)
         await self._evict_jobs()
@@ -97,7 +98,7 @@ class Drains:
         await asyncio.gather(*self._evicting, return_exceptions=True)
 
     async def sweep(self) -> None:
-        """Look again at what runs on nodes that are to be emptied."""
+        """Look again at work on nodes that must become empty."""
         await self._evict_jobs()
         await self._end_servers()
 
@@ -119,7 +120,10 @@ class Drains:
         )
 
     async def drain(self, node: str, asked: api.NodeDrainSet, actor: str) -> api.NodeDrainPreview:
-        """Take a node out of service, or say anew why and how. Raises `NotFound`, `WrongState` where a cluster does that itself."""
+        """Take a node out of service, or set a new reason and mode.
+
+        Raises `NotFound`, `WrongState` if a cluster does that itself.
+        """
         if not any(n.name == node for n in self.nodes()):
             raise not_found("node", node)
         if not self._executor.drains:
@@ -179,7 +183,7 @@ class Drains:
         ]
 
     def _job_changed(self, job: Job, before: Job | None) -> None:
-        """Look at a job that has just come to a node that is to be emptied, as one that was resized."""
+        """Evict a job that has just come to a node that must become empty, for example by a resize."""
         if before is not None and before.placement == job.placement and before.resize_to == job.resize_to:
             return
         nodes = self._to_empty()

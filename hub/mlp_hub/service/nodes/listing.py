@@ -1,4 +1,4 @@
-"""Nodes: what is there, what may be given out, and who holds it."""
+"""Nodes: their list, their available amounts, and the holders."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.store import Database
 
 Part = tuple[ResourceRequest, Resources]
-"""Who holds something of a node, and how much."""
+"""Holder of a part of a node, and its amount."""
 
 
 class Nodes:

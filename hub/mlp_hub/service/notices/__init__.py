@@ -1,1 +1,1 @@
-"""What people are told of their jobs: stored with what it tells of, sent by workers of the queue."""
+"""Notices to people about their jobs: stored with the event, sent by workers of the queue."""

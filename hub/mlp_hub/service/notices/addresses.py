@@ -53,9 +53,9 @@ def parsed(given: str, policy: NoticePolicy) -> tuple[ChannelKind, str, str]:
 def _mail(to: str, policy: NoticePolicy) -> tuple[ChannelKind, str, str]:
     found = _MAIL.fullmatch(to)
     if found is None:
-        raise Refused(Reason.INVALID, msg("this is no address of mail; right: mailto:ann@example.org"))
+        raise Refused(Reason.INVALID, msg("this is not a mail address; write mailto:ann@example.org"))
     if policy.mail is None:
-        raise Refused(Reason.INVALID, msg("this hub sends no mail; its operator names a server"))
+        raise Refused(Reason.INVALID, msg("this hub sends no mail; its operator must name a server"))
     domain = found[1].lower()
     if policy.mail_domains and domain not in {one.lower() for one in policy.mail_domains}:
         raise Refused(
@@ -68,7 +68,7 @@ def _wrong(services: Sequence[str]) -> Refused:
     return Refused(
         Reason.INVALID,
         msg(
-            "an address begins with mailto:, https:// or http://, or is one of a service: {services}",
+            "an address begins with mailto:, https:// or http://, or belongs to one of these services: {services}",
             services=", ".join(services),
         ),
     )

@@ -1,4 +1,4 @@
-"""Stores what is to be told, in the transaction of what it tells of: so it is there exactly when that is, and once."""
+"""Storage of notices, in the transaction of their events: a notice exists exactly if its event does, once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from mlp_language.message import Message
 
 
 class Outbox:
-    """Who wants what, in memory as it is stored, so that who wants nothing costs nothing; only the service that leads writes it."""
+    """Subscriptions in memory as stored, so that users without any cost nothing.
+
+    Only the service that leads writes it.
+    """
 
     def __init__(self, stored: Callable[[set[str]], None], clock: Callable[[], float]) -> None:
         self._wants: dict[str, frozenset[NoticeKind]] = {}
@@ -44,16 +47,16 @@ class Outbox:
         return self._wants.get(user, frozenset())
 
     def change(self, user: str, kinds: frozenset[NoticeKind]) -> None:
-        """Take note of what somebody wants from now on."""
+        """Store a user's subscriptions from now on."""
         self._wants = {**self._wants, user: kinds} if kinds else _without(self._wants, user)
 
     @property
     def late(self) -> frozenset[str]:
-        """Who wants to know of starts that are late."""
+        """Users with a subscription to late starts."""
         return frozenset(user for user, kinds in self._wants.items() if NoticeKind.LATE in kinds)
 
     def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]:
-        """Store what is told of these moves; return to whom."""
+        """Store the notices of these moves; return their users."""
         found: list[Notice] = []
         for move in moves:
             job = move.new
@@ -75,13 +78,13 @@ class Outbox:
         return {one.user for one in found}
 
     def wanting(self, kind: NoticeKind) -> list[str]:
-        """Return who wants to be told of something, in order."""
+        """Return the users with a subscription to a kind of notice, in order."""
         return sorted(user for user, kinds in self._wants.items() if kind in kinds)
 
     def asked(
         self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
     ) -> set[str]:
-        """Store what is told of a request to those of these who want it; return to whom."""
+        """Store notices of a request for the users who have a subscription; return those users."""
         now, (kind, about) = self._clock(), what
         found = [
             Notice(0, user, kind, "", about.value, 1, tenant, now, text)
@@ -92,7 +95,7 @@ class Outbox:
         return {one.user for one in found}
 
     def told(self, users: set[str]) -> None:
-        """Have those looked at to whom something is to be told, now that it is durable."""
+        """Request a look at the users with new notices, now that these are durable."""
         if users:
             self._stored(users)
 

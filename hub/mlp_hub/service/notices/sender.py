@@ -20,17 +20,17 @@ SILENT_S = 60.0
 IDLE_S = 120.0
 """Tuning: seconds without work after which the process ends: memory, for a second of starting it."""
 MEMORY = 1 << 30
-"""Safety: bytes of address space: what an address answers is in memory for a moment."""
+"""Safety: bytes of address space: the answers of an address are in memory for a moment."""
 
 TROUBLE = {
     "forbidden": msg("the address is private, and the hub's operator does not allow it"),
-    "no-host": msg("there is no such host"),
+    "no-host": msg("the host does not exist"),
     "unreachable": msg("it cannot be reached"),
     "silent": msg("it does not answer"),
     "recipient": msg("the mail server refuses the address"),
-    "no-mail": msg("this hub sends no mail; its operator names a server"),
-    "unknown": msg("it is the address of no service that this hub knows"),
-    "failed": msg("the service did not take it"),
+    "no-mail": msg("this hub sends no mail; its operator must name a server"),
+    "unknown": msg("it is not the address of a service that this hub knows"),
+    "failed": msg("the service did not accept it"),
 }
 """Why a notice was not taken, in words."""
 
@@ -69,7 +69,7 @@ class Sender:
         return TROUBLE.get(why, TROUBLE["unreachable"])
 
     async def stop(self) -> None:
-        """End the process; who waits is told that nothing was taken."""
+        """End the process; waiting callers learn that nothing was accepted."""
         if self._idle is not None:
             self._idle.cancel()
         process, self._process = self._process, None

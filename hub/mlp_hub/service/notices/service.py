@@ -1,4 +1,4 @@
-"""What people choose of notices, what is new for them, and starts that are late."""
+"""People's choices of notices, their new notices, and late starts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NoticeService:
         self._testing: set[str] = set()
 
     async def start(self) -> None:
-        """Take up what is to be sent, whatever was killed before."""
+        """Load the notices to send, after any crash."""
         users = await self._db.read(self._load)
         self._board.tells = self._outbox
         self._look(users)
@@ -132,10 +132,10 @@ class NoticeService:
         if found is None:
             raise not_found("channel", name)
         if user in self._testing:
-            raise Refused(Reason.WRONG_STATE, msg("a channel of yours is being tried; wait for it"))
+            raise Refused(Reason.WRONG_STATE, msg("a channel of yours is being tested; wait for it"))
         self._testing.add(user)
         try:
-            text = msg("This is how you are told of your jobs. Nothing has happened.")
+            text = msg("This is how MLP Hub notifies you of your jobs. Nothing has happened.")
             test = Notice(0, user, NoticeKind.FINISHED, "", "test", 1, "", self._clock(), text)
             trouble = await self._worker.send(found, [test], Reader(zone=await zone_of(choice.zone)))
         finally:
@@ -156,7 +156,7 @@ class NoticeService:
         return [_told(one, quiet=quiet) for one in found]
 
     async def remove(self, user: str) -> bool:
-        """Forget all of somebody who leaves: nothing is told to who was shut out, nor to a namesake."""
+        """Forget all data of a user who leaves: neither they nor a later user of the same name gets notices."""
         await self._db.write(lambda tx: tx.notices.remove_all(user))
         self._outbox.change(user, frozenset())
         return True
@@ -217,7 +217,7 @@ class NoticeService:
             elif kind is ChannelKind.SERVICE:
                 raise Refused(
                     Reason.INVALID,
-                    msg("this is no right address of {service}; look how Apprise writes it", service=shown),
+                    msg("this is not a valid address of {service}; see how Apprise writes it", service=shown),
                 )
         new = Channel(user, asked.name, kind, shown, (), b"", 0, 0.0)
         return replace(new, sealed=self._secrets.sealed(address.encode(), new.bound))
@@ -251,7 +251,8 @@ async def _zone(name: str) -> str:
         await zone_of(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise Refused(
-            Reason.INVALID, msg("there is no time zone {name}; right: as Europe/Berlin", name=name)
+            Reason.INVALID,
+            msg("time zone {name} does not exist; write a name such as Europe/Berlin", name=name),
         ) from None
     return name
 

@@ -34,7 +34,7 @@ from mlp_language.render import Reader, render
 KIND = "notices"
 MOST = 50
 """Tuning: notices that go together."""
-LOST = msg("its address was sealed with another key of the hub; set it again")
+LOST = msg("its address was encrypted with another key of the hub; set it again")
 
 
 class NoticeWorker:
@@ -73,7 +73,7 @@ class NoticeWorker:
         return False
 
     async def _tend(self, choice: NoticeChoice, channel: Channel, language: str) -> float | None:
-        """Send what a channel has; return after how many seconds it is to be looked at again, if so."""
+        """Send the notices of a channel; return the seconds until the next look, or None."""
         found = await self._db.read(
             lambda tx: tx.notices.after(channel.user, channel.sent, MOST, channel.events)
         )
@@ -144,7 +144,7 @@ _PAGES_OF_REQUESTS = {
     (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
     (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
 }
-"""Where one goes on from a notice of a request, below the panel."""
+"""Pages that follow a notice of a request, below the panel."""
 
 
 def _words(notices: Sequence[Notice], pages: str, reader: Reader) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""How the whole platform stands, at a glance."""
+"""Overview of the state of the whole platform."""

@@ -1,6 +1,7 @@
-"""How the whole platform stands: made of what is in memory, beside one look at the quotas that all who ask share.
+"""Overview of the state of the whole platform, from memory and one shared look at the quotas.
 
-However many administrators look, and however much waits, an answer costs a pass over the jobs that are not over.
+An answer costs a pass over the jobs that have not ended, whatever the number of administrators and
+of waiting jobs.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from mlp_language.message import NOTHING
 FRESH_S = 3.0
 """Tuning: seconds for which a look at the quotas counts: fewer of them, for how late a change is seen."""
 TEAMS = 30
-"""Tuning: tenants that are shown: what one reads at a glance, for a link to all of them."""
+"""Tuning: number of tenants shown; a trade of a reader's attention against a link to all of them."""
 LONGEST = 5
-"""Tuning: workloads that are named of those that wait: what one reads at a glance, for a link to the queue."""
+"""Tuning: number of waiting workloads named; a reader's attention against a link to the queue."""
 TROUBLES = 20
-"""Tuning: nodes that are named of those that take nothing new, and apps of those in error: what one reads at a glance."""
+"""Tuning: number of closed nodes named, and of apps in error: the amount for one glance."""
 
 
 class PlatformOverview:
-    """Says how all stands. `nodes` lists the nodes as the scheduler sees them."""
+    """Overview of the platform; `nodes` lists the nodes as the scheduler sees them."""
 
     def __init__(  # noqa: PLR0917 - the composition root gives it all
         self,
@@ -123,7 +124,7 @@ class PlatformOverview:
             self._looked, self._at = time.monotonic(), now
 
     def _reasons(self, jobs: Sequence[Job], asked: Sequence[ResourceRequest]) -> list[api.WaitingFor]:
-        """Count by reason, as it was last said of each; a server's is asked for, of which there are few."""
+        """Count by the last reason of each; the reasons of the few servers are queried."""
         said = self._admission.last_said
         found: dict[str | None, list[tuple[float, Wait | None]]] = {}
         now = self._admission.waits([r.uid for r in asked]) if asked else {}
@@ -159,12 +160,12 @@ def _since(one: Job | ResourceRequest) -> float:
 
 
 def _foremost(teams: Sequence[types.Tenant]) -> list[types.Tenant]:
-    """Return those that hold more than they may, then those that hold the largest part of their quota, then by what waits."""
+    """Return tenants above their limits first, then by the largest part of quota used, then by waiting work."""
     return nsmallest(TEAMS, teams, key=lambda t: (not t.over, -_part(t), -t.waiting, t.name))
 
 
 def _part(team: types.Tenant) -> float:
-    """Return the largest part that is in use of what a tenant has; without a quota anything in use is a little."""
+    """Return the largest used part of a tenant's limits; without a quota, any use is a small part."""
     parts = [0.0]
     for d in ("cpu", "gpu", "ram", "rom"):
         limit, used = getattr(team, d), getattr(team, f"{d}_inuse")

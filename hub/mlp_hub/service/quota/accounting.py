@@ -29,8 +29,8 @@ NODE_DIMENSIONS = ("cpu", "gpu", "ram")
 def owner_of(tenant: Tenant) -> TenantQueue:
     """Return a tenant as the rule of quotas knows it, with nothing in use.
 
-    The one maker of it, for the core, the ledger, admissions and all that is shown: a guarantee that is lowered counts
-    as it is lowered, and storage, which is no matter of nodes, cannot be reserved on them.
+    It is the only function that makes one, for the core, the ledger, admissions and all displays. A
+    lowered guarantee counts as lowered. Storage, which is not on nodes, cannot be reserved on them.
     """
     held = tenant.in_force
     reserved = held.reserved
@@ -50,7 +50,7 @@ def owner_of(tenant: Tenant) -> TenantQueue:
 def tree_of(
     tenants: Iterable[Tenant], used: Mapping[str, Resources], kept: KeptFree | None = None
 ) -> QuotaTree:
-    """Return the tree of these tenants, charged with what they hold; `kept`: what is kept free, if anything."""
+    """Return the tree of these tenants, charged with their use; `kept`: the amounts kept free, if any."""
     tree = QuotaTree(owner_of(t) for t in tenants)
     for name, amount in used.items():
         if name in tree:
@@ -62,9 +62,10 @@ def tree_of(
 
 @dataclass(slots=True)
 class _Families:
-    """Tenants with the empty trees they are in, as of one revision of the tenants; kept with a connection.
+    """Tenants with their empty trees, as of one revision of the tenants; kept with a connection.
 
-    Arranging a tree costs milliseconds, and tenants change seldom; what they hold is read in each transaction.
+    The arrangement of a tree costs milliseconds, and tenants change seldom. Their use is read in each
+    transaction.
     """
 
     revision: str | None
@@ -84,11 +85,12 @@ def _families(tx: Tx) -> _Families:
 
 
 class Quotas:
-    """Amounts that tenants may still take, as the transaction sees it; shrinks with what is taken through it.
+    """Amounts that tenants may still take, as the transaction sees it; they shrink with each taken amount.
 
-    A tree holds the tenants that share with each other and no others: of a tenant without parent, children and
-    cohort it is that tenant alone, and the cost of asking does not depend on how many tenants there are. While any
-    tenant reserves something, or has a booked window open, one tree holds them all and keeps that free on `nodes`.
+    A tree holds the tenants that share with each other and no others. For a tenant without parent,
+    children and cohort it is that tenant alone. Then the cost of a question does not depend on the
+    number of tenants. While any tenant has a reservation, or a booked window open, one tree holds them
+    all and keeps that free on `nodes`.
     """
 
     def __init__(self, tx: Tx, now: float, nodes: Sequence[NodeInfo]) -> None:
@@ -119,14 +121,14 @@ class Quotas:
         return [self._tenants[each] for each in tree.tenants(tree.root(name))]
 
     def share(self, name: str) -> Share:
-        """Return how the tenant stands to those that it shares with. Raises `NotFound`."""
+        """Return the tenant's standing to those that it shares with. Raises `NotFound`."""
         family = self.family(name)
         known = family if self._kept is None else self._tenants.values()
         kinds = kinds_in(known, () if self._kept is None else self._kept.booked.values())
         return shares_in(self.tree(name), family, kinds)[name]
 
     def fits(self, name: str, amount: Resources) -> bool:
-        """Whether the tenant may take so much now; False for one that is not there."""
+        """Return whether the tenant may take `amount` now; False for an unknown tenant."""
         return self.knows(name) and not self._trees[name].excess(name, vector_of(amount))
 
     def take(self, name: str, amount: Resources) -> None:
@@ -134,10 +136,10 @@ class Quotas:
         self.tree(name).charge(name, vector_of(amount))
 
     def check(self, name: str, asked: Resources) -> None:
-        """Raise `Refused` unless the tenant may take so much beside what is in use.
+        """Raise `Refused` unless the tenant may take these amounts in addition to its use.
 
-        Only dimensions that are asked for count: a quota lowered below its use in one of them stops no work that
-        needs none of it. Where the tenant has no quota of its own it may use what the nodes have.
+        Only requested dimensions count: a quota lowered below its use in one of them stops no work that
+        needs none of it. If the tenant has no quota there, its limit is the capacity of the nodes.
         """
         tree, tenant = self.tree(name), self._tenants[name]
         vector = vector_of(asked)
@@ -239,11 +241,11 @@ def choose_node(
     if wanted is not None:
         nodes = [n for n in nodes if n.name == wanted]
         if not nodes:
-            raise Refused(Reason.NOT_FOUND, msg("there is no node {wanted}", wanted=wanted))
+            raise Refused(Reason.NOT_FOUND, msg("node {wanted} does not exist", wanted=wanted))
     if not any(need.fits(n.at_most.of_kind(n.gpu_kind)) for n in nodes):
         biggest = tuple(
             msg("{node} has {amount}", node=n.name, amount=quantities(n.at_most.but(rom=0))) for n in nodes
-        ) or msg("there is none")
+        ) or msg("the hub has no nodes")
         raise Refused(
             Reason.EXCEEDS_MAX_QUOTA,
             msg(
@@ -271,7 +273,7 @@ def choose_node(
 
 
 def _exceeds(tree: QuotaTree, tenant: Tenant, vector: Mapping[str, int], have: Quota) -> bool:
-    """Whether this and what is in use is more than the nodes have, where the tenant has no quota of its own."""
+    """Return whether this and the present use exceed the nodes, where the tenant has no quota there."""
     used = tree.used(tenant.name)
     for dimension, asked in vector.items():
         if refusals.limit_in(tenant.quota, dimension) is None:

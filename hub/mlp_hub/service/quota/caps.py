@@ -1,4 +1,4 @@
-"""What a member holds of a tenant, jobs and notebook servers alike, beside their cap there; and the words for a server that is too much."""
+"""Use of a tenant by a member, jobs and servers alike, with their cap, and messages for excess servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Member = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a member holds, or asks for: thousandths of cores and of devices, and jobs."""
+    """Amounts that a member holds or asks for: thousandths of cores and of devices, and jobs."""
 
     cpu: int = 0
     gpu: int = 0
@@ -33,9 +33,9 @@ class Taken:
         return Taken(self.cpu + other.cpu, self.gpu + other.gpu, self.jobs + other.jobs)
 
     def beyond(self, cap: Cap, asked: Taken) -> str | None:
-        """Return the first of what the cap names that is more than it allows, of what is asked for alone.
+        """Return the first requested amount that exceeds the cap.
 
-        A cap that was lowered below what is held of one thing stops nothing that needs none of it.
+        A cap that was lowered below the use of one resource stops nothing that needs none of it.
         """
         over = (
             name for name, most in cap.limits.items() if getattr(asked, name) and getattr(self, name) > most
@@ -45,7 +45,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """A job or a notebook server of a member that holds so much, or asks for it."""
+    """Job or notebook server of a member that holds these amounts, or asks for them."""
 
     uid: str
     who: JobRef | Message
@@ -60,7 +60,7 @@ def of_job(job: Job) -> Portion:
 
 
 def of_server(request: ResourceRequest) -> Portion:
-    """Return what a notebook server counts as, which is no job."""
+    """Return the portion of a notebook server, which is not a job."""
     return Portion(
         request.uid, holder(request), Taken(request.amount.cpu, request.amount.gpu), is_server=True
     )
@@ -77,12 +77,12 @@ def total(holdings: Iterable[Portion]) -> Taken:
 
 
 def amount(name: str, value: int) -> Arg:
-    """Return so much of what a cap limits, in the units of `Cap`, as people read it."""
+    """Return an amount of a capped resource, in the units of `Cap`, as people read it."""
     return msgs("1 job", "{n} jobs", n=value) if name == "jobs" else quantity(name, value)
 
 
 def in_use(name: str, holdings: Sequence[Portion], key: str = "inuse") -> Fact:
-    """Return the fact of what is held of one thing, and by whom: servers first."""
+    """Return the fact of the use of one resource, with its holders: servers first."""
     holders = [(h, held) for h in holdings if (held := getattr(h.what, name))]
     holders.sort(key=lambda one: not one[0].is_server)
     who: list[Arg] = [
@@ -94,7 +94,7 @@ def in_use(name: str, holdings: Sequence[Portion], key: str = "inuse") -> Fact:
 
 
 def facts_of(name: str, cap: Cap, asked: Taken, held: Fact | None) -> tuple[Fact, ...]:
-    """Return the facts where a cap has no room: what is asked for, the cap, and what is `held`, where that is in its way."""
+    """Return the facts if a cap has no room: the request, the cap, and the `held` amount that is in its way."""
     dimension = "" if name == "jobs" else name
     facts = [Fact("limit", amount(name, getattr(cap, name)), dimension)]
     if held is not None:
@@ -105,7 +105,7 @@ def facts_of(name: str, cap: Cap, asked: Taken, held: Fact | None) -> tuple[Fact
 
 
 def check(tx: Tx, wanted: ResourceRequest, now: float, *, later: bool) -> None:
-    """Raise `Refused` where a notebook server is more than its owner's cap; `later`: what fits with others gone is let through."""
+    """Raise `Refused` if a notebook server exceeds its owner's cap; `later`: pass if it fits without others."""
     if not counts(wanted):
         return
     member = (wanted.tenant, wanted.user)
@@ -144,8 +144,7 @@ def refusal(
     user, tenant = member[1], TenantRef(member[0])
     if used is None:
         text = msg(
-            "{user} may hold {limit} in {tenant}, which is the cap there; this asks for {asked}, which can never start. "
-            "Choose a smaller server, or ask an admin of {tenant} to raise the cap",
+            "{user} may hold {limit} in {tenant}, which is the cap there. This request asks for {asked} and can never start. Choose a smaller server, or ask an admin of {tenant} to raise the cap",
             user=user,
             limit=limit,
             tenant=tenant,
@@ -153,8 +152,7 @@ def refusal(
         )
     else:
         text = msg(
-            "{user} may hold {limit} in {tenant}, which is the cap there; {used} in use by {holders}; this asks for {asked}. "
-            "End a job, choose a smaller server, or ask an admin of {tenant} to raise the cap",
+            "{user} may hold {limit} in {tenant}, which is the cap there; {used} in use by {holders}. This request asks for {asked}. End a job, choose a smaller server, or ask an admin of {tenant} to raise the cap",
             user=user,
             limit=limit,
             tenant=tenant,

@@ -1,7 +1,8 @@
-"""Notebook servers of people who left the tenant whose quota they hold: such a server has no end of its own, so it is ended.
+"""Notebook servers of people who left the tenant whose quota they hold: the platform ends them.
 
-Which servers these are follows from the ledger and the memberships alone, whoever removed the member and when, so that nothing is
-forgotten: it is looked again now and then until the server has given back what it held.
+Such a server does not end by itself. These servers follow from the ledger and the memberships
+alone, whatever removed the member and when, so that none is forgotten. The check repeats from time
+to time until the server has given back its amounts.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class FormerMembersServers:
 
     def _note(self, tx: Tx, row: ResourceRequest) -> None:
         detail = {
-            "message": msg("{user} is not a member of {tenant} any more", user=row.user, tenant=row.tenant)
+            "message": msg("{user} is no longer a member of {tenant}", user=row.user, tenant=row.tenant)
         }
         tx.audit.add(
             self._clock(), THE_HUB, "server.stop", row.holder or row.id, tenant=row.tenant, detail=detail

@@ -1,11 +1,12 @@
-"""Guarantees of tenants that are idle for long: lowered by policy, restored when they ask, at once.
+"""Guarantees of tenants that are idle for long: lowered by policy, restored at once when they ask.
 
-What is in force is stored with the tenant, in one transaction with its audit entry, and `accounting.owner_of` reads it: so the
-core, the ledger, admissions, previews and what is shown agree. Who is idle is found out from what is held and what waits,
-never from what is remembered: a review after a crash finds the same, and one that is repeated changes nothing.
+The guarantee in force is stored with the tenant, in one transaction with its audit entry, and
+`accounting.owner_of` reads it. So the core, the ledger, admissions, previews and displays agree.
+Idleness is derived from holdings and waiting work, never from memory: a review after a crash finds
+the same, and a repeated one changes nothing.
 
-Reviews happen when a tenant that was idle submits something or a server of it asks, in the sweep after anything has
-changed, and in the sweep when the next guarantee is due.
+There are three occasions for a review. An idle tenant submits a job, or a server of it asks. The
+sweep follows a change. The sweep comes when the next guarantee is due.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class IdleQuota:
         await self.sweep()
 
     async def stop(self) -> None:
-        """Wait for reviews under way."""
+        """Wait for reviews in progress."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # --- what happens
@@ -131,7 +132,8 @@ class IdleQuota:
     def _review(self, tx: Tx, asked: Iterable[str]) -> list[tuple[Tenant, Tenant]]:
         """Return the tenants before and after.
 
-        `asked`: who is not idle since it asked for something, though it may have got nothing or have given it back.
+        `asked`: tenants that are not idle since they made a request, even if they got nothing or have given
+        it back.
         """
         now = self._clock()
         tenants = tx.tenants.all()
@@ -150,13 +152,13 @@ class IdleQuota:
         return found
 
     def _busy(self, tx: Tx, now: float) -> set[str]:
-        """Return who holds something of a node or has a job waiting; stored bytes alone are no activity."""
+        """Return tenants that hold node resources or have a job waiting; stored bytes alone are not activity."""
         held = tx.ledger.in_use_by_tenant(now)
         names = {name for name, amount in held.items() if not amount.but(rom=0).is_zero}
         return names | {name for name, (running, waiting) in tx.jobs.counts().items() if running or waiting}
 
     def _decided(self, tx: Tx, tenant: Tenant, since: float | None, now: float) -> Tenant:
-        """Return a tenant with what holds for it now; store and write down what is new."""
+        """Return a tenant with its present guarantee; store and log changes."""
         seen = replace(tenant, idle_since=since)
         new, message = decide(seen, now, self._policy)
         if new.idle_since != tenant.idle_since or new.lowered != tenant.lowered:

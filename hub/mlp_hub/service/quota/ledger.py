@@ -44,7 +44,7 @@ P = RequestPhase
 KEEP_S = 7 * 86_400.0
 """Safety: seconds from their making for which rows that hold nothing any more are kept: bounds the table."""
 _PASSING = frozenset({Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_RESOURCES})
-"""Refusals of what may be held later."""
+"""Refusals of requests that can succeed later."""
 
 
 class Scheduler(Protocol):
@@ -159,14 +159,13 @@ class Ledger:
         elif row.phase in (P.CONFIRMED, P.RELEASED) and row.last in ("confirm", "cancel"):
             return
         else:
-            how = msg("expired before its confirm")
+            how = msg("expired before it was confirmed")
             if row.last != "expire":
                 how = msg("is {phase}", phase=row.phase)
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(
-                    "resource request {applier}/{request_id} {how} and cannot be confirmed; try it again. A try "
-                    "holds for {ttl_s} s",
+                    "resource request {applier}/{request_id} {how} and cannot be confirmed; try it again. A try is valid for {ttl_s} s",
                     applier=applier,
                     request_id=request_id,
                     how=how,
@@ -191,7 +190,7 @@ class Ledger:
                     applier=applier,
                     request_id=request_id,
                     phase=row.phase,
-                    way=msg("ask for the amount anew") if row.kind == "release" else msg("release it"),
+                    way=msg("ask for the amount again") if row.kind == "release" else msg("release it"),
                 ),
             )
 
@@ -205,7 +204,7 @@ class Ledger:
     # ----------------------------------------------------------- the rules
 
     def _placed(self, tx: Tx, wanted: ResourceRequest, now: float) -> ResourceRequest:
-        """Return what is wanted with the node that it gets. Raises `Refused` where there is no room, or no such environment."""
+        """Return the request with its node. Raises `Refused` without room, or without such an environment."""
         if wanted.environment is not None:
             _check_environment(tx, wanted.environment, wanted.tenant)
         accounting.Quotas(tx, now, self._nodes()).check(wanted.tenant, wanted.amount)
@@ -234,8 +233,7 @@ class Ledger:
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(
-                    "{applier} holds {held} in {tenant} that may be given back by amount; this gives back {given}. "
-                    "Give back that much at most, or name the id of a request",
+                    "{applier} holds {held} in {tenant} that can be given back by amount; this request gives back {given}. Give back at most that much, or name the id of a request",
                     applier=wanted.applier,
                     held=quantities(_whole(room)),
                     tenant=wanted.tenant,
@@ -250,8 +248,7 @@ class Ledger:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "resource request {applier}/{id} is over {held} and is released as a whole; leave {given} out, "
-                    "or release it under a new id",
+                    "resource request {applier}/{id} is for {held} and is released as a whole; leave {given} out, or release it under a new id",
                     applier=row.applier,
                     id=row.id,
                     held=quantities(row.amount),
@@ -291,9 +288,9 @@ class Ledger:
         return [r for r in held if r.phase is P.CONFIRMED and not r.shares]
 
     def _ask_in(self, tx: Tx, asked: api.ResourceRequestTry) -> ResourceRequest | Refused:
-        """Let a request wait to be admitted, if it could ever hold. Returns its row, or why it is none.
+        """Queue a request for admission, if it could ever hold; return its row, or the refusal.
 
-        One that holds already goes on to hold; one that waits already keeps its age.
+        A request that already holds continues to hold; one that already waits keeps its age.
         """
         now = self._clock()
         wanted, before = self._wanted(asked, now), self._row(tx, asked.applier, asked.id, now)
@@ -315,7 +312,7 @@ class Ledger:
 
     def _wanted(self, asked: api.ResourceRequestTry, now: float) -> ResourceRequest:
         if "\0" in f"{asked.id}{asked.holder}{asked.user}{asked.node}{asked.gpu_kind}{asked.environment}":
-            raise Refused(Reason.INVALID, msg("a resource request holds a NUL character; leave it out"))
+            raise Refused(Reason.INVALID, msg("a resource request has a NUL character; leave it out"))
         return ResourceRequest(
             id=asked.id,
             applier=asked.applier,
@@ -386,8 +383,7 @@ def _check_same(row: ResourceRequest, wanted: ResourceRequest) -> None:
     raise Refused(
         Reason.CONFLICT,
         msg(
-            "resource request {applier}/{id} is over {held} of {tenant}, not over {wanted} of {other}; end it first, "
-            "or use another id",
+            "resource request {applier}/{id} is for {held} of {tenant}, not for {wanted} of {other}; end it first, or use another id",
             applier=row.applier,
             id=row.id,
             held=quantities(row.amount),
@@ -399,13 +395,13 @@ def _check_same(row: ResourceRequest, wanted: ResourceRequest) -> None:
 
 
 def _check_environment(tx: Tx, uid: str, tenant: str) -> None:
-    """Refuse what a server is not, or no longer, to be started with; who deletes one sees in the ledger who has it."""
+    """Refuse to start a server with an environment that is not ready; deletions see its use in the ledger."""
     found = tx.environments.get(uid)
     if found is None or found.tenant != tenant or found.phase is not EnvironmentPhase.READY:
         raise Refused(
             Reason.NOT_FOUND,
             msg(
-                "the environment that the notebook server was to have is none of team {tenant} that is ready; choose again",
+                "the environment of the notebook server is not a ready environment of team {tenant}; choose again",
                 tenant=tenant,
             ),
         )

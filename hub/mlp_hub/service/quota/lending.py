@@ -1,4 +1,4 @@
-"""Shares of tenants that lend to each other: what each borrowed, has lent, would still lend and may still take."""
+"""Shares of tenants that lend to each other: amounts borrowed, lent, lendable and free."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ Amounts = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Standing of one tenant, by dimension, in the units of `domain.resources`; zeroes are left out but for `free`.
+    """Standing of one tenant, by dimension, in `domain.resources` units; zeroes are left out except in `free`.
 
-    `borrowed`: what it holds beyond its nominal quota. `lent`: of its own idle quota, what others hold now; where
-    several could have lent it, each counts in proportion to what it leaves idle. `lendable`: what of its own it would
-    still lend. `free`: what it may take now, borrowing included; only where it has a limit. `over`: what it holds beyond
-    what it may hold with all others as they are, as after a quota was lowered.
+    `borrowed`: the amount that it holds beyond its nominal quota. `lent`: the amount of its idle quota
+    that others hold now; if several could have lent it, each counts in proportion to its idle amount.
+    `lendable`: the amount of its quota that it would still lend. `free`: the amount that it may take
+    now, borrowing included; only where it has a limit. `over`: the amount that it holds beyond its
+    limit with all others as they are, for example after a quota was lowered.
     """
 
     borrowed: Amounts = field(default_factory=dict)
@@ -37,7 +38,7 @@ def kinds_in(tenants: Iterable[Tenant], booked: Iterable[Vector] = ()) -> set[st
 
 
 def shares_in(tree: QuotaTree, tenants: Iterable[Tenant], kinds: Iterable[str]) -> dict[str, Share]:
-    """Return how each of these tenants stands; the tree must hold all that they share with, charged."""
+    """Return the shares of these tenants; the tree must hold all that they share with, charged."""
     known = list(tenants)
     dimensions = (*DIMENSIONS, *sorted(kinds))
     shares = {t.name: Share() for t in known}
@@ -58,7 +59,7 @@ def shares_in(tree: QuotaTree, tenants: Iterable[Tenant], kinds: Iterable[str]) 
 
 @dataclass(frozen=True, slots=True)
 class LentOut:
-    """Amount that a tenant may take back of its own nominal quota in one dimension, and which tenants have it."""
+    """Amount of a tenant's own nominal quota that it may take back in one dimension, and the borrowers."""
 
     amount: int
     borrowers: tuple[str, ...]
@@ -92,7 +93,7 @@ def beyond(tree: QuotaTree, name: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _lend(tree: QuotaTree, names: list[str], dimension: str, shares: dict[str, Share]) -> None:
-    """Fill in who borrowed, and spread it over those who leave something idle."""
+    """Fill in the borrowers, and spread the amounts over the tenants with idle quota."""
     idle: Amounts = {}
     borrowed = 0
     for name in names:

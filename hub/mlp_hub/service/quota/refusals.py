@@ -1,7 +1,8 @@
-"""The sentences that say why a quota has no room: the numbers, who holds them, and the way out.
+"""Messages that explain why a quota has no room: the numbers, the holders, and the remedy.
 
-Two refusals are told apart: what could never fit (`ExceedsMaxQuota`), and what only does not fit now
-(`WaitingForQuota`). Holders are named within the tenant that asks; of others only the tenant is named.
+There are two refusals: a request that could never fit (`ExceedsMaxQuota`), and one that only does
+not fit now (`WaitingForQuota`). Holders are named within the tenant that asks; of others only the
+tenant is named.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def holder_of(request: ResourceRequest) -> Message:
 
 
 def holder(request: ResourceRequest) -> JobRef | Message:
-    """Return how messages refer to who holds a request."""
+    """Return the form in which messages refer to the holder of a request."""
     kind = KINDS.get(request.applier)
     if kind is not None and request.user:
         return JobRef(request.uid, kind.title, request.user, request.tenant, kind.name)
@@ -62,15 +63,16 @@ def pool_of(tenant: Tenant) -> Message:
         return msg("its parent {tenant}", tenant=TenantRef(tenant.parent))
     if tenant.cohort is not None:
         return msg("cohort {cohort}", cohort=tenant.cohort)
-    return msg("what its children leave")
+    return msg("the quota that its children leave")
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionStanding:
-    """Standing of a tenant in one dimension of what it asks for.
+    """Standing of a tenant in one requested dimension.
 
-    `own`: its nominal quota, None without one; `limit`: the most it could ever hold; `free`: what it may take now;
-    `kept`: what is kept free for other tenants, where that leaves it less than its quota would.
+    `own`: its nominal quota, None without one; `limit`: the most it could ever hold; `free`: the amount
+    that it may take now; `kept`: the amount kept free for other tenants, where that leaves it less than
+    its quota would.
     """
 
     dimension: str
@@ -103,7 +105,7 @@ def standing_in(
     asked: int = 0,
     whole: QuotaTree | None = None,
 ) -> DimensionStanding | None:
-    """Return how the tenant stands in a dimension; None where it has no limit. `have` is what `accounting.limits` says.
+    """Return the tenant's standing in a dimension, None without a limit; `have` is from `accounting.limits`.
 
     `whole`: the tree as it is with all nodes up and no window open.
     """
@@ -143,7 +145,7 @@ def no_such_kind(kind: str, have: Quota) -> Refused:
     kinds = some(sorted(k for k, v in have.kinds.items() if v)) or msg("none at all")
     return Refused(
         Reason.EXCEEDS_MAX_QUOTA,
-        msg("there is no {kind} gpu here; the kinds of gpu are: {kinds}", kind=kind, kinds=kinds),
+        msg("no node has a {kind} GPU; the kinds of GPU are: {kinds}", kind=kind, kinds=kinds),
     )
 
 
@@ -179,8 +181,7 @@ def _never(tenant: Tenant, over: Sequence[DimensionStanding]) -> Refused:
         return Refused(
             Reason.EXCEEDS_MAX_QUOTA,
             msg(
-                "{tenant} may use {most}, the rest of what the nodes have is reserved for others; this asks for {asked}, "
-                "which can never start. Ask for {most} at most, or have less reserved",
+                "{tenant} may use {most}; the rest of the nodes is reserved for others. This request asks for {asked} and can never start. Ask for at most {most}, or have less reserved",
                 **said,
             ),
         )
@@ -188,8 +189,7 @@ def _never(tenant: Tenant, over: Sequence[DimensionStanding]) -> Refused:
         return Refused(
             Reason.EXCEEDS_MAX_QUOTA,
             msg(
-                "{tenant} may use {may}, which is what the nodes have; this asks for {asked}, which can never start. "
-                "Ask for {most} at most: no quota makes the nodes larger",
+                "{tenant} may use {may}, which is all that the nodes have. This request asks for {asked} and can never start. Ask for at most {most}: no quota makes the nodes larger",
                 **said,
             ),
         )
@@ -203,8 +203,7 @@ def _never(tenant: Tenant, over: Sequence[DimensionStanding]) -> Refused:
     return Refused(
         Reason.EXCEEDS_MAX_QUOTA,
         msg(
-            "{tenant} may use {may}; this asks for {asked}, which can never start. "
-            "Ask for {most} at most, or have {raised} raised",
+            "{tenant} may use {may}. This request asks for {asked} and can never start. Ask for at most {most}, or have {raised} raised",
             **said,
             raised=raised,
         ),
@@ -216,7 +215,7 @@ def _not_now(
 ) -> Refused:
     clauses = [
         msg(
-            "{may}; {used} in use{by}{of_others}{kept}; this asks for {asked}",
+            "{may}; {used} in use{by}{of_others}{kept}; this request asks for {asked}",
             may=_may(tenant, s),
             used=number(s.dimension, s.used),
             by=_by(s.dimension, holders),
@@ -227,12 +226,12 @@ def _not_now(
         for s in over
     ]
     way = msg(
-        "Wait until what is in use is given back, or have the quota of {tenant} raised",
+        "Wait until used quota is given back, or have the quota of {tenant} raised",
         tenant=TenantRef(tenant.name),
     )
     if all(s.free > 0 for s in over):
         way = msg(
-            "Ask for {amounts} at most, wait until what is in use is given back, or have the quota of {tenant} raised",
+            "Ask for at most {amounts}, wait until used quota is given back, or have the quota of {tenant} raised",
             amounts=tuple([quantity(s.dimension, s.free) for s in over]),
             tenant=TenantRef(tenant.name),
         )
@@ -242,11 +241,11 @@ def _not_now(
 def _in_all(tenant: Tenant, s: DimensionStanding) -> Message:
     """Say where the most that it could hold comes from, when not all of it is its own."""
     if s.own is None:
-        return NOTHING if s.of_nodes else msg(" of {pool}", pool=pool_of(tenant))
+        return NOTHING if s.of_nodes else msg(" from {pool}", pool=pool_of(tenant))
     if not s.may_borrow:
         return NOTHING
     return msg(
-        " in all ({own} of its own, {more} borrowed of {pool})",
+        " in total ({own} own quota, {more} borrowed from {pool})",
         own=number(s.dimension, s.own),
         more=number(s.dimension, s.may_borrow),
         pool=pool_of(tenant),
@@ -263,7 +262,7 @@ def _may(tenant: Tenant, s: DimensionStanding) -> Message:
             of=_in_all(tenant, s),
         )
     return msg(
-        "{tenant} may use {own} of its own and borrow {more} of {pool}",
+        "{tenant} may use its own {own} and borrow {more} from {pool}",
         tenant=who,
         own=quantity(s.dimension, s.own),
         more=number(s.dimension, s.may_borrow),
@@ -307,7 +306,7 @@ def _kept_back(s: DimensionStanding) -> Message:
         msg("{amount} for {tenant}", amount=quantity(s.dimension, n), tenant=TenantRef(tenant))
         for tenant, n in s.kept
     ]
-    return msg("; of what the nodes have, {kept} is kept free", kept=some(kept))
+    return msg("; of the nodes' resources, {kept} is kept free", kept=some(kept))
 
 
 def _by(dimension: str, holders: Sequence[ResourceRequest]) -> Message:

@@ -1,7 +1,8 @@
-"""Capacity of the nodes that is kept free for tenants now: what they reserve for good, and what they booked for this time.
+"""Capacity of the nodes kept free for tenants now: permanent reservations, and bookings for this time.
 
-Where anything is kept free, all tenants count, whoever they share with: then the trees of the ledger, of admissions and
-of what is shown are one tree that knows the capacity, as the scheduling core's always is.
+Where anything is kept free, all tenants count, whatever tenants they share with. Then the trees of
+the ledger, of admissions and of displays are one tree that knows the capacity. The scheduling
+core's tree always does.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class KeptFree:
 
 
 def bookings(tx: Tx, now: float) -> tuple[CapacityWindow, ...]:
-    """Return the windows that are not over, as the scheduling core sees them: with what of them can be held."""
+    """Return the windows that are not over, with the amounts that can be held.
+
+    Their form is that of the scheduling core.
+    """
     return tuple(
         CapacityWindow(w.tenant, w.start, w.end, w.in_force, w.name) for w in tx.bookings.current(now)
     )

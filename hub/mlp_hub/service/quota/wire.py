@@ -1,4 +1,4 @@
-"""Who holds how much, as it crosses the wire."""
+"""Holders and their amounts, in their wire form."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from mlp_language.message import ALL, Eyes
 MOST_EXPLAINED = 50
 """Tuning: decisions of one cycle that are told in full, at most: time of a cycle, for how much is told."""
 TELL_S = 100e-6
-"""Tuning: seconds that it takes to put one decision into words, about: an estimate, for what telling may take."""
+"""Tuning: estimated seconds to put one decision into words, to bound the time for that."""
 PART = 0.025
 """Tuning: part of all time that telling may take: time of a cycle, for how much is told."""
 SAVED_S = 0.1
@@ -65,7 +65,7 @@ class DecisionLog:
         policy: str,
         now: float,
     ) -> Explanations:
-        """Return what is to be kept of a plan. `grounds` are by job, as are `waited`, what was said before it."""
+        """Return the explanations to keep of a plan; `grounds` and `waited`, the reasons before it, are by job."""
         acts = [d for d in plan if isinstance(d, Admit | Preempt | Resize)]
         self._budget = min(self._budget + max(now - self._as_of, 0.0) * PART, SAVED_S)
         self._as_of = now
@@ -78,9 +78,9 @@ class DecisionLog:
     async def of(
         self, context: TenantContext, user: str, name: str, eyes: Eyes = ALL, *, asker: str | None = None
     ) -> list[api.Decision]:
-        """Return what is told of a job to who has such eyes, the oldest first.
+        """Return the decisions about a job for a reader with these `eyes`, the oldest first.
 
-        An `asker` who is its user and has left the tenant is told nothing, unless they see all.
+        An `asker` who is its user and has left the tenant gets none, unless they see all.
         """
 
         def work(tx: Tx) -> list[StoredDecision] | None:

@@ -37,7 +37,7 @@ def stored(uid: str, now: float, kind: str, parts: dict[str, Any]) -> StoredDeci
 
 
 def passed_part(job: JobRef, reason: Reason) -> dict[str, Any]:
-    """Return what is stored of a job that was passed, for a reason of its own."""
+    """Return the stored part about a job that was passed for its own reason."""
     return {"who": dataclasses.asdict(job), "reason": reason.value}
 
 
@@ -47,7 +47,7 @@ def victim_part(job: JobRef, **told: Any) -> dict[str, Any]:
 
 
 def to_wire(record: StoredDecision, eyes: Eyes) -> api.Decision:
-    """Return what is told to who has such eyes."""
+    """Return the parts of a decision that a reader with these `eyes` can see."""
     d = {**_EMPTY, **msgspec.json.decode(record.text)}
     summary = from_data(d["summary"])
     return api.Decision(

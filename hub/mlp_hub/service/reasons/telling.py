@@ -1,4 +1,4 @@
-"""Grounds of the scheduler's decisions put into data with messages in it: who reads them sees of it what they may."""
+"""Grounds of the scheduler's decisions as data with messages: each reader sees only the permitted parts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from mlp_hub.store.records import StoredDecision
 from mlp_language.message import NOTHING, Arg, Message, Quantity, Span, TenantRef, msg, msgs, some, to_data
 
 MOST_CHANGES = 5
-"""Tuning: changes since the last cycle that one decision names, of each kind: what a reader can take in, for how much is
-told."""
+"""Tuning: changes since the last cycle that one decision names, of each kind.
+
+It trades a reader's attention against detail.
+"""
 
 Act = Admit | Preempt | Resize
 _KIND: dict[type, str] = {Admit: "admitted", Preempt: "preempted", Resize: "resized"}
@@ -54,11 +56,11 @@ class Short:
         match d:
             case Admit():
                 where = ranks_on(d.placement)
-                what = msg("admitted {where} in a cycle of very many decisions", where=where)
+                what = msg("admitted {where} in a cycle with very many decisions", where=where)
             case Preempt():
-                what = msg("preempted in a cycle of very many decisions")
+                what = msg("preempted in a cycle with very many decisions")
             case Resize():
-                what = msg("resized in a cycle of very many decisions")
+                what = msg("resized in a cycle with very many decisions")
         parts: dict[str, Any] = {"summary": to_data(what), "policy": self.policy}
         return stored(d.uid, self.now, _KIND[type(d)], parts | _waited(self.waited))
 
@@ -76,7 +78,7 @@ def _waited(waited: Waited | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """A decision with all that stands behind it."""
+    """Decision with all its grounds."""
 
     decision: Act
     grounds: Grounds
@@ -117,7 +119,7 @@ class Full:
         return stored(d.uid, self.now, _KIND[type(d)], parts | _waited(self.waited))
 
     def _candidates(self) -> Sequence[Candidate]:
-        """Return those to be told of: of an admission those who make room for it, else all that were compared."""
+        """Return the candidates to report: for an admission those that make room, otherwise all compared ones."""
         if self.grounds.choice is None:
             return ()
         found = self.grounds.choice.candidates
@@ -134,11 +136,13 @@ class Full:
         if g.heir is None:
             size = NOTHING if g.workers is None else _size(g.workers)
             return msg(
-                "goes on {size}, instead of {was}: nobody waits for what it gets", size=size, was=g.was
+                "continues {size}, instead of {was}: no job waits for the room that it gets",
+                size=size,
+                was=g.was,
             )
         return msgs(
-            "goes on with {n} worker instead of {was}; the rest goes to {job}. {chosen}",
-            "goes on with {n} workers instead of {was}; the rest goes to {job}. {chosen}",
+            "continues with {n} worker instead of {was}; the rest goes to {job}. {chosen}",
+            "continues with {n} workers instead of {was}; the rest goes to {job}. {chosen}",
             n=d.workers,
             was=g.was,
             job=g.heir.ref,
@@ -154,8 +158,8 @@ class Full:
         if not others:
             return msg("It was the only one that could be stopped. {lost}", lost=lost)
         return msgs(
-            "It was chosen before {n} other. {lost}",
-            "It was chosen before {n} others. {lost}",
+            "It was chosen over {n} other job. {lost}",
+            "It was chosen over {n} other jobs. {lost}",
             n=others,
             lost=lost,
         )
@@ -171,7 +175,7 @@ class Full:
             return msg("admitted {where}", where=where)
         if g.placed.only:
             return msg("admitted {where}: no other place had room", where=where)
-        return msg("admitted {where}: the best of the places with room by the rule of placement", where=where)
+        return msg("admitted {where}: the best place with room by the placement rule", where=where)
 
     # --- why then
 
@@ -181,15 +185,15 @@ class Full:
         if isinstance(d, Preempt):
             return []
         if isinstance(d, Resize) and g.heir is not None:
-            return [msg("{job} waits, and may have what is beyond its least", job=g.heir.ref)]
+            return [msg("{job} waits, and can get the workers beyond the minimum", job=g.heir.ref)]
         if isinstance(d, Admit) and g.choice is not None:
             # the summary names those who make room
             return [msg("it was submitted")] if self.waited is None else self._since_before()
         if self.waited is None and isinstance(d, Admit):
-            return [msg("it came into the queue, and there was room at once")]
+            return [msg("it entered the queue, and there was room at once")]
         said = self._since_before()
         if not said and g.news.complete:
-            said.append(msg("what notebooks or other teams hold, or who is next, has changed"))
+            said.append(msg("use by notebooks or other teams, or the next one in the queue, has changed"))
         return said
 
     def _since_before(self) -> list[Message]:
@@ -219,7 +223,7 @@ def _changed_nodes(news: News) -> list[Message]:
             case NodeNews.BACK:
                 said.append(msg("node {node} came back", node=name))
             case NodeNews.CHANGED:
-                said.append(msg("what node {node} has was changed", node=name))
+                said.append(msg("the resources of node {node} changed", node=name))
     return said
 
 
@@ -230,12 +234,12 @@ def _size(workers: Workers) -> Message:
         case Limit.MOST:
             return msgs("with {n} worker, its most", "with {n} workers, its most", n=n)
         case Limit.QUOTA:
-            why = msg("its team has no quota for one more")
+            why = msg("its team has no quota for one more worker")
         case Limit.NODES:
             why = msg("the nodes have no room for one more")
         case Limit.KEPT:
-            why = msg("what is left is kept for others")
-    return msg("with {n} of at most {most} workers, since {why}", n=n, most=most, why=why)
+            why = msg("the rest is kept for others")
+    return msg("with {n} of at most {most} workers, because {why}", n=n, most=most, why=why)
 
 
 def _made_room(makers: Sequence[Candidate]) -> Arg:
@@ -275,28 +279,30 @@ def _unit(c: Candidate) -> str:
 
 
 def _lost(c: Candidate) -> Message:
-    """Say what work ending a job loses: what it will save when it is asked to end, nobody knows before."""
+    """Return the message about the work lost by a job's end; the part that it will save is not known before."""
     if round(c.cost) < 1:
         return msg("That loses no work.")
     return msg(
-        "That loses at most {work} of work, less what it saves when it is asked to end.",
+        "That loses at most {work} of work, minus the work that it saves when it is asked to end.",
         work=Quantity(round(c.cost), _unit(c)),
     )
 
 
 _WHY = {
-    Outcome.STOPPED: msg("of those that may be stopped, the least work is lost by what makes enough room"),
+    Outcome.STOPPED: msg(
+        "of the jobs that may be stopped, this choice makes enough room and loses the least work"
+    ),
     Outcome.DEARER: msg("more work would have been lost"),
-    Outcome.NONE_STOPPED: msg("no job had to be stopped: the workers that elastic jobs give up are enough"),
+    Outcome.NONE_STOPPED: msg("no job had to be stopped: enough workers are given up by elastic jobs"),
     Outcome.EXTRA_NOT_NEEDED: msg("its extra workers were not needed, or would not have made room"),
-    Outcome.NOT_NEEDED: msg("it was not needed, or what it holds would not have made room"),
+    Outcome.NOT_NEEDED: msg("it was not needed, or its resources would not have made room"),
 }
 
 
 def _why(c: Candidate, least: float) -> Message:
     if c.outcome is Outcome.SHRUNK:
         return msg(
-            "extra workers of elastic jobs go before any job is stopped, and its least is {least}",
+            "extra workers of elastic jobs are taken before any job is stopped, and its minimum is {least}",
             least=c.job.workers_min,
         )
     if c.outcome is Outcome.TOO_YOUNG:
@@ -317,12 +323,12 @@ def _spared(rule: Spared, n: int) -> Message:
                 n=n,
             )
         case Spared.NOT_EXAMINED:
-            return msgs("{n} job was not looked at", "{n} jobs were not looked at", n=n)
+            return msgs("{n} job was not examined", "{n} jobs were not examined", n=n)
         case Spared.PRIORITY:
             return msgs("{n} job has no lower priority", "{n} jobs have no lower priority", n=n)
         case Spared.ORDER:
             return msgs(
-                "{n} job stands before the job by its age or its team's share",
-                "{n} jobs stand before the job by their age or their teams' shares",
+                "{n} job is ahead of the job by its age or its team's share",
+                "{n} jobs are ahead of the job by their age or their teams' shares",
                 n=n,
             )

@@ -1,12 +1,13 @@
-"""Worker of the queue that moves a tenant's files to where they are to be kept.
+"""Worker of the queue that moves a tenant's files to a new location.
 
-1. Nothing of the tenant starts any more; what runs goes on to its end. Replicas of apps, which have none, are ended last, and start
-   again afterwards.
-2. From then on nobody of the platform changes its files. They are copied, and both copies compared.
-3. One transaction says that the copy counts; what it was made of is removed.
+1. No work of the tenant starts any more; running work continues to its end. Replicas of apps, which
+   have no end, are ended last, and start again afterwards.
+2. From then on no part of the platform changes its files. They are copied, and both copies
+   compared.
+3. One transaction makes the copy the valid one; the original is removed.
 
-Each step may be begun again after any death: what is stored says which, and no step takes for done what is not. Until the third one
-all is as it was, and it can be called off.
+Each step can begin again after any crash: the stored state names the step, and no step assumes
+unfinished work to be done. Until the third one all is as it was, and the move can be called off.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ MOST_NAMED = 5
 TRIES = 3
 """Safety: times that files are copied which were found to differ, before it is given up."""
 SPARE = 20
-"""Safety: divisor of what is copied that has to be free besides: directories and names take room too."""
+"""Safety: divisor of the copied size for extra free space: directories and names take room too."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 R = RelocationPhase
 
 
 class CalledOff(Exception):  # noqa: N818 - what happened
-    """What is stored says by now that it goes on in another way."""
+    """Exception: the stored state no longer asks for this step."""
 
 
 class RelocationWorker:
@@ -81,7 +82,7 @@ class RelocationWorker:
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
-        """Have all look for files where the database says that they are, and go on with what is not over."""
+        """Point all parts to the stored locations of files, and continue with moves that are not over."""
         self._held.clear()
         if self._files is None:
             return
@@ -98,7 +99,7 @@ class RelocationWorker:
         await self._tell()
 
     def look_at(self, tenant: str) -> None:
-        """Look soon at a tenant whose files may have to go elsewhere; who is at it finds out what changed."""
+        """Request a look at a tenant whose files might have to move; a worker in progress finds the changes."""
         if self._files is not None:
             self._asked.add(tenant)
             self._queue.add((KIND, tenant))
@@ -125,8 +126,7 @@ class RelocationWorker:
 
         number, who = await self._db.read(look)
         return msg(
-            "{n} datasets, models and jobs' directories of {tenant} are moved from {old} to {new}: nothing of it starts until that is done, "
-            "what runs goes on to its end. {who}",
+            "{n} datasets, models and jobs' directories of {tenant} move from {old} to {new}. Nothing of it starts until that is done; running work continues until it ends. {who}",
             n=number,
             tenant=after.name,
             old=before.isolation,
@@ -218,7 +218,7 @@ class RelocationWorker:
             # what was about to start has found the files held, and begins again; whatever did start is waited for
             who = await self._db.read(lambda tx: self._who_runs(tx, tenant))
             if who is None and not await files.is_quiet(tenant):
-                who = msg("waits for requests for its files that are under way")
+                who = msg("waits for requests for its files that are in progress")
             if who is not None:
                 await self._enter(tenant, found.old, held=False)
         if who is not None:
@@ -235,7 +235,7 @@ class RelocationWorker:
             )
         if room.needed + room.needed // SPARE > room.free:
             text = msg(
-                "{needed} MiB are to be copied, and {free} MiB are free there; make room, and ask again",
+                "{needed} MiB must be copied, but only {free} MiB are free there; make room, and ask again",
                 needed=room.needed >> 20,
                 free=room.free >> 20,
             )
@@ -304,7 +304,7 @@ class RelocationWorker:
     # ------------------------------------------------------------- what is stored
 
     async def _move(self, found: Relocation, phase: RelocationPhase, *, total: int | None = None) -> bool:
-        """Store that it goes on so; in the one transaction in which it does, the files are those of the new place."""
+        """Store the next phase; the one transaction that does so makes the new place valid."""
 
         def work(tx: Tx) -> None:
             now = tx.relocations.get(found.tenant)
@@ -320,7 +320,7 @@ class RelocationWorker:
         return True
 
     async def _undo(self, found: Relocation, why: Message) -> bool:
-        """Give it up: the tenant is to be kept as it is."""
+        """Give the move up: the tenant's files stay where they are."""
 
         def work(tx: Tx) -> None:
             now = tx.relocations.get(found.tenant)
@@ -335,7 +335,7 @@ class RelocationWorker:
         return True
 
     async def _differs(self, found: Relocation, why: Message) -> bool:
-        """Copy once more what was found to differ, or give it up; what cannot be copied at all is given up."""
+        """Copy differing files once more, or give up; files that cannot be copied at all end the move."""
         if found.phase is R.COMPARING:
             tries = self._tries[found.tenant] = self._tries.get(found.tenant, 0) + 1
             if tries < TRIES:
@@ -424,14 +424,14 @@ MOVES = Verdict(Reason.TENANT_MOVES, msg("Its team's files are being moved. Star
 
 @dataclass(frozen=True, slots=True)
 class StillRunning:
-    """What of a tenant runs, or is being written to: replicas of apps, and by name all `others`, which end by themselves."""
+    """Running work or writers of a tenant: replicas of apps, and all `others` by name, which end alone."""
 
     replicas: int
     others: tuple[Message | JobRef | str, ...]
 
     @property
     def words(self) -> Message | None:
-        """What is waited for; None where nothing is."""
+        """Work that the move waits for; None if there is none."""
         if self.others:
             return msgs(
                 "waits for 1 to end: {names}",

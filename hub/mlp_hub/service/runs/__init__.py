@@ -1,1 +1,1 @@
-"""Runs: what they were, what became of them, and comparing them."""
+"""Runs: their data, their results, and comparisons."""

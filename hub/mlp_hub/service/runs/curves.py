@@ -79,7 +79,7 @@ class CurveMaker:
         return line if rank == line.rank else None
 
     def curves(self, points: int) -> list[Curve]:
-        """Return the curves with so many points at most each."""
+        """Return the curves with at most `points` points each."""
         found = []
         for name, line in self._lines.items():
             x, y = _ascending(line.x, line.y)

@@ -1,4 +1,4 @@
-"""What people do with runs: search, look at, compare, write notes and tags, and act on many at once."""
+"""Use of runs by people: search, show, compare, write notes and tags, and act on many at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CSV_PAGE = 500
 AT_ONCE = 50
 """Tuning: runs of a list that are changed side by side."""
 PAGE = 20_000
-"""Tuning: points that are read at a time for a curve, at most: a page of the store has so many bytes that memory stays small."""
+"""Tuning: most points read at a time for a curve: a page of the store bounds the memory."""
 MOST_COMPARED = 50
 """Safety: runs of which curves are given in one answer."""
 MOST_TAGS = 20
@@ -82,7 +82,7 @@ class RunService:
         return await self._board.db.read(work)
 
     async def named(self, context: TenantContext, user: str, names: str) -> runs_api.RunPage:
-        """Return certain runs of a user, whose names are separated by commas, in this order; who is gone is left out."""
+        """Return certain runs of a user, by names with commas, in this order; missing ones are left out."""
         wanted, now = _several(names), self._clock()
 
         def work(tx: Tx) -> runs_api.RunPage:
@@ -108,7 +108,7 @@ class RunService:
         search: str = "",
         sort: str = "-submitted",
     ) -> AsyncIterator[bytes]:
-        """Return the lines of all runs for which the search holds; what is wrong with it is raised before."""
+        """Return the lines of all runs that match the search; errors in the search are raised before."""
         terms, order, now = parse(search), parse_order(sort), self._clock()
 
         def found(tx: Tx) -> tuple[list[str], dict[str, list[str]]]:
@@ -202,7 +202,7 @@ class RunService:
     ) -> list[runs_api.RunOutcome]:
         """Do one thing to many runs; each is answered, and one that is refused does not stop the others."""
         if asked.act in {"tag", "untag"} and not asked.tags:
-            raise Refused(Reason.INVALID, msg("which tags? Give one at least in tags"))
+            raise Refused(Reason.INVALID, msg("which tags? Give at least one in tags"))
         if asked.act in {"cancel", "delete"} and asked.tags:
             raise Refused(Reason.INVALID, msg("{act} takes no tags", act=asked.act))
         names = list(dict.fromkeys(asked.runs))
@@ -237,7 +237,7 @@ class RunService:
         low: float | None = None,
         high: float | None = None,
     ) -> runs_api.RunCurves:
-        """Return a run's curves with so many points at most each."""
+        """Return a run's curves with at most `points` points each."""
         job = await self._board.db.read(lambda tx: found_job(tx, context, user, name))
         maker = CurveMaker(by, metric, low, high)
         since = 0
@@ -282,7 +282,7 @@ def _several(names: str) -> list[str]:
 def _cursor(text: str) -> tuple[str, int]:
     uid, _, at = text.partition(".")
     if len(uid) != 26 or not (at.isascii() and at.isdecimal() and len(at) <= 9):
-        raise Refused(Reason.INVALID, msg("cursor must be what next of the page before held"))
+        raise Refused(Reason.INVALID, msg("cursor must be the value of next of the page before"))
     return uid, int(at)
 
 

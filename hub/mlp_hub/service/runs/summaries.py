@@ -1,7 +1,8 @@
-"""Sums up runs: last and best of each metric, duration, peak use. While a run goes on now and then, when it ended for good.
+"""Summaries of runs: last and best of each metric, duration, peak use.
 
-What is stored says up to which point it counts, so a run is taken up where it was left, whoever was killed. A turn sums up a
-few; where nothing is reported and nothing ends, nothing is done.
+They are made from time to time during a run, and when it has ended for good. The stored summary has
+the point up to which it counts, so a run continues where it was left after any crash. A turn sums
+up a few. Without reports and ends, nothing is done.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MOST_READ = 50
 MOST_FOUND = 10_000
 """Tuning: ended runs that are looked up at a time, after a start."""
 PAGE = 20_000
-"""Tuning: points of one run that are read at a time, at most: a page of the store has so many bytes that memory stays small."""
+"""Tuning: most points of one run read at a time: a page of the store bounds the memory."""
 TROUBLED_S = 30.0
 """Tuning: seconds until the next turn after an error."""
 
@@ -47,7 +48,7 @@ class Summaries:
         points.listeners.append(self.note)
 
     def start(self) -> None:
-        """Begin; what was left by who was killed is found first."""
+        """Start; runs that a killed process left are found first."""
         if self._task is None:
             self._more = True
             self._due.update(
@@ -58,7 +59,7 @@ class Summaries:
             self._task = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Sum up no more; who leads next goes on."""
+        """Stop all summaries; the next leader continues."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -160,7 +161,7 @@ def _store(tx: Tx, new: Summed) -> None:
 
 
 def _peaks(ranks: Sequence[RankStatus]) -> tuple[float | None, int | None]:
-    """Return the most that one rank used: at its peak where that is known, else of what it uses now."""
+    """Return the most that one rank used: its peak if that is known, otherwise its present use."""
     cpu = [value for r in ranks for value in (r.cpu_peak, r.cpu) if value is not None]
     ram = [value for r in ranks for value in (r.ram_peak, r.ram) if value is not None]
     return max(cpu, default=None), max(ram, default=None)

@@ -1,4 +1,4 @@
-"""Runs to what crosses the wire, and to CSV."""
+"""Runs in their wire form, and as CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORMULA = (
     *"=+-@\t\r\n",
     *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
 )
-"""Given: what a formula begins with in a spreadsheet; the wide ones count where Chinese or Japanese is typed."""
+"""Given: first characters of a formula in a spreadsheet; wide ones count for Chinese or Japanese input."""
 
 
 def run_to(row: RunRow) -> runs_api.ListedRun:

@@ -35,7 +35,7 @@ class SecretService:
     async def put(
         self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
     ) -> None:
-        """Store a secret in place of what has its name."""
+        """Store a secret instead of the one with its name."""
         now = self._clock()
         new = SealedSecret(tenant, user, name, tuple(sorted(keys)), b"", now, actor)
         sealed = self.sealed(msgspec.json.encode(dict(keys)), new.bound)
@@ -56,7 +56,7 @@ class SecretService:
         await self._db.write(work)
 
     def sealed(self, plain: bytes, bound: bytes) -> bytes:
-        """Seal what another room keeps, together with what it is bound to. Raises `Refused` where there is no key."""
+        """Seal another module's data, together with its bound data. Raises `Refused` without a key."""
         if not self._key:
             raise _no_key()
         nonce = os.urandom(_NONCE)
@@ -97,13 +97,13 @@ class SecretService:
         if plain is None:
             raise Refused(
                 Reason.WRONG_STATE,
-                msg("secret {name} was sealed with another key of the hub; set it again", name=name),
+                msg("secret {name} was encrypted with another key of the hub; set it again", name=name),
             )
         return msgspec.json.decode(plain, type=dict[str, str])
 
 
 def _no_key() -> Refused:
-    text = msg("this hub has no key to seal secrets with; its operator makes one by mlp-hub up")
+    text = msg("this hub has no key to encrypt secrets; its operator makes one with mlp-hub up")
     return Refused(Reason.WRONG_STATE, text)
 
 

@@ -1,10 +1,11 @@
-"""The jobs that are not final, in memory as they are in the database, and the one way to change any job.
+"""The jobs that are not final, in memory as in the database, and the one way to change any job.
 
-`fence` is called first in every transaction that changes jobs, and raises where this process may not change any.
+`fence` is called first in every transaction that changes jobs, and raises if this process may not
+change any.
 
-`Board.commit` runs a function in a writing transaction; what it changed is noted in a `Changes`, and only once
-it is durable do memory, watchers and the loops hear of it. A caller that is cancelled in between (a client that
-hung up) does not take that away.
+`Board.commit` runs a function in a writing transaction. Its changes are noted in a `Changes`, and
+only once they are durable do memory, watchers and the loops learn of them. A caller that is
+cancelled in between (a client that hung up) does not stop that.
 """
 
 from __future__ import annotations
@@ -69,12 +70,18 @@ class WaitChanged:
 
 
 FEW = 4
-"""Tuning: steps up to which each is numbered and sent to watchers; beyond, watchers read them anew: fewer messages, for one
-more read by watchers."""
+"""Tuning: number of steps up to which each is numbered and sent to watchers; above, watchers read again.
+
+It trades fewer messages for one more read by watchers.
+"""
 
 
 class Tells(Protocol):
-    """Who tells people of moves: stores it in the transaction that stores them, returns whom, and hears when that is durable."""
+    """Interface for notices about moves.
+
+    It stores them in the transaction that stores the moves, returns the users, and is called when that
+    is durable.
+    """
 
     def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]: ...
     def told(self, users: set[str]) -> None: ...
@@ -141,7 +148,7 @@ class Changes:
         self.events.setdefault(uid, []).append(event)
 
     def move(self, tx: Tx, move: Move, now: float) -> Job:
-        """Store a transition with its events; what the job held is given back as it leaves the holding phases."""
+        """Store a transition with its events; the job's holdings are given back as it leaves the holding phases."""
         move = move.unless_left(tx, now)
         old, new = move.old, move.new
         move.check()
@@ -170,7 +177,7 @@ def _time_of(step: Step, now: float) -> float:
 
 
 def _trim(tx: Tx, uid: str) -> None:
-    """Forget what is old of a job that goes on and on."""
+    """Delete old entries of a job that runs for very long."""
     tx.events.trim(uid, MOST_EVENTS)
     tx.decisions.trim(uid, MOST_DECISIONS)
 
@@ -184,7 +191,7 @@ def release(tx: Tx, attempt: str) -> None:
 
 
 def hand_over(tx: Tx, old: Job, new: Job, now: float) -> None:
-    """Let the next attempt hold what it needs of what the last one held, and give back the rest."""
+    """Pass the holdings that the next attempt needs on from the last one, and give back the rest."""
     request = tx.ledger.get(APPLIER, old.attempt)
     if request is None or not request.held:
         raise RuntimeError(
@@ -253,7 +260,7 @@ class Board:
         return result
 
     async def drain(self) -> None:
-        """Wait for commits under way."""
+        """Wait for commits in progress."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -265,7 +272,7 @@ class Board:
         self.weights.clear()
 
     async def refresh(self, uid: str) -> Job | None:
-        """Read a job anew, after somebody else was quicker; None when it is gone."""
+        """Read a job again, after another writer was faster; None when it is gone."""
         job = await self.db.read(lambda tx: tx.jobs.get(SYSTEM, uid))
         if job is None:
             self._drop(uid)

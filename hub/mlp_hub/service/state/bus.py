@@ -1,7 +1,7 @@
-"""Messages inside the service: who watches a topic gets what is published on it.
+"""Messages inside the service: subscribers of a topic get the messages published on it.
 
-Queues are bounded. A subscriber that does not keep up loses what is queued and is told `RESYNC` instead: it
-reads the present state from the store and goes on. Publishing never waits.
+Queues are bounded. A slow subscriber loses its queue and gets `RESYNC` instead: it reads the
+present state from the store and continues. Publishing never waits.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import Any, Final, Self
 
 Topic = tuple[str, ...]
 MOST_QUEUED = 1000
-"""Safety: messages that wait for one subscriber before it is told to read anew: memory held by watchers that do not read is
-bounded."""
+"""Safety: messages that wait for one subscriber before it must read again.
+
+This bounds the memory held by watchers that do not read.
+"""
 
 
 class _Resync:

@@ -1,7 +1,8 @@
-"""Rules for jobs of users who are no members of their tenant any more: they do not start there, and name nobody there.
+"""Rules for jobs of users who have left their tenant: they do not start there, and name nobody there.
 
-Whatever brings such a job into the queue (a removal, a node that is lost, somebody else's preemption, a request that came
-just before), the transaction that does so puts it aside, suspended. What runs goes on to its end.
+A removal, a lost node, a preemption for another job, or a request just before can bring such a job
+into the queue. The transaction that queues it puts it aside, suspended. Running jobs continue to
+their end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlp_language.message import Message, msg
 
 
 def has_left(tx: Tx, spec: JobSpec) -> bool:
-    """Whether the user of a job is no member of its tenant any more. Nobody leaves `default`: it is everybody's."""
+    """Return whether the user of a job has left its tenant. Nobody leaves `default`: it is everybody's."""
     return spec.tenant != DEFAULT_TENANT and tx.members.get(spec.tenant, spec.user) is None
 
 
@@ -29,8 +30,7 @@ def gone_from(tx: Tx, places: Iterable[tuple[str, str]]) -> set[tuple[str, str]]
 def suspended_message(spec: JobSpec) -> Message:
     """Say why such a job does not start, and what to do."""
     return msg(
-        "suspended: {user} is not a member of team {tenant} any more, and the job starts there no more; "
-        "submit it anew to another team, or resume it when an admin of {tenant} has taken {user} in again",
+        "suspended: {user} is no longer a member of team {tenant}, so the job cannot start there. Submit it again to another team, or resume it when an admin of {tenant} has accepted {user} again",
         user=spec.user,
         tenant=spec.tenant,
     )
@@ -39,7 +39,7 @@ def suspended_message(spec: JobSpec) -> Message:
 def resumable_message(spec: JobSpec) -> Message:
     """Say what to do with such a job whose user is a member again."""
     return msg(
-        "suspended while {user} was not a member of team {tenant}; resume it to go on",
+        "suspended while {user} was not a member of team {tenant}; resume it to continue",
         user=spec.user,
         tenant=spec.tenant,
     )
@@ -48,16 +48,15 @@ def resumable_message(spec: JobSpec) -> Message:
 def taken_away_message(spec: JobSpec) -> Message:
     """Say why a job of somebody without an account does not start."""
     return msg(
-        "suspended: the account of {user} was taken away; resume the job when {user} has it again",
+        "suspended: the account of {user} was removed; resume the job when {user} has it again",
         user=spec.user,
     )
 
 
 def left_message(user: str, tenant: str) -> Message:
-    """Say why an app of who left does not run any more."""
+    """Return the message why an app of a former member has stopped."""
     return msg(
-        "{user} is not a member of team {tenant} any more, and an app has no end of its own: it runs there no further; "
-        "deploy it in another team, or delete it",
+        "{user} is no longer a member of team {tenant}, so this app cannot run there any more; deploy it in another team, or delete it",
         user=user,
         tenant=tenant,
     )
@@ -76,11 +75,11 @@ def put_aside(job: Job, now: float, message: Message | None = None) -> Job:
 
 
 def refusal(spec: JobSpec) -> Refused:
-    """Return what is told to who submits to a tenant that they have just left."""
+    """Return the refusal for a user who submits to a tenant that they have just left."""
     return Refused(
         Reason.FORBIDDEN,
         msg(
-            "{user} is not a member of team {tenant} any more; submit the job to another one",
+            "{user} is no longer a member of team {tenant}; submit the job to another team",
             user=spec.user,
             tenant=spec.tenant,
         ),

@@ -1,4 +1,4 @@
-"""The lease: one platform decides, whatever was started by mistake beside it.
+"""The lease: one platform decides, whatever else was started by mistake.
 
 A row names who decides and until when. Every writing transaction of a platform checks the row first, and fails whole where
 it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
@@ -8,12 +8,13 @@ given back, or stayed as it is for the length of a lease, or the database says t
 Lengths of time are measured by each with its own steady clock: no wall clock ends a lease. Whoever is only cut off from the
 database for a moment sees that at once, sooner than anybody who waits looks twice: it is not sure until it is connected again.
 
-Who hangs within a transaction keeps other writers away. So who takes over ends the sessions of the one before: what that
-was about to commit is undone, and the row is taken in a transaction that excludes all others, if it still is as it was read.
+A platform that hangs within a transaction keeps other writers away. So the next holder ends the
+sessions of the one before: its open transaction is undone. The row is taken in a transaction that
+excludes all others, if it has not changed since it was read.
 
-What is done outside the database cannot be undone by a transaction that fails. So each such act asks `ensure_held` right before,
-and carries the epoch of the one who does it: who takes the lease has a higher one than all before, and the executor
-refuses those that are lower than one it has seen.
+A transaction that fails cannot undo actions outside the database. So each such action calls
+`ensure_held` right before, and carries its platform's epoch. Each new holder has a higher epoch
+than all before. The executor refuses epochs that are lower than one it has seen.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ BLOCKED_S = 2.0
 
 
 def since_boot() -> float:
-    """Return seconds of a clock that nobody sets, and that goes on while the machine sleeps."""
+    """Return seconds of a clock that nobody sets, and that continues while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseLost(Unavailable):
-    """Another service decides now; this one must not. Whose it is stands in the log: members may read the message."""
+    """Error: another service decides now, and this one must not.
+
+    The holder's name is only in the log: members can read the message.
+    """
 
     def __init__(self) -> None:
         super().__init__(
-            msg("this part of the hub stands by while another one decides; ask again in a moment")
+            msg("this part of the hub is on standby while another one decides; ask again in a moment")
         )
 
 
@@ -67,12 +71,13 @@ def short_name(holder: str) -> str:
 
 
 class Leadership:
-    """The lease as one platform has it, or waits for it.
+    """The lease of one platform, held or awaited.
 
-    `alone` says that the database itself keeps others away (a lock file, an advisory lock): what a dead process left is
-    then taken over at once. `floor` tells the highest epoch that was seen elsewhere, where the database may be an older
-    one, or new. `lost` is called on the event loop when another has it. `clock` gives seconds since the epoch, for what
-    people are shown; `steady` any that are never set; without it `clock` never is.
+    `alone`: the database itself keeps others away (a lock file, an advisory lock). Then the lease of a
+    dead process is taken over at once. `floor` returns the highest epoch that was seen elsewhere, for a
+    database that can be older, or new. `lost` is called on the event loop when another has it. `clock`
+    gives seconds since the epoch, for displays. `steady` is any clock that is never set; without it,
+    `clock` is never set.
     """
 
     def __init__(
@@ -216,7 +221,7 @@ class Leadership:
         return lambda: self._note_stored(lease, asked + self._length_s)
 
     def _note_stored(self, lease: Lease, until: float) -> None:
-        """Be sure of a lease that was renewed: whoever waits has seen it since its commit at the earliest."""
+        """Note a renewed lease as sure: waiting platforms have seen it since its commit at the earliest."""
         if lease != self._stored[0]:
             self._stored = lease, until
 

@@ -1,4 +1,4 @@
-"""Moves of jobs from phase to phase, as they are decided and stored, with what the timeline says of them."""
+"""Moves of jobs from phase to phase, as decided and stored, with their entries in the timeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlp_language.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a timeline that is to be written down."""
+    """Step of a timeline to store."""
 
     kind: str
     message: Message
@@ -23,11 +23,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Transition of a job, stored in one transaction with its step and what it means for the ledger.
+    """Transition of a job, stored in one transaction with its step and its changes of the ledger.
 
-    `through` are the phases that the job passes on the way, each with its step: nothing is to be done in them, and nobody
-    needs to see it there. `before` is what the timeline says before all that. `token` is the SHA-256 of a token to be known
-    from now on.
+    `through` are the phases that the job passes on the way, each with its step: they need no actions
+    and no display. `before` are the steps in the timeline before all that. `token` is the SHA-256 of a
+    token that is valid from now on.
     """
 
     old: Job
@@ -55,13 +55,13 @@ class Move:
         return Move(self.old, later.new, later.step, (*self.before, *later.before), through, later.token)
 
     def unless_left(self, tx: Tx, now: float) -> Move:
-        """Return the same, but into suspension in the place of the queue of a tenant that the user has left."""
+        """Return the same move, but to suspended instead of queued if the user has left the tenant."""
         if self.new.phase is not Phase.QUEUED or not has_left(tx, self.new.spec):
             return self
         return self.then(aside(self.new, now))
 
 
 def aside(job: Job, now: float, message: Message | None = None) -> Move:
-    """Return the move of a job that is put aside because its user has left the tenant, or for what `message` says."""
+    """Return the move of a job that is put aside because its user has left the tenant, or due to `message`."""
     new = put_aside(job, now, message)
     return Move(job, new, Step("suspended", new.message, Reason.SUSPENDED.value))

@@ -1,6 +1,7 @@
-"""Limits of the open jobs of one user, by what they weigh for everybody: all of them are in memory, and each kind of waiting job is tried by itself.
+"""Limits of the open jobs of one user, by their cost for everybody: memory, and separate tries.
 
-Equal requests share one verdict, so any number of them costs a cycle as much as one; requests that differ cost one each.
+All of them are in memory, and each kind of waiting job is tried by itself. Equal requests share one
+verdict, so any number of them costs a cycle as much as one; requests that differ cost one each.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from mlp_hub.domain.jobs.job import HOLDING, Job, JobSpec
 from mlp_language.message import msg
 
 BESIDES = 1024
-"""Tuning: bytes that a job takes besides its texts, about: bounds memory by an estimate."""
+"""Tuning: approximate bytes of a job in addition to its texts; bounds memory by an estimate."""
 MIB = 2**20
 """Given: bytes of a MiB."""
 
@@ -87,9 +88,7 @@ class Scales:
             return Refused(
                 Reason.CONFLICT,
                 msg(
-                    "your jobs that have not ended take {taken} MiB of the hub's memory with their programs, "
-                    "arguments and variables, and this one {size} MiB more; {most_bytes} MiB are the most. Put the "
-                    "program into a file and name it as entry, or wait until some have ended",
+                    "your jobs that have not ended take {taken} MiB of the hub's memory with their programs, arguments and variables, and this one {size} MiB more; the limit is {most_bytes} MiB. Put the program into a file and name it as entry, or wait until some have ended",
                     taken=f"{taken / MIB:.1f}",
                     size=f"{size / MIB:.1f}",
                     most_bytes=f"{self._most_bytes / MIB:g}",
@@ -100,9 +99,7 @@ class Scales:
             return Refused(
                 Reason.CONFLICT,
                 msg(
-                    "your waiting jobs ask for {count} different things, which is the most; any number may ask for "
-                    "the same. Ask for what one of them asks for (workers, cpu, ram, gpu, priority), or wait until "
-                    "some have started",
+                    "your waiting jobs ask for {count} different sizes, which is the limit; any number of jobs can ask for the same size. Ask for the size of one of them (workers, cpu, ram, gpu, priority), or wait until some have started",
                     count=len(kinds),
                 ),
             )

@@ -1,1 +1,1 @@
-"""What is stored for people, and what it takes of their tenants' quotas."""
+"""Stored objects of people, and their use of their tenants' quotas."""

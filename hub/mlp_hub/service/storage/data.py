@@ -1,7 +1,7 @@
-"""Datasets that jobs read: who may, and what is in use.
+"""Datasets that jobs read: the readers allowed, and the datasets in use.
 
-A job reads datasets of its own tenant: its user's, and those of other members where the tenant shares them. What a job may not
-read answers as what does not exist.
+A job reads datasets of the tenant that it belongs to: its user's, and those of other members if the
+tenant shares them. A dataset that a job may not read appears not to exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STATES = {
     DatasetPhase.ERROR: msg("in error"),
     DatasetPhase.DELETING: msg("being deleted"),
 }
-"""What a dataset is in each phase in which that is the same of all of them, for sentences."""
+"""State of a dataset in each phase with one name for all datasets, for sentences."""
 
 
 def state_of(dataset: Dataset) -> Message:
@@ -29,16 +29,16 @@ def state_of(dataset: Dataset) -> Message:
     if dataset.phase is not DatasetPhase.CREATING:
         return _STATES[dataset.phase]
     if dataset.is_read_through:
-        return msg("being looked at")
+        return msg("being examined")
     return msg("being uploaded") if dataset.source is None else msg("being copied")
 
 
 class OnItsWay(OutOfReach):
-    """What a job needs of a dataset that is read through is being fetched."""
+    """Error: the files that a job needs of a read-through dataset are being fetched."""
 
 
 def found_now(tx: Tx, spec: JobSpec) -> JobSpec:
-    """Return a job that is asked for with the datasets that its names mean now; raise `Refused` for what it may not read."""
+    """Return a requested job with the datasets that its names mean now; raise `Refused` for unreadable ones."""
     return replace(spec, data=tuple(with_uid(use, _readable(tx, spec, use).item.uid) for use in spec.data))
 
 
@@ -61,14 +61,13 @@ def refusal(tx: Tx, spec: JobSpec) -> Refused | None:
 
 
 def check_unused(tx: Tx, dataset: Dataset, what: Message) -> None:
-    """Refuse what is to be done to a dataset while a job that reads it has not ended."""
+    """Refuse an action on a dataset while a job that reads it has not ended."""
     job = tx.jobs.reader_of(SYSTEM, dataset.item.uid, dataset.item.tenant)
     if job is not None:
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "dataset {name} is read by job {job} of {user}, which is {phase}, and cannot be {what} before that has ended; wait "
-                "for it or cancel it",
+                "dataset {name} is read by job {job} of {user}, which is {phase}, and cannot be {what} before that job has ended; wait for it or cancel it",
                 name=dataset.item.name,
                 job=job.title,
                 user=job.spec.user,
@@ -88,7 +87,7 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
         raise Refused(
             Reason.INVALID,
             msg(
-                "dataset {name} is of team {theirs}, and the job of {tenant}; submit it to {theirs}",
+                "dataset {name} belongs to team {theirs}, but the job to {tenant}; submit it to {theirs}",
                 name=use.name,
                 theirs=found.item.tenant,
                 tenant=spec.tenant,
@@ -98,7 +97,7 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
         raise Refused(
             Reason.INVALID,
             msg(
-                "dataset {name} is here as a whole, and a job has all of it; leave out {part}, a part is of what is read through",
+                "dataset {name} is stored here completely, and a job gets all of it; leave out {part}: only datasets that are read through have parts",
                 name=found.item.name,
                 part=use.part[:100],
             ),
@@ -107,7 +106,7 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "dataset {name} is {state}; a job can read it once it is ready",
+                "dataset {name} is {state}; a job can read it when it is ready",
                 name=use.title(spec.user),
                 state=state_of(found),
             ),

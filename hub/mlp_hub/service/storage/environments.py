@@ -1,6 +1,7 @@
-"""Environments that jobs run in: which one a name means, and what is in use.
+"""Environments that jobs run in: the one that a name means, and the ones in use.
 
-A job runs in an environment of its own tenant. It keeps the very one that it was submitted with, which nobody deletes before the job has ended.
+A job runs in an environment of the tenant that it belongs to. It keeps the one that it was
+submitted with, which cannot be deleted before the job has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ STATES = {
     EnvironmentPhase.ERROR: msg("in error"),
     EnvironmentPhase.DELETING: msg("being deleted"),
 }
-"""What an environment is in each phase, for sentences."""
+"""State of an environment in each phase, for sentences."""
 
 
 def not_here() -> Refused:
@@ -30,8 +31,7 @@ def not_here() -> Refused:
     return Refused(
         Reason.INVALID,
         msg(
-            "jobs of this hub run in containers, which bring their packages in an image: make the environment of one that has them "
-            "(--image REGISTRY/NAME:TAG)"
+            "jobs of this hub run in containers, whose packages are in an image: make the environment from an image that has them (--image REGISTRY/NAME:TAG)"
         ),
     )
 
@@ -41,8 +41,7 @@ def no_images() -> Refused:
     return Refused(
         Reason.INVALID,
         msg(
-            "image: nothing here starts containers; leave it out, and name the packages that the environment is to have "
-            "(-f requirements.txt)"
+            "image: this hub starts no containers; leave it out, and name the packages of the environment (-f requirements.txt)"
         ),
     )
 
@@ -92,8 +91,7 @@ def check_unused(tx: Tx, environment: Environment, now: float) -> None:
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "environment {name} is used by job {job} of {user}, which is {phase}, and cannot be deleted before that has ended; "
-                "wait for it or cancel it",
+                "environment {name} is used by job {job} of {user}, which is {phase}, and cannot be deleted before the job has ended; wait for it or cancel it",
                 name=environment.name,
                 job=job.title,
                 user=job.spec.user,
@@ -105,8 +103,7 @@ def check_unused(tx: Tx, environment: Environment, now: float) -> None:
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "environment {name} is used by {server}, which was started with it, and cannot be deleted before that server has ended; "
-                "stop it, or start it with another environment",
+                "environment {name} is used by {server}, which was started with it, and cannot be deleted before that server has ended; stop the server, or start it with another environment",
                 name=environment.name,
                 server=holder_of(servers[0]),
             ),
@@ -121,7 +118,7 @@ def _ready(tx: Tx, tenant: str, name: str) -> Environment:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "environment {name} is {state}; a job can have it once it is ready",
+                "environment {name} is {state}; a job can use it when it is ready",
                 name=name,
                 state=STATES[found.phase],
             ),

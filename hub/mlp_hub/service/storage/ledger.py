@@ -1,14 +1,14 @@
-"""The storage half of the ledger: what is stored takes of `rom`, in the same rows and by the same rule as all else.
+"""Storage half of the ledger: stored objects use `rom`, in the same rows and by the same rule as the rest.
 
-    reserve  ->  kept for it before anything is written; refused where the quota has no room
+    reserve  ->  kept for it before anything is written; refused if the quota has no room
     hold     ->  kept for it while the platform itself writes it; refused likewise
-    take     ->  may be written from now on, in steps; refused likewise, within what is reserved never
+    take     ->  can be written from now on, in steps; refused likewise, within the reserved amount never
     give     ->  was written, or will not be: the exact difference
-    lapse    ->  who took it is gone: charged as if it was written, until that is looked at
-    settle   ->  what was found by looking; never refused, since it is there
+    lapse    ->  its taker is gone: charged as if it was written, until a measurement
+    settle   ->  the measured amount; never refused, since it is there
 
-All but `reserve` may be done to what is gone: then nothing is. Each is one step inside a transaction; who calls tells the ledger's
-`changed` when it is stored.
+All except `reserve` can be called for a missing object: then nothing happens. Each is one step
+inside a transaction; the caller calls the ledger's `changed` when it is stored.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class StorageLedger:
         self._free = free
 
     def reserve(self, tx: Tx, item: StoredItem) -> None:
-        """Store something new, with what is reserved for it. Raises `Conflict`, or that the quota has no room."""
+        """Store a new object with its reservation. Raises `Conflict`, or the refusal that the quota has no room."""
         there = tx.stored.find(item.kind, item.user, item.name)
         if there is not None:
             raise Refused(
                 Reason.CONFLICT,
                 msg(
-                    "{thing} is there already; delete it first, or choose another name",
+                    "{thing} already exists; delete it first, or choose another name",
                     thing=title(item.kind, item.name, item.user),
                 ),
             )
@@ -58,12 +58,12 @@ class StorageLedger:
         tx.stored.put(item)
 
     def take(self, tx: Tx, uid: str, size: int) -> StoredItem | None:
-        """Let so many bytes more be written; None where it is gone. Raises that the quota has no room."""
+        """Grant `size` more bytes to write; None if it is gone. Raises the refusal that the quota has no room."""
         item = tx.stored.get(uid)
         return None if item is None else self._change(tx, item, replace(item, granted=item.granted + size))
 
     def give(self, tx: Tx, uid: str, granted: int, grown: int) -> StoredItem | None:
-        """End what was taken: its files have grown by so much, which may be less than nothing."""
+        """End a grant: the files have grown by `grown`, which can be negative."""
         item = tx.stored.get(uid)
         if item is None:
             return None
@@ -72,12 +72,12 @@ class StorageLedger:
         return left
 
     def hold(self, tx: Tx, uid: str, size: int) -> StoredItem | None:
-        """Keep room for so much more than it takes; None where it is gone. Raises that the quota has no room."""
+        """Keep room for `size` more bytes than it uses; None if it is gone. Raises if the quota has no room."""
         item = tx.stored.get(uid)
         return None if item is None else self._change(tx, item, replace(item, reserved=item.used + size))
 
     def lapse(self, tx: Tx, item: StoredItem) -> None:
-        """End all that was taken, by who is gone without a word: it is charged as if all was written, until somebody looks."""
+        """End all grants of a taker that is gone: charged as if all was written, until a measurement."""
         tx.stored.put(replace(item, granted=0, used=item.used + item.granted))
 
     def settle(self, tx: Tx, uid: str, used: int, reserved: int = 0) -> StoredItem | None:
@@ -106,7 +106,7 @@ class StorageLedger:
             raise Refused(
                 Reason.DISK_FULL,
                 msg(
-                    "the disk has {free} for all, and {more} are asked for; send less, or have room made",
+                    "the disk has {free} for all, but {more} are requested; send less, or have room made",
                     free=quantity("rom", free),
                     more=quantity("rom", more),
                 ),

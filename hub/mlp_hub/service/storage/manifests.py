@@ -1,4 +1,4 @@
-"""What the files of datasets are when a run reads them, so that it can be told later whether they are the same."""
+"""Digests of the files of datasets when a run reads them, for a later comparison."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlp_hub.executors.workspace import StoredPlace, Workspace
 async def with_digests(
     workspace: Workspace, tenant: str, data: Sequence[UsedDataset], *, but: Collection[str]
 ) -> tuple[UsedDataset, ...]:
-    """Return datasets, but for those of some uids, with what their files are now; one that cannot be looked at stays as it is known."""
+    """Return datasets with the present digests of their files, except `but`; unreadable ones stay as known."""
     return tuple([used if used.uid in but else await with_digest(workspace, tenant, used) for used in data])
 
 

@@ -1,4 +1,4 @@
-"""Waits before the next try of what failed: the one rule in the product, and its count for many things at once."""
+"""Waits before the next try after a failure: the one rule in the product, and its count for many keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 def wait_after(failures: int, first_s: float, most_s: float) -> float:
-    """Return the wait in seconds after so many failures in a row: `first_s`, doubled with each, `most_s` at most."""
+    """Return the wait in seconds after `failures` failures in a row.
+
+    It is `first_s`, doubled with each, and at most `most_s`.
+    """
     return min(most_s, first_s * 2.0 ** min(failures - 1, 32))
 
 

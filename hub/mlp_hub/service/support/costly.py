@@ -13,20 +13,22 @@ from dataclasses import replace
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg
 
-TOO_MANY = msg("too many of these at once; wait until one of them is done")
+TOO_MANY = msg("too many of these are in progress; wait until one of them is done")
 
 HALF_LIFE_S = 10.0
-"""Safety: half-life, in seconds, of the time that is counted against a user: who asked for much waits behind others, and is
-forgiven."""
+"""Safety: half-life, in seconds, of the time that counts against a user.
+
+A user who asked for much waits behind others, and this fades.
+"""
 FORGOTTEN_S = 0.001
 """Safety: seconds of counted time below which a user's entry is dropped: bounds memory."""
 
 
 class CostlyTurns:
-    """Turns, `abreast` at a time. The next goes to the user who had the least time lately, and of those to whom asked first.
+    """Turns, `abreast` at a time; the next is for the user with the least recent time, then the first asker.
 
-    However many turns one user wants, and however little they had: nobody waits for more than one of them. With `full`, a
-    message with a hole for the {count} that are under way, nobody waits at all.
+    Whatever number of turns one user wants, and whatever little time they had, others wait for at most
+    one of them. With `full`, a message with a hole for the {count} in progress, nobody waits at all.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class CostlyTurns:
     async def turn(
         self, user: str, most: int | None = None, too_many: Message = TOO_MANY
     ) -> AsyncIterator[None]:
-        """Wait for a turn of this user, and have it. With `most`, only so many of such of one user; more are refused."""
+        """Wait for a turn of this user, and have it; with `most`, more turns of one user are refused."""
         if most is None:
             async with self._turn(user):
                 yield

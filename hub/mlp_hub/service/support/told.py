@@ -1,4 +1,4 @@
-"""Writes that others are told of."""
+"""Writes that others are notified of."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ T = TypeVar("T")
 async def told(
     write: Coroutine[Any, Any, T], tell: Callable[[], None], *, news: Callable[[T], bool] = lambda _: True
 ) -> T:
-    """Return what a write returns; `tell` is called once it is over, before anybody goes on, unless there are no `news`.
+    """Return the result of a write; `tell` is called once it is over, before the caller continues.
 
-    Whatever became of it: it may be stored though an error came back, and it is stored though who asked has gone.
+    It is not called if there are no `news`. It is called whatever the outcome: the write can be stored
+    although an error came back, and it is stored although the caller has gone.
     """
 
     def over(done: asyncio.Future[T]) -> None:

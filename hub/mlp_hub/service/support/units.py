@@ -1,7 +1,7 @@
-"""Times and amounts, to and from what crosses the wire.
+"""Times and amounts, to and from their wire form.
 
-Inside: thousandths of cores and devices, seconds since the epoch. On the wire: cores and devices as floats,
-times as RFC 3339 UTC.
+Inside: thousandths of cores and devices, seconds since the epoch. On the wire: cores and devices as
+floats, times as RFC 3339 UTC.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def amount_to(dimension: str, value: int) -> float:
 
 
 def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
-    """Return amounts of the wire by dimension. Raises `Invalid` for what is no resource or no finite amount."""
+    """Return amounts of the wire by dimension. Raises `Invalid` for unknown resources or infinite amounts."""
     return limit_from(field, amounts) or Quota()
 
 
@@ -69,7 +69,7 @@ def kinds_from(limits: Mapping[str, float]) -> dict[str, int]:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "gpu_kinds has {kind}, which names no kind of gpu; use 1 to {longest_kind} printable characters",
+                    "gpu_kinds has {kind}, which is not a name of a kind of GPU; use 1 to {longest_kind} printable characters",
                     kind=repr(kind[:LONGEST_KIND]),
                     longest_kind=LONGEST_KIND,
                 ),
@@ -100,7 +100,7 @@ def limit_from(field: str, limits: Mapping[str, float] | None) -> Quota | None:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "{field} has {dimension}, which is no resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
+                    "{field} has {dimension}, which is not a resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
                     field=field,
                     dimension=repr(dimension[:LONGEST_KIND]),
                 ),
@@ -129,7 +129,7 @@ def thousandths(field: str, value: float) -> int:
         raise Refused(
             Reason.INVALID,
             msg(
-                "{field} is {value}, and amounts have three digits after the point; use {less} or {more}",
+                "{field} is {value}, but amounts have at most three digits after the point; use {less} or {more}",
                 field=field,
                 value=f"{value:.12g}",
                 less=f"{units(less):.12g}",
@@ -150,7 +150,7 @@ def _check_least(field: str, value: float) -> None:
         raise Refused(
             Reason.INVALID,
             msg(
-                "{field} is {value}, and 0.001 is the least there is; use that at least, or 0",
+                "{field} is {value}, but the smallest amount is 0.001; use 0.001 or more, or 0",
                 field=field,
                 value=f"{value:g}",
             ),
@@ -163,7 +163,7 @@ def check_kinds(field: str, kinds: int) -> None:
         raise Refused(
             Reason.INVALID,
             msg(
-                "{field} names {kinds} kinds of gpu; {most_kinds} are the most",
+                "{field} names {kinds} kinds of gpu; the limit is {most_kinds}",
                 field=field,
                 kinds=kinds,
                 most_kinds=MOST_KINDS,

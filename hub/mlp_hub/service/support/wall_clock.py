@@ -1,7 +1,8 @@
-"""Notices that the wall clock was set, or the machine slept: what was to last a while then lasts as long as was meant.
+"""Detection of a set wall clock, or a sleep of the machine: timed states then keep their lengths.
 
-Times of the wall clock stand in the database, as those at which something runs out. When the clock jumps, whoever has such times
-moves them along: no job, server or upload ends earlier for it. Tokens, bookings and retention go by the calendar, and do not.
+The database has times of the wall clock, for example expiries. When the clock jumps, the owners of
+such times move them: no job, server or upload ends earlier for it. Tokens, bookings and retention
+follow the calendar, and do not move.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
 """Tuning: seconds between two looks: processor time, for how long a jump goes unnoticed."""
 JUMP_S = 5.0
-"""Tuning: seconds that are a jump; what sets clocks right bit by bit goes unnoticed."""
+"""Tuning: seconds that count as a jump; gradual corrections of a clock are not noticed."""
 
 
 class WallClockWatch:

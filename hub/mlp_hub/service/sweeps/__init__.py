@@ -1,1 +1,1 @@
-"""Sweeps: what people do with them, and the worker that makes their trials, which are jobs like all others."""
+"""Sweeps: their use by people, and the worker that makes their trials, which are jobs like all others."""

@@ -19,7 +19,7 @@ from mlp_hub.domain.jobs.space import Range
 from mlp_hub.domain.jobs.sweep import Sweep, SweepSpec, SweepTrial, TrialState, is_better
 
 FACTOR = 3
-"""Tuning: of so many trials that come to a rung of ASHA one goes on; each rung is so many times as far as the one before."""
+"""Tuning: one of this number of trials passes a rung of ASHA; each rung is that factor beyond the last."""
 RUNG = "completed_rung_"
 Curve = Sequence[tuple[int, float]]
 
@@ -30,7 +30,7 @@ def needs_optuna(spec: SweepSpec) -> bool:
 
 
 class Adviser:
-    """What has been tried in one sweep, and what follows of it. `curves` are values by step of trials that go on."""
+    """Tried parameters of one sweep, and the conclusions; `curves` are values by step of live trials."""
 
     def __init__(self, sweep: Sweep, trials: Sequence[SweepTrial], curves: Mapping[int, Curve]) -> None:
         self._spec, self._uid = sweep.spec, sweep.uid
@@ -61,7 +61,7 @@ class Adviser:
         return {name: asked.params[name] for name in self._kinds}
 
     def report(self, trial: SweepTrial, points: Curve) -> tuple[SweepTrial, bool]:
-        """Take in further values of a trial; return it with what the rule keeps of it, and whether it is to end early."""
+        """Add values of a trial; return it with the rule's data about it, and whether it should end early."""
         optuna = _optuna()
         of = optuna.trial.Trial(self._study, trial.number)
         for step, value in points:
@@ -78,9 +78,9 @@ class Adviser:
         self._study.tell(trial.number, value, state=state, skip_if_finished=True)
 
     def _only_equals(self, trial: SweepTrial, before: SweepTrial) -> bool:
-        """Whether a trial came to a rung where enough others were as good before it.
+        """Return whether a trial came to a rung where enough others were as good before it.
 
-        Optuna lets all equal ones go on, so a metric that no longer grows would stop none.
+        Optuna lets all equal ones continue, so a metric that no longer grows would stop none.
         """
         for rung in trial.rungs.keys() - before.rungs.keys():
             value = trial.rungs[rung]

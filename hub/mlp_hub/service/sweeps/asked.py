@@ -1,6 +1,7 @@
-"""From a sweep that is asked for to what is tried; each refusal with the value, the limit and the way out.
+"""Conversion of a requested sweep into its trials; each refusal has the value, the limit and the remedy.
 
-Options are named as at the command line, as refusals of jobs name theirs: of REST and Python `--core-hours` is the field `core_hours`.
+Options have their names of the command line, as in refusals of jobs: for REST and Python,
+`--core-hours` is the field `core_hours`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ LEAST_S = 1.0
 
 
 def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
-    """Return what is tried; raises `Refused` for what cannot be meant. `job` is what each trial runs."""
+    """Return the sweep to try; raise `Refused` for an invalid one. `job` is the job of each trial."""
     said = asked.provenance
     parallel = asked.parallel
     if asked.array is not None:
         if asked.grid or asked.search:
-            _refuse(msg("--array goes with neither --grid nor --search; an array has its indices only"))
+            _refuse(msg("--array cannot be used with --grid or --search; an array has only its indices"))
         indices, most = parse_array(asked.array)
         grid: Grid = (("index", indices),)
         parallel = most if parallel is None else parallel
@@ -35,7 +36,9 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
     _check_names(grid, tuple(name for name, _ in search), job)
     if not grid and not search:
         _refuse(
-            msg("nothing to try: give --grid (as in lr=0.1,0.01) or --search (as in dropout=uniform(0, 0.5))")
+            msg(
+                "nothing to try: give --grid (such as lr=0.1,0.01) or --search (such as dropout=uniform(0, 0.5))"
+            )
         )
     _check_metric(asked, searched=bool(search))
     spec = SweepSpec(
@@ -58,7 +61,7 @@ def sweep_spec(asked: api.SweepCreate, job: JobSpec) -> SweepSpec:
     if points is not None and points > MOST_TRIALS and (asked.trials or points) > MOST_TRIALS:
         _refuse(
             msg(
-                "the grid has {n} points, and a sweep at most {most} trials; give fewer values, or --trials to try some of them",
+                "the grid has {n} points, and the limit of a sweep is {most} trials; give fewer values, or --trials to try some of them",
                 n=points,
                 most=MOST_TRIALS,
             )
@@ -72,12 +75,12 @@ def _check_metric(asked: api.SweepCreate, *, searched: bool) -> None:
             if given:
                 _refuse(
                     msg(
-                        "{option} without --metric compares nothing; say which value that mlp.report reports is meant",
+                        "{option} without --metric compares nothing; name a metric of mlp.report with --metric",
                         option=f"--{name}",
                     )
                 )
         if searched and asked.sampler == "tpe":
-            _refuse(msg("a search needs --metric and --goal, or --sampler random, which looks at no result"))
+            _refuse(msg("a search needs --metric and --goal, or --sampler random, which ignores results"))
     elif asked.goal is None:
         _refuse(msg("is more {metric} better, or less? Give --goal max or --goal min", metric=asked.metric))
 
@@ -86,13 +89,11 @@ def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
     """Return the budget; raises `Refused` where there is none, or it cannot hold one trial."""
     points = spec.points
     if points is None and asked.trials is None and asked.core_hours is None and asked.deadline is None:
-        _refuse(
-            msg("the space has no end: say how much may be tried, with --trials, --core-hours or --deadline")
-        )
+        _refuse(msg("the space has no end: limit the trials with --trials, --core-hours or --deadline"))
     if points is not None and asked.trials is not None and asked.trials > points:
         _refuse(
             msg(
-                "{trials} trials are more than the {n} points that there are; leave --trials out to try all",
+                "{trials} trials are more than all {n} points; leave --trials out to try all",
                 trials=asked.trials,
                 n=points,
             )
@@ -106,7 +107,7 @@ def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
         if asked.core_hours < needed:
             _refuse(
                 msg(
-                    "{n} core-hours cannot hold one trial, which may take {needed} ({cores} cores for {s} s); give more --core-hours, or a shorter --time-limit",
+                    "{n} core-hours are too few for one trial, which can take {needed} ({cores} cores for {s} s); give more --core-hours, or a shorter --time-limit",
                     n=f"{asked.core_hours:g}",
                     needed=f"{needed:.4g}",
                     cores=f"{cores:g}",
@@ -116,7 +117,7 @@ def budget_of(asked: api.SweepCreate, spec: SweepSpec, now: float) -> Budget:
     if asked.deadline is not None and limit is not None and asked.deadline < limit:
         _refuse(
             msg(
-                "--deadline in {n} s cannot hold one trial, whose --time-limit is {s} s; give a later one, or a shorter limit",
+                "--deadline in {n} s is too early for one trial with --time-limit {s} s; give a later deadline, or a shorter limit",
                 n=asked.deadline,
                 s=limit,
             )
@@ -131,7 +132,7 @@ def _check_names(grid: Grid, searched: tuple[str, ...], job: JobSpec) -> None:
     if twice is not None:
         _refuse(
             msg(
-                "parameter {name} is given twice: each has its place in one of --grid, --search and --param",
+                "parameter {name} is given twice: each parameter can be in only one of --grid, --search and --param",
                 name=twice,
             )
         )

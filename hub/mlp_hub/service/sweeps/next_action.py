@@ -1,4 +1,4 @@
-"""Next action for one sweep: a pure function of what is stored, the jobs that are its trials, and the time.
+"""Next action for one sweep: a pure function of the stored state, the jobs of its trials, and the time.
 
 After a crash the same function is the recovery: nothing is remembered between calls.
 """
@@ -30,7 +30,7 @@ S, T = SweepPhase, TrialState
 
 @dataclass(frozen=True, slots=True)
 class TrialJob:
-    """The job of a trial as last seen: None where it is gone. `reported` are names of what it reported, in any order."""
+    """Job of a trial as last seen: None if it is gone. `reported` are names of reported values, in any order."""
 
     job: Job | None
     reported: Sequence[str] = ()
@@ -38,7 +38,7 @@ class TrialJob:
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """What to do: store these, end the jobs of these trials, make so many new ones, and look again then."""
+    """Plan: sweep and trials to store, trials whose jobs end, number of new ones, time of the next look."""
 
     sweep: Sweep
     trials: tuple[SweepTrial, ...] = ()  # those that changed
@@ -48,7 +48,7 @@ class SweepPlan:
 
 
 def decide(sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, TrialJob], now: float) -> SweepPlan:
-    """Return what is next. `jobs` has one row for each trial that goes on; where there is no job yet, none."""
+    """Return the plan; `jobs` has one row for each live trial that already has a job."""
     if sweep.phase is S.DELETING or sweep.phase in ENDED_SWEEPS:
         return SweepPlan(sweep)
     new = [_seen(sweep, t, jobs.get(t.number), now) if t.is_live else t for t in trials]
@@ -131,13 +131,13 @@ def _end_of(sweep: Sweep, trial: SweepTrial, job: Job, reported: Sequence[str]) 
 def _is_over(
     sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, TrialJob], now: float
 ) -> tuple[str, Message]:
-    """Return what a sweep becomes that ends before all its trials were made; an empty text where it goes on."""
+    """Return the end of a sweep before all its trials were made; an empty text if it continues."""
     states = [t.state for t in trials]
     failed = [t for t in trials if t.state is T.FAILED]
     if len(failed) >= ALL_FAILED and not {T.FINISHED, T.STOPPED} & set(states):
         last = max(failed, key=lambda t: t.ended_at or 0.0)
         return S.FAILED.value, msg(
-            "all of its first {n} trials failed, so it gives up; the last one: {why}",
+            "all of its first {n} trials failed, so the sweep gives up; the last one: {why}",
             n=len(failed),
             why=last.message,
         )

@@ -1,4 +1,4 @@
-"""What a sweep would take before it starts: as far as the queue, its limits and earlier runs tell."""
+"""Cost of a sweep before it starts, by the queue, its limits and earlier runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def preview(
 
 
 def _side_by_side(job: JobSpec, most: int) -> JobSpec:
-    """Return a job that may be as large as so many trials together: how much of it would start is how many would."""
+    """Return a job as large as `most` trials together: the part of it that would start gives their number."""
     ranks = job.ranks_max
     return replace(job, ps=0, workers_min=ranks, workers_max=ranks * most, topology=None)
 
@@ -74,17 +74,17 @@ def _lasts(tx: Tx, context: TenantContext, spec: SweepSpec) -> tuple[float | Non
             if t.state is TrialState.FINISHED and t.core_s
         ]
         if ran:
-            return median(ran), msg(
-                "trials of its last run took {s} s, half of them less", s=f"{median(ran):.0f}"
-            )
+            return median(ran), msg("the median trial of its last run took {s} s", s=f"{median(ran):.0f}")
     runs, _ = tx.jobs.page(context, user=job.user, name=job.name, limit=LOOKED_AT)
     lasted = [run.ran_in_all for run in runs if run.phase is Phase.FINISHED]
     if lasted:
-        return median(lasted), msg("runs of job {name} took {s} s", name=job.name, s=f"{median(lasted):.0f}")
+        return median(lasted), msg(
+            "the median run of job {name} took {s} s", name=job.name, s=f"{median(lasted):.0f}"
+        )
     if job.time_limit is not None:
         return float(job.time_limit), msg(
             "its time limit is {s} s; nothing of this name has run yet", s=job.time_limit
         )
     return None, msg(
-        "nothing of this name has run yet, and it has no time limit: nobody can say how long a trial takes"
+        "nothing of this name has run yet, and it has no time limit: the length of a trial is not known"
     )

@@ -1,4 +1,4 @@
-"""What trials that go on report of the metric that their sweep is about, as far as it was read."""
+"""Reports of live trials on the metric of their sweep, as far as they were read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_KEPT = 256
 ALL_OF = 2_000
 """Safety: values of one trial of which each is looked at, which costs the more the more there are; of later steps the round ones are."""
 DIGITS = 3
-"""Tuning: digits of a round step, the rest zeros: how late a trial may be ended, as a share of what it has done."""
+"""Tuning: digits of a round step, the rest zeros: the delay of an early end, as a share of a trial's work."""
 MOST_NAMES = 20
 """Safety: names of reported values that a refusal could list."""
 DONE = 100
@@ -83,7 +83,7 @@ class Reported:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int) -> tuple[tuple[int, float], ...]:
-    """Return so many of the points at most, evenly chosen, the last one among them."""
+    """Return about `most` of the points (at most one more), evenly chosen, the last one among them."""
     if len(points) <= most:
         return tuple(points)
     every = -(-len(points) // most)

@@ -1,4 +1,4 @@
-"""What people do with sweeps: start, look, cancel, extend, delete; and what one would take."""
+"""Use of sweeps by people: start, show, cancel, extend, delete; and the cost of one."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class SweepService:
             if tx.sweeps.count(user) >= SWEEPS_OF_USER:
                 raise Refused(
                     Reason.CONFLICT,
-                    msg("you have {n} sweeps, as many as one may have; delete one first", n=SWEEPS_OF_USER),
+                    msg("you have {n} sweeps, which is the limit; delete one first", n=SWEEPS_OF_USER),
                 )
             latest = tx.sweeps.find(context, user, asked.name)
             if latest is not None and latest.phase not in ENDED_SWEEPS:
                 raise Refused(
                     Reason.CONFLICT,
                     msg(
-                        "sweep {name} has not ended, it is {phase}; to run it again cancel it first, or give another name",
+                        "sweep {name} has not ended, it is {phase}; to run it again, cancel it first or give another name",
                         name=latest.title,
                         phase=latest.phase.value,
                     ),
@@ -147,7 +147,7 @@ class SweepService:
         ]
 
     async def cancel(self, context: TenantContext, user: str, name: str) -> api.Sweep:
-        """Make no more trials, and end those that go on."""
+        """Make no more trials, and end the live ones."""
 
         def aim(sweep: Sweep) -> Sweep:
             if sweep.phase is S.CANCELLED or (sweep.phase is S.ENDING):
@@ -160,7 +160,7 @@ class SweepService:
         return await self._change(context, user, name, aim)
 
     async def extend(self, context: TenantContext, user: str, name: str, more: api.SweepExtend) -> api.Sweep:
-        """Give a sweep more of its budget; one that has ended goes on."""
+        """Give a sweep more budget; one that has ended continues."""
         now = self._clock()
 
         def aim(sweep: Sweep) -> Sweep:
@@ -256,7 +256,7 @@ def _extended(sweep: Sweep, more: api.SweepExtend, now: float) -> Budget:
         raise Refused(
             Reason.INVALID,
             msg(
-                "sweep {name} has {n} points in all, and may try {trials}; {more} more are too many",
+                "sweep {name} has {n} points in all, and its limit is already {trials} trials; {more} more are too many",
                 name=sweep.title,
                 n=points,
                 trials=budget.trials,
@@ -265,7 +265,8 @@ def _extended(sweep: Sweep, more: api.SweepExtend, now: float) -> Budget:
         )
     if trials > MOST_TRIALS:
         raise Refused(
-            Reason.INVALID, msg("{n} trials are more than {most} of one sweep", n=trials, most=MOST_TRIALS)
+            Reason.INVALID,
+            msg("{n} trials are more than the limit of {most} of one sweep", n=trials, most=MOST_TRIALS),
         )
     hours = budget.core_hours
     if more.core_hours is not None and hours is not None:

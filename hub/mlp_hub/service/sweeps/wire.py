@@ -35,7 +35,7 @@ def _word(option: object) -> str:
 def to_wire(
     sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, Job], now: float, *, with_trials: bool
 ) -> api.Sweep:
-    """Return a sweep; `jobs` are those of its trials that go on."""
+    """Return a sweep; `jobs` are those of its live trials."""
     spec, job = sweep.spec, sweep.spec.job
     took = sum(_core_hours(trial, jobs.get(trial.number), now) for trial in trials)
     best = best_of(spec, list(trials)) if spec.metric else None
@@ -79,7 +79,7 @@ def to_wire(
 
 
 def trial_to(trial: SweepTrial, job: Job | None, now: float) -> api.SweepTrial:
-    """Return a trial; `job` is its job while it goes on."""
+    """Return a trial; `job` is its job while it is live."""
     message = job.message if job is not None and trial.is_live else trial.message
     return api.SweepTrial(
         number=trial.number,

@@ -1,8 +1,9 @@
-"""Worker of the queue that brings sweeps on: makes trials as there is room, ends those that are to end, and counts what they took.
+"""Worker of the queue for sweeps: makes trials as there is room, ends trials, and counts their use.
 
-A trial is stored with its parameters before its job is submitted, and a job says which trial it is, once for each: whoever is
-killed in between is followed by one that finds the job, or submits it. Of a sweep's rows the worker alone writes the trials, so
-those that it has read stay true; what it has in memory can be made anew of them and of the points that jobs reported.
+A trial is stored with its parameters before its job is submitted, and each job names its trial,
+once for each. After a crash in between, the next worker finds the job, or submits it. Only the
+worker writes the trials of a sweep, so its copies stay true. Its memory can be made again of them
+and of the points that jobs reported.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _DELETED = msg("its sweep was deleted")
 
 @dataclass(slots=True)
 class _Known:
-    """A sweep in memory: its trials as stored, but for `unsaved` ones, and what those that go on reported."""
+    """Sweep in memory: its trials as stored, except `unsaved` ones, and the reports of live ones."""
 
     trials: dict[int, SweepTrial]
     reported: dict[int, Reported] = field(default_factory=dict)
@@ -94,12 +95,12 @@ class SweepWorker:
         self._queue.add((KIND, uid))
 
     def curves(self, uid: str) -> dict[int, tuple[tuple[int, float], ...]]:
-        """Return what trials that go on reported so far, by number."""
+        """Return the reports of live trials so far, by number."""
         known = self._known.get(uid)
         return {} if known is None else {number: each.kept() for number, each in known.reported.items()}
 
     def as_known(self, uid: str, trials: Sequence[SweepTrial]) -> list[SweepTrial]:
-        """Return stored trials as they are now: what those that go on reported is stored with their end."""
+        """Return stored trials as they are now: reports of live ones are stored with their end."""
         known = self._known.get(uid)
         return list(trials) if known is None else [known.trials.get(each.number, each) for each in trials]
 
@@ -149,7 +150,7 @@ class SweepWorker:
         return read.more
 
     async def _take_points(self, read: _Read, known: _Known) -> dict[int, Message]:
-        """Take in what trials reported; return those that are to end early, each with why; none that is complete."""
+        """Read the trials' reports; return the trials to end early, each with the reason; never a complete one."""
         sweep, stopped = read.sweep, dict[int, Message]()
         fresh: list[tuple[int, list[tuple[int, float]]]] = []
         for number, points in read.points.items():
@@ -164,7 +165,7 @@ class SweepWorker:
                 if known.reported[number].complete:
                     continue  # to stop it would save nothing
                 stopped[number] = msg(
-                    "stopped early: at {step} its {metric} was {value}, and enough others were as good or better",
+                    "stopped early: at step {step} its {metric} was {value}, and enough others were as good or better",
                     step=step,
                     metric=sweep.spec.metric,
                     value=f"{known.reported[number].curve[step]:.4g}",
@@ -191,7 +192,7 @@ class SweepWorker:
     def _adviser(
         self, sweep: Sweep, known: _Known, fresh: Mapping[int, Sequence[tuple[int, float]]]
     ) -> Adviser:
-        """Return who knows all that was tried and reported, but for what is fresh: that is told next."""
+        """Return the adviser that knows all trials and reports, except the `fresh` ones, which it gets next."""
         if known.adviser is None:
             curves = {
                 number: sorted(told.curve.items() - set(fresh.get(number, ())))
@@ -212,7 +213,7 @@ class SweepWorker:
         return found
 
     async def _with_changes(self, known: _Known, plan: SweepPlan) -> None:
-        """Take over how trials stand now, and choose the parameters of new ones: all still unsaved."""
+        """Apply the present state of trials, and choose the parameters of new ones: all still unsaved."""
         for trial in plan.trials:
             known.trials[trial.number] = trial
             if trial.is_live:
@@ -328,7 +329,7 @@ class _Read:
 
 
 def _read(tx: Tx, uid: str, known: _Known | None, active: dict[str, Job]) -> _Read | None:
-    """Read a sweep with the jobs of its trials that go on, and what they reported since."""
+    """Read a sweep with the jobs of its live trials, and their reports since the last read."""
     sweep = tx.sweeps.get(SYSTEM, uid)
     if sweep is None:
         return None

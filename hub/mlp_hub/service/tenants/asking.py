@@ -22,7 +22,7 @@ from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
 KEPT = 50
-"""Tuning: requests of one tenant that are kept and shown: what its admins look back at, for the size of the table."""
+"""Tuning: requests of one tenant that are kept and shown: its admins' look back against the table's size."""
 SHOWN = 1000
 """Safety: open requests of all tenants in one answer: each tenant has one at most."""
 
@@ -62,7 +62,7 @@ class QuotaRequests:
                 raise Refused(
                     Reason.CONFLICT,
                     msg(
-                        "a request of {tenant} waits for an answer already; withdraw it to ask for something else",
+                        "{tenant} already has a request that waits for an answer; withdraw it to ask for something else",
                         tenant=tenant,
                     ),
                 )
@@ -105,7 +105,7 @@ class QuotaRequests:
         return told(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
-        """Give what was asked for; what the tenant has more of by now stays. Raises as a change of the tenant does."""
+        """Grant a request; larger values that the tenant has by now stay. Raises the errors of a tenant change."""
 
         def work(tx: Tx) -> tuple[AskedQuota, set[str]]:
             decided = self._decide(tx, tenant, uid, AskPhase.ACCEPTED, actor=actor, word=word)
@@ -124,9 +124,9 @@ class QuotaRequests:
         """Tell who asked what was decided."""
         args = {"who": decided.decided_by or "", "tenant": decided.tenant, "word": decided.word}
         if decided.phase is AskPhase.ACCEPTED:
-            text = msg("{who} accepted what you asked for {tenant}. {word}", **args)
+            text = msg("{who} accepted your request for {tenant}. {word}", **args)
         else:
-            text = msg("{who} declined what you asked for {tenant}. {word}", **args)
+            text = msg("{who} declined your request for {tenant}. {word}", **args)
         return self.tells.asked(
             tx, [decided.user], (NoticeKind.ANSWERED, AskedFor.QUOTA), decided.tenant, text
         )
@@ -141,7 +141,7 @@ class QuotaRequests:
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(
-                    "the request of {tenant} is decided: {state}, by {who}",
+                    "the request of {tenant} is already decided: {state}, by {who}",
                     tenant=tenant,
                     state=asked.phase.value,
                     who=asked.decided_by or "",
@@ -210,7 +210,7 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
     if not amounts:
         raise Refused(
             Reason.INVALID,
-            msg("ask for something: cpu, gpu, ram or storage, each as what the team is to have then"),
+            msg("ask for something: cpu, gpu, ram or storage, each as the total that the team should have"),
         )
     for dimension, amount in amounts.items():
         has = _has(quota, dimension)
@@ -227,7 +227,7 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
             raise Refused(
                 Reason.INVALID,
                 msg(
-                    "{tenant} has {has} already, which is no less than {amount}; say what it is to have then, all together",
+                    "{tenant} already has {has}, which is not less than {amount}; give the total that it should have",
                     tenant=tenant,
                     has=quantity(dimension, has),
                     amount=quantity(dimension, amount),

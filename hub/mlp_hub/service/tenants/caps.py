@@ -1,4 +1,4 @@
-"""Caps of members: an admin of the tenant sets how much one of them may hold at once. What runs goes on, whatever is set."""
+"""Caps of members: an admin of the tenant limits the holdings of one member. Running work continues."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MemberCaps:
             if user != EVERYBODY and not known and cap != Cap():
                 raise Refused(
                     Reason.NOT_FOUND,
-                    msg("there is no member {user} of team {tenant}", user=user, tenant=tenant),
+                    msg("team {tenant} has no member {user}", user=user, tenant=tenant),
                 )
             before = next((one.cap for one in tx.caps.of_tenant(tenant) if one.user == user), Cap())
             if cap != before:

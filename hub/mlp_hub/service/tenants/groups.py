@@ -32,7 +32,7 @@ HOLE = "{tenant}"
 _NAME = re.compile(NAME_PATTERN)
 _HOLES = re.compile(r"\{tenant\}|\*")
 _SHOWN = 80
-"""Tuning: characters of a name that are shown: what a reader needs of it, for the length of a sentence."""
+"""Tuning: characters of a name that are shown; a trade of a reader's need against a sentence's length."""
 
 
 class BadRule(ValueError):  # noqa: N818 - what is wrong, as in a sentence
@@ -41,7 +41,7 @@ class BadRule(ValueError):  # noqa: N818 - what is wrong, as in a sentence
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What one pattern of groups gives."""
+    """Rule for one pattern of groups."""
 
     text: str
     pattern: re.Pattern[str]
@@ -50,7 +50,7 @@ class Rule:
     role: Role
 
     def tenant_of(self, group: str) -> str | None:
-        """Return the tenant that the rule gives for the group, which may be no valid name; None where it is about others."""
+        """Return the tenant that the rule gives for the group, perhaps an invalid name; None if it is not for it."""
         found = self.pattern.fullmatch(group)
         if found is None:
             return None
@@ -67,7 +67,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class GroupsGive:
-    """What somebody's groups give them; `left_out` says which give nothing although a rule is about them."""
+    """Grants of a person's groups; `left_out`: groups that give nothing although a rule is about them."""
 
     places: dict[str, Place]
     left_out: tuple[Message, ...] = ()
@@ -113,10 +113,10 @@ def rule_of(text: str) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class GroupPolicy:
-    """What the groups of people mean here; without rules a group is the tenant of its name.
+    """Meaning of people's groups here; without rules a group is the tenant of its name.
 
-    `title` is who keeps them, as people call it; empty: JupyterHub's own groups.
-    `template` makes the tenant of a group that has none yet; None: such groups are left out.
+    `title` is the name of their provider for people; empty: JupyterHub's own groups. `template` makes
+    the tenant of a group that has none yet; None: such groups are left out.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -143,9 +143,9 @@ class GroupPolicy:
         return GroupsGive(places, tuple(said[:LEFT_OUT_SHOWN]))
 
     def concerned(self, groups: Iterable[str]) -> tuple[list[str], Message | None]:
-        """Return the groups that rules are about, in order, as many as are looked at, and what is said of the others.
+        """Return the groups that rules are about, in order, up to the limit, and the message about the others.
 
-        Of the groups of a company most have nothing to do with the hub, and need not be kept here.
+        Most groups of a company are not related to the hub, and need not be kept here.
         """
         given = {g for g in groups if g}
         fit = [g for g in given if len(g) <= GROUP_LONGEST and g.isprintable()]
@@ -154,8 +154,7 @@ class GroupPolicy:
         if not dropped:
             return mine, None
         return mine[:GROUPS_MOST], msg(
-            "{dropped} of {all} groups are left out: at most {most} of a person are looked at, with names of at most {longest} "
-            "printable characters",
+            "{dropped} of {all} groups are ignored: at most {most} groups of a person count, with names of at most {longest} printable characters",
             dropped=dropped,
             all=len(given),
             most=GROUPS_MOST,
@@ -179,7 +178,7 @@ class GroupPolicy:
 
 
 class LoginRules(Protocol):
-    """What is set of groups."""
+    """Settings of groups."""
 
     @property
     def login_tenants(self) -> tuple[str, ...]: ...
@@ -242,8 +241,7 @@ def _template(quota: Sequence[str]) -> dict[str, object]:
 
 def _no_name(group: str, tenant: str) -> Message:
     return msg(
-        "the group {group} is left out: {tenant} cannot be a tenant's name, which has a-z, 0-9 and -, begins with a letter and "
-        "has at most 50 characters",
+        "the group {group} is ignored: {tenant} cannot be a tenant's name, which has a-z, 0-9 and -, begins with a letter and has at most 50 characters",
         group=_clip(group),
         tenant=_clip(tenant),
     )
@@ -251,7 +249,7 @@ def _no_name(group: str, tenant: str) -> Message:
 
 def _too_many(group: str) -> Message:
     return msg(
-        "the group {group} is left out: the groups of one person give at most {most} tenants",
+        "the group {group} is ignored: the groups of one person give at most {most} tenants",
         group=_clip(group),
         most=TENANTS_MOST,
     )
@@ -260,8 +258,7 @@ def _too_many(group: str) -> Message:
 def no_tenant(group: str, tenant: str) -> Message:
     """Say of a group that its tenant is not there."""
     return msg(
-        "the group {group} is left out: there is no tenant {tenant}; make it, or have tenants made for new groups by "
-        "MLP_LOGIN_NEW_TENANTS=make",
+        "the group {group} is ignored: tenant {tenant} does not exist; make it, or set MLP_LOGIN_NEW_TENANTS=make to make tenants for new groups",
         group=_clip(group),
         tenant=tenant,
     )

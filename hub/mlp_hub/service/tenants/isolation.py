@@ -1,4 +1,4 @@
-"""How a tenant's files are to be kept: what of it can be had here, and how a change of it begins."""
+"""Location of a tenant's files: the available ones, and the begin of a change."""
 
 from __future__ import annotations
 
@@ -14,23 +14,21 @@ from mlp_language.message import Message, msg
 
 R = RelocationPhase
 PHASES: Mapping[RelocationPhase, Message] = {
-    R.WAITING: msg("waiting for what runs"),
+    R.WAITING: msg("waiting for running work"),
     R.COPYING: msg("copying"),
     R.COMPARING: msg("comparing the copy"),
-    R.REMOVING: msg("removing what was copied"),
+    R.REMOVING: msg("removing the old files"),
     R.UNDOING: msg("undoing"),
     R.DONE: msg("done"),
     R.FAILED: msg("failed"),
 }
-"""What a relocation is doing, for people."""
+"""Phase of a relocation, for people."""
 _IN_A_CLUSTER: Mapping[str, Message] = {
     ENCRYPTED: msg(
-        "isolation encrypted cannot be had with a cluster: pods mount the volume themselves, and none may have the rights that "
-        "decrypting takes; choose shared, on a volume whose storage class encrypts"
+        "isolation encrypted is not possible in a cluster, because pods mount the volume themselves and must not have the rights for decryption; choose shared, on a volume whose storage class encrypts"
     ),
     DEDICATED: msg(
-        "isolation dedicated cannot be had with a cluster: pods mount the one volume of the hub; choose shared, or give the tenant "
-        "a hub of its own on a volume of its own"
+        "isolation dedicated is not possible in a cluster, because pods mount the one volume of the hub; choose shared, or give the tenant its own hub on its own volume"
     ),
 }
 
@@ -41,7 +39,7 @@ def check_fields(tenant: Tenant) -> None:
         raise Refused(
             Reason.INVALID,
             msg(
-                "isolation dedicated needs data_root: the absolute path of a directory for {name} alone, as /srv/{name}",
+                "isolation dedicated needs data_root: the absolute path of a directory for {name} alone, such as /srv/{name}",
                 name=tenant.name,
             ),
         )
@@ -57,7 +55,7 @@ def check_fields(tenant: Tenant) -> None:
 
 
 async def check_place(files: TenantFiles | None, tenant: Tenant, others: Mapping[str, Isolation]) -> None:
-    """Raise `Invalid` for what cannot be had here; `others` are the roots that others have, or are to have."""
+    """Raise `Invalid` for a location that is not available; `others` are present and future roots of others."""
     check_fields(tenant)
     if files is not None:
         await files.check(tenant.name, tenant.kept, others)
@@ -66,7 +64,7 @@ async def check_place(files: TenantFiles | None, tenant: Tenant, others: Mapping
 
 
 def kept_by_others(tx: Tx, name: str) -> dict[str, Isolation]:
-    """Return the roots that other tenants' files are to have; those on their way stand for both ends, by two names."""
+    """Return the roots of other tenants' files; those in a move appear with both ends, under two names."""
     found = {tenant.name: tenant.kept for tenant in tx.tenants.dedicated() if tenant.name != name}
     for relocation in tx.relocations.all(under_way=True):
         if relocation.tenant != name:
@@ -83,7 +81,7 @@ def check_free(tx: Tx, tenant: Tenant) -> None:
     ]
     if theirs:
         text = msg(
-            "{root} is the root of tenant {other} by now; choose another",
+            "{root} is now the root of tenant {other}; choose another",
             root=tenant.data_root,
             other=theirs[0].strip(),
         )
@@ -91,20 +89,19 @@ def check_free(tx: Tx, tenant: Tenant) -> None:
 
 
 def begin(tx: Tx, before: Isolation, after: Tenant, actor: str, now: float) -> None:
-    """Have a tenant's files brought to where they are to be kept, or call that off. Raises `WrongState`."""
+    """Start the move of a tenant's files to their new location, or call it off. Raises `WrongState`."""
     if after.kept == before:
         return
     last = tx.relocations.get(after.name)
     if last is not None and last.under_way:
         if after.kept == last.old and last.phase in REVOCABLE:
             check_relocation_move(last, R.UNDOING)
-            tx.relocations.put(replace(last, phase=R.UNDOING, message=msg("called off by {who}", who=actor)))
+            tx.relocations.put(replace(last, phase=R.UNDOING, message=msg("cancelled by {who}", who=actor)))
             return
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "the files of {name} are being moved ({phase}); wait for the end, or set isolation back to {old} to call it off, which "
-                "can be done until they are compared",
+                "the files of {name} are being moved ({phase}); wait for the end, or set isolation back to {old} to cancel the move, which is possible until the files are compared",
                 name=after.name,
                 phase=PHASES[last.phase],
                 old=last.old.grade,
@@ -116,7 +113,10 @@ def begin(tx: Tx, before: Isolation, after: Tenant, actor: str, now: float) -> N
 
 
 def check_shared(tx: Tx, name: str) -> None:
-    """Raise `WrongState` for a tenant whose files are not in the tree of all: what it leaves behind counts for others, who look there."""
+    """Raise `WrongState` for a tenant whose files are not in the shared tree.
+
+    Its remaining files count for others, and are looked for there.
+    """
     last = tx.relocations.get(name)
     if last is not None and (last.under_way or last.kept != Isolation()):
         raise Refused(

@@ -1,7 +1,7 @@
-"""Places in tenants that people ask for themselves, where a tenant lets them; its admins decide.
+"""Places in tenants that people request themselves, if a tenant allows it; its admins decide.
 
-A request gives nothing by itself. Who may not know of a tenant learns nothing by asking: one that is closed answers as one that
-is not there.
+A request gives nothing by itself. A user who may not know of a tenant learns nothing by a request:
+a closed tenant answers as one that does not exist.
 """
 
 from __future__ import annotations
@@ -65,13 +65,16 @@ class Joining:
         if is_service(user):
             raise Refused(
                 Reason.FORBIDDEN,
-                msg("{user} is an account of one team: it joins no other, and administers none", user=user),
+                msg(
+                    "{user} is an account of one team: it cannot join another team or administer one",
+                    user=user,
+                ),
             )
         if self._provider:
             raise Refused(
                 Reason.FORBIDDEN,
                 msg(
-                    "who is in which team follows the groups of {provider}: ask there",
+                    "the groups of {provider} decide who is in which team: ask there",
                     provider=self._provider,
                 ),
             )
@@ -103,9 +106,9 @@ class Joining:
             )
             admins = [one.user for one in tx.members.of_tenant(tenant) if one.role is Role.ADMIN]
             text = (
-                msg("{user} asks for a place in {tenant}: {note}", user=user, tenant=tenant, note=asked.note)
+                msg("{user} asks to join {tenant}: {note}", user=user, tenant=tenant, note=asked.note)
                 if asked.note
-                else msg("{user} asks for a place in {tenant}.", user=user, tenant=tenant)
+                else msg("{user} asks to join {tenant}.", user=user, tenant=tenant)
             )
             return new, self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
 
@@ -129,7 +132,7 @@ class Joining:
 
         def work(tx: Tx) -> tuple[AskedPlace, set[str]]:
             gone = self._gone(tx, tenant, user, actor, "join.decline")
-            text = msg("{who} declined your request for a place in {tenant}.", who=actor, tenant=tenant)
+            text = msg("{who} declined your request to join {tenant}.", who=actor, tenant=tenant)
             return gone, self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
@@ -137,11 +140,11 @@ class Joining:
         return _told(found)
 
     async def approve(self, tenant: str, user: str, *, actor: str) -> ApiMember:
-        """Take somebody in who asks. Raises `NotFound`; what became of the place meanwhile stays."""
+        """Accept a person who asks. Raises `NotFound`; changes of the place in the meantime stay."""
 
         def work(tx: Tx) -> tuple[ApiMember, set[str]]:
             self._gone(tx, tenant, user, actor, "join.approve")
-            text = msg("{who} took you in: you are a member of {tenant} now.", who=actor, tenant=tenant)
+            text = msg("{who} accepted you: you are a member of {tenant} now.", who=actor, tenant=tenant)
             who = self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
             return self._tenants.put_member(tx, tenant, user, actor), who
 
@@ -157,7 +160,7 @@ class Joining:
         found = tx.asking.place(tenant, user)
         if found is None:
             raise Refused(
-                Reason.NOT_FOUND, msg("{user} does not ask for a place in {tenant}", user=user, tenant=tenant)
+                Reason.NOT_FOUND, msg("{user} does not ask to join {tenant}", user=user, tenant=tenant)
             )
         tx.asking.forget_place(tenant, user)
         tx.audit.add(self._clock(), actor, action, user, tenant=tenant)

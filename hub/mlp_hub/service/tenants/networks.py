@@ -1,4 +1,4 @@
-"""What network the jobs of a tenant have: what the tenant says, or the hub's setting where it says nothing."""
+"""Network of a tenant's jobs: the tenant's value, or the hub's setting if it has none."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ class Networks:
         return known[tenant]
 
     def forget(self) -> None:
-        """Read anew from now on: some tenants have changed."""
+        """Read again from now on: some tenants have changed."""
         self._known = {}

@@ -1,7 +1,8 @@
 """Preview of a tenant's new settings, before they are saved: the scheduling core on the changed snapshot.
 
-Nothing is written. What the tenant holds already is never stopped by a lower quota; other tenants that wait for
-their own may take back what it borrows, and who that would hit is told by the core's own decisions.
+Nothing is written. A lower quota never stops the tenant's present work. Other tenants that wait for
+their own quota may take back the amounts that it borrows. The core's own decisions name the work
+that this would stop.
 """
 
 from __future__ import annotations
@@ -241,8 +242,8 @@ class _Use:
         endless = [r.job.ref for e, r in ends if e is None and r.job.tenant == self.name]
         if endless:
             return None, no_time_limit(endless)
-        who = some(self._others.get(self.name, ())) or msg("what is held")
-        return None, msg("no time can be told: {who} ends when somebody ends it", who=who)
+        who = some(self._others.get(self.name, ())) or msg("its holder")
+        return None, msg("no time can be estimated: {who} ends only when somebody ends it", who=who)
 
     def _over(self, tree: QuotaTree, name: str) -> Iterator[Over]:
         return (Over(name, dimension, held, most) for dimension, held, most in beyond(tree, name))

@@ -37,10 +37,13 @@ class Moved:
         """Say of whom, when then, and when not any more."""
         if self.was is None:
             return msg(
-                "{job} {then}, where no time can be told now", job=self.job.ref, then=_when(self.then, now)
+                "{job} {then}; now no time can be estimated", job=self.job.ref, then=_when(self.then, now)
             )
         return msg(
-            "{job} {then}, not {was}", job=self.job.ref, then=_when(self.then, now), was=_when(self.was, now)
+            "{job} {then} instead of {was}",
+            job=self.job.ref,
+            then=_when(self.then, now),
+            was=_when(self.was, now),
         )
 
 
@@ -63,5 +66,5 @@ def moved(before: Core, after: Core, jobs: Sequence[PendingWorkload], now: float
 
 def _when(at: float | None, now: float) -> Message:
     if at is None:
-        return msg("at no time that can be told")
+        return msg("at an unknown time")
     return msg("in {span}", span=Span(at - now)) if at - now >= 1 else msg("at once")

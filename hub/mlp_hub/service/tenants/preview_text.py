@@ -1,4 +1,4 @@
-"""The sentences of a preview: what changes, and where nothing does, why not."""
+"""Sentences of a preview: the changes, and the reason if there are none."""
 
 from __future__ import annotations
 
@@ -154,24 +154,23 @@ def _of_over(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
         if over.tenant == o.tenant and own == over.may_hold:
             yield _note("bad", msg("{used} in use, {beyond} above the new quota", **what))
         elif over.tenant == o.tenant:
-            yield _note("bad", msg("{used} in use, {beyond} above what it may hold then", **what))
+            yield _note("bad", msg("{used} in use, {beyond} more than it could hold then", **what))
         elif own is not None and over.used <= own:
             yield _note(
                 "wait",
                 msg(
-                    "Tenant {tenant} is inside its quota; of the {used} in use there {beyond} would be kept for others. "
-                    "What runs goes on",
+                    "Tenant {tenant} is inside its quota; of the {used} in use there, {beyond} would be kept for others. Running work continues",
                     **what,
                 ),
             )
         else:
             yield _note(
-                "bad", msg("Tenant {tenant}: {used} in use, {beyond} above what it may hold then", **what)
+                "bad", msg("Tenant {tenant}: {used} in use, {beyond} more than it could hold then", **what)
             )
     if any(over.tenant == o.tenant for over in o.over):
-        kept = msg("What runs goes on")
+        kept = msg("Running work continues")
         if o.running:
-            kept = msgs("{n} running job goes on", "{n} running jobs go on", n=o.running)
+            kept = msgs("{n} running job continues", "{n} running jobs continue", n=o.running)
         yield _note(
             "idle",
             msg(
@@ -182,7 +181,7 @@ def _of_over(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
     elif o.borrows:
         amounts = tuple([quantity(d, v) for d, v in o.borrows])
         yield _note(
-            "wait", msg("{amounts} of what it uses would be borrowed, and can be taken back", amounts=amounts)
+            "wait", msg("{amounts} of its use would be borrowed, and could be taken back", amounts=amounts)
         )
 
 
@@ -235,8 +234,8 @@ def _of_waits(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
             yield _note(
                 "wait",
                 msgs(
-                    "{n} job would have the quota, and wait for {what} then: {jobs}",
-                    "{n} jobs would have the quota, and wait for {what} then: {jobs}",
+                    "{n} job would have the quota, but would then wait for {what}: {jobs}",
+                    "{n} jobs would have the quota, but would then wait for {what}: {jobs}",
                     n=len(other),
                     what=what,
                     jobs=_names(other),
@@ -263,13 +262,13 @@ def _of_waits(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
         yield _note(
             "bad",
             msg(
-                "{jobs} could never start any more: more is asked for than the whole quota", jobs=_names(lost)
+                "{jobs} could never start any more: they ask for more than the whole quota", jobs=_names(lost)
             ),
         )
     if still := [j for j in never if j not in lost]:
         yield _note(
             "bad",
-            msg("{jobs} could still never start: more is asked for than the whole quota", jobs=_names(still)),
+            msg("{jobs} could still never start: they ask for more than the whole quota", jobs=_names(still)),
         )
 
 
@@ -300,17 +299,18 @@ def _no_change(o: PreviewOutcome) -> Message:
     if not o.waits:
         if o.running:
             return msg(
-                "No running or waiting job is touched: of {tenant} none waits, and what runs is inside the quota",
+                "No running or waiting job is affected: {tenant} has no waiting jobs, and its running jobs are inside the quota",
                 tenant=tenant,
             )
         return msg(
-            "No running or waiting job is touched: of {tenant} none waits and none runs", tenant=tenant
+            "No running or waiting job is affected: {tenant} has no waiting jobs and no running jobs",
+            tenant=tenant,
         )
     for_quota = sum(1 for _, v in o.waits if v.reason in FOR_QUOTA)
     if for_quota:
         return msgs(
-            "Nothing changes now: for {n} job that waits the quota is still too small",
-            "Nothing changes now: for {n} jobs that wait the quota is still too small",
+            "Nothing changes now: the quota is still too small for {n} waiting job",
+            "Nothing changes now: the quota is still too small for {n} waiting jobs",
             n=for_quota,
         )
     return msg("Nothing changes now: no job of {tenant} waits for quota", tenant=tenant)

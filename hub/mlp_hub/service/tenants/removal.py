@@ -37,9 +37,9 @@ def suspend_of_nobody(tx: Tx, changes: Changes, user: str, now: float) -> int:
 
 
 def stop_running(tx: Tx, changes: Changes, user: str, tenants: Iterable[str], now: float) -> int:
-    """Cancel the jobs of a user that run in those of the tenants that do not let leavers finish; return how many there were.
+    """Cancel a user's running jobs in the tenants that do not let leavers finish; return their number.
 
-    Replicas of apps end everywhere: nobody would wait for the end of what has none.
+    Replicas of apps end everywhere: they have no end to wait for.
     """
     left = list(tenants)
     strict = {name for name in left if (found := tx.tenants.get(name)) is not None and found.leavers == STOP}
@@ -53,7 +53,7 @@ def stop_running(tx: Tx, changes: Changes, user: str, tenants: Iterable[str], no
         aimed = changes.update(tx, replace(job, target=Target.CANCEL))
         text = (
             msg(
-                "asked to cancel: {user} has left, and {tenant} lets jobs of who leaves it run no further",
+                "asked to cancel: {user} has left, and {tenant} stops the jobs of members who leave",
                 user=user,
                 tenant=job.spec.tenant,
             )

@@ -18,9 +18,9 @@ _START = "{start_rank}"
 
 
 def runtime_from(tenant: str, name: str, asked: api.RuntimeUpdate, *, images: bool = False) -> Runtime:
-    """Return the runtime that is described; raises `Refused` for what cannot be meant, or may be no tenant's.
+    """Return the described runtime; raise `Refused` for an invalid one, or one that no tenant may have.
 
-    `images`: whether ranks run in containers.
+    `images`: ranks run in containers.
     """
     if name in BUILT_IN:
         _refuse(
@@ -62,7 +62,7 @@ def _check_image(image: str, *, images: bool) -> None:
     if not images:
         _refuse(
             msg(
-                "image: nothing here starts containers; leave it out, programs run in the jobs' own environment"
+                "image: this hub starts no containers; leave it out, because programs run in the jobs' own environment"
             )
         )
     check_image(image)
@@ -80,7 +80,7 @@ def _check_roles(roles: tuple[RankRole, ...], ends_with: str | None) -> None:
     if PS in names and (names[-1] != PS or roles[-1].count is not None):
         _refuse(
             msg(
-                "roles: {ps} is the last one and has no count: there are as many parameter servers as --ps says",
+                "roles: {ps} must be last and without a count: --ps sets the number of parameter servers",
                 ps=PS,
             )
         )
@@ -88,7 +88,7 @@ def _check_roles(roles: tuple[RankRole, ...], ends_with: str | None) -> None:
     if len(rest) != 1:
         _refuse(
             msg(
-                "roles: {number} have no count; leave it out of exactly one, whose ranks are those that are left of --workers",
+                "roles: {number} have no count; exactly one must have none, and gets the remaining ranks of --workers",
                 number=len(rest),
             )
         )
@@ -126,7 +126,9 @@ def _check_templates(made: Runtime) -> None:
     for name in (*made.env, made.rank_env):
         if name.startswith(_OWN):
             _refuse(
-                msg("variable {name}: names that begin with {own} are the platform's", name=name, own=_OWN)
+                msg(
+                    "variable {name}: names that begin with {own} belong to the platform", name=name, own=_OWN
+                )
             )
     if made.launcher is not None:
         _check_launcher(made.launcher, roles)
@@ -138,12 +140,12 @@ def _check_launcher(launcher: tuple[str, ...], roles: list[str]) -> None:
         if argument != _START and not template.is_common(argument):
             _refuse(
                 msg(
-                    "launcher: {argument} has a place of a single rank, and it starts all of them",
+                    "launcher: {argument} has a placeholder of a single rank, but the launcher starts all ranks",
                     argument=repr(argument[:60]),
                 )
             )
     if _START not in launcher:
-        _refuse(msg("launcher: {start} is not in it, by which it starts each rank", start=_START))
+        _refuse(msg("launcher: {start} is missing; it starts each rank", start=_START))
 
 
 def _check(what: str | Message, text: str, roles: list[str], lists: tuple[str, ...] = ()) -> None:

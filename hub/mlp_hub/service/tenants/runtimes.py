@@ -74,7 +74,7 @@ class RuntimeService:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "{tenant} has {most} runtimes, which is the most; remove one first",
+                        "{tenant} has {most} runtimes, which is the limit; remove one first",
                         tenant=tenant,
                         most=MOST_OF_TENANT,
                     ),
@@ -146,7 +146,7 @@ class RuntimeService:
 
 
 def _tell(tx: Tx, changes: Changes, jobs: Sequence[Job], what: Message, now: float) -> None:
-    told = msg("{what}; this job still starts by the definition that it was submitted with", what=what)
+    told = msg("{what}; this job still starts by the definition at its submission", what=what)
     changes.add_events(tx, [(job.uid, Step("runtime", told)) for job in jobs], now)
 
 

@@ -1,4 +1,4 @@
-"""Tenants and their members: who owns how much, and who may use it."""
+"""Tenants and their members: their quotas, and the users who may use them."""
 
 from __future__ import annotations
 
@@ -46,15 +46,16 @@ SAMPLE_S = 300.0
 
 
 class TenantService:
-    """The tenants of the hub. `actor` is who asks, for the audit log; whether they may is for the caller to say.
+    """Tenants of the hub; `actor` is the asker, for the audit log, and the caller checks their right.
 
-    `nodes` lists the nodes as they are now, on which capacity may be kept free; `changed` is called on the event loop
-    after every change that may let waiting work start; `review` decides anew what of a changed tenant's guarantee holds;
-    `windows` looks whether booked windows still fit, and returns sentences on those for which that has changed.
-    `board` has the jobs that are put aside when their user leaves a tenant; `left` is called after that. `job_network`
-    is the network of jobs of tenants that say nothing. `groups` says what the groups of people mean. `files` are the trees of
-    tenants' files, None where there is only that of all; `relocate` is told whose files may have to go elsewhere, and `moved` says how
-    many bytes of them are done.
+    `nodes` lists the present nodes, on which capacity can be kept free. `changed` is called on the
+    event loop after every change that can let waiting work start. `review` decides again which part of
+    a changed tenant's guarantee holds. `windows` checks whether booked windows still fit, and returns
+    sentences on those for which that has changed. `board` has the jobs that are put aside when their
+    user leaves a tenant; `left` is called after that. `job_network` is the network of jobs of tenants
+    without their own setting. `groups` has the meaning of people's groups. `files` are the trees of
+    tenants' files, None if there is only the shared one. `relocate` gets the tenants whose files might
+    have to move, and `moved` returns the number of bytes that are done.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class TenantService:
     # ----------------------------------------------------------- tenants
 
     async def list(self, of: str | None = None) -> Sequence[api.Tenant]:
-        """Return tenants by name, with what is in use of them: those that somebody is in, or all."""
+        """Return tenants by name, with their use: those of the user `of`, or all."""
 
         def work(tx: Tx) -> Sequence[api.Tenant]:
             found = self._all(tx)
@@ -132,7 +133,7 @@ class TenantService:
             if not self._insert(tx, tenant):
                 raise Refused(
                     Reason.CONFLICT,
-                    msg("there is a tenant {name} already; use another name", name=tenant.name),
+                    msg("tenant {name} already exists; use another name", name=tenant.name),
                 )
             isolation.begin(tx, Isolation(), tenant, actor, self._clock())
             self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
@@ -151,10 +152,10 @@ class TenantService:
             await isolation.check_place(self._files, tenant, others)
 
     async def update(self, name: str, asked: api.TenantUpdate, *, actor: str = THE_HUB) -> api.Tenant:
-        """Make the tenant what is described; what is left out takes its default.
+        """Set the tenant's description; fields that are left out take their defaults.
 
-        A quota below what is in use stops nothing that runs: new work waits until it fits. Raises `NotFound`,
-        `Invalid`.
+        A quota below the present use stops nothing that runs: new work waits until it fits. Raises
+        `NotFound`, `Invalid`.
         """
         if asked.name is not None and asked.name != name:
             raise Refused(
@@ -202,7 +203,7 @@ class TenantService:
         return await self._write(fn)
 
     async def delete(self, name: str, *, actor: str = THE_HUB) -> api.Tenant:
-        """Remove a tenant that nobody uses. Raises `NotFound`, and `WrongState` with what still uses it."""
+        """Remove a tenant that is not in use. Raises `NotFound`, and `WrongState` with its users."""
 
         def work(tx: Tx) -> api.Tenant:
             tenant = _existing(tx, name)
@@ -332,16 +333,16 @@ class TenantService:
         )
 
     async def remove_member(self, tenant: str, user: str, *, actor: str = THE_HUB) -> api.Member:
-        """Take a user out of a tenant: jobs that wait are suspended, servers end; what runs goes on, or not, as the tenant says.
+        """Remove a user from a tenant: waiting jobs are suspended, servers end.
 
-        Raises `NotFound`, `WrongState`.
+        Running jobs continue or end, by the tenant's setting. Raises `NotFound`, `WrongState`.
         """
 
         def work(tx: Tx, changes: Changes) -> api.Member:
             _existing(tx, tenant)
             member = tx.members.get(tenant, user)
             if member is None:
-                text = msg("there is no member {user} of team {tenant}", user=user, tenant=tenant)
+                text = msg("team {tenant} has no member {user}", user=user, tenant=tenant)
                 raise Refused(Reason.NOT_FOUND, text)
             if member.source == GROUP:
                 raise self._managed(member)
@@ -397,10 +398,10 @@ class TenantService:
         return await self._write_jobs(work) if sync.changes else now
 
     async def account_ended(self, user: str, *, actor: str = THE_HUB) -> None:
-        """Deal with somebody whose account was taken away at the login's provider; may be said again and again.
+        """Apply the removal of an account at the login's provider; can be repeated.
 
-        What groups gave them goes; places that somebody gave them by hand stay for when they are back. What waits is put
-        aside everywhere, what runs ends where the tenant says so.
+        Places from groups go. Places that were given by hand stay for the user's return. Waiting jobs are
+        put aside everywhere, running ones end if the tenant is set to that.
         """
 
         def work(tx: Tx, changes: Changes) -> None:
@@ -511,7 +512,7 @@ class TenantService:
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(
-                    "tenant {name} has {uses} and cannot be deleted; remove them, or let them end, first",
+                    "tenant {name} has {uses} and cannot be deleted; remove them first, or let them end",
                     name=name,
                     uses=tuple(uses),
                 ),
@@ -536,18 +537,17 @@ class TenantService:
         self._note(tx, actor, "member.remove", member.user, tenant=member.tenant, detail=detail)
 
     def _managed(self, member: Member) -> Refused:
-        """Return what is told to who changes a place that follows a group."""
+        """Return the refusal of a change to a place that follows a group."""
         if self._groups.title:
             text = msg(
-                "{user} is in {tenant} because of a group of {provider}, which manages this place; change their groups there, and "
-                "it follows within a minute",
+                "{user} is in {tenant} because of a group of {provider}, which manages this membership; change the user's groups there, and it follows within a minute",
                 user=member.user,
                 tenant=member.tenant,
                 provider=self._groups.title,
             )
         else:
             text = msg(
-                "{user} is in {tenant} because of the JupyterHub group {tenant}; take them out of the group",
+                "{user} is in {tenant} because of the JupyterHub group {tenant}; remove the user from the group",
                 user=member.user,
                 tenant=member.tenant,
             )
@@ -565,12 +565,12 @@ class TenantService:
 
 
 def places(tx: Tx, user: str) -> list[Member]:
-    """Return the user's tenants; who is in none is in `default`."""
+    """Return the user's tenants; a user in none is in `default`."""
     return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
 
 
 def tenants_of(tx: Tx, user: str) -> frozenset[str]:
-    """Return the names of the user's tenants; who is in none is in `default`."""
+    """Return the names of the user's tenants; a user in none is in `default`."""
     return frozenset(place.tenant for place in places(tx, user))
 
 
@@ -587,14 +587,14 @@ def _check_member(user: str, role: Role | str) -> None:
     if role not in list(Role):
         raise Refused(
             Reason.INVALID,
-            msg("there is no role {role}; the roles are {roles}", role=role, roles=tuple(Role)),
+            msg("role {role} does not exist; the roles are {roles}", role=role, roles=tuple(Role)),
         )
 
 
 def _stays_in_default(user: str, tenant: str) -> Message:
     """Say where the work of somebody goes whom a tenant's own admin took in."""
     return msg(
-        "{user} stays in {default} too: what {user} starts counts for {default} unless {tenant} is chosen for it",
+        "{user} stays in {default} too: new work of {user} counts for {default} unless {tenant} is chosen for it",
         user=user,
         tenant=tenant,
         default=DEFAULT_TENANT,
@@ -604,8 +604,7 @@ def _stays_in_default(user: str, tenant: str) -> Message:
 def _left_default(user: str, tenant: str) -> Message:
     """Say what a first tenant takes."""
     return msg(
-        "{user} is no longer in {default}, which is for those who are in no other team: what {user} starts from now on "
-        "counts for {tenant}; what runs in {default} goes on",
+        "{user} is no longer in {default}, which is for users who are in no other team. New work of {user} counts for {tenant}; running work in {default} continues",
         user=user,
         tenant=tenant,
         default=DEFAULT_TENANT,

@@ -1,4 +1,4 @@
-"""Accounts of tenants: who made them, that they are in one tenant, and which of their tokens are taken."""
+"""Accounts of tenants: their makers, their one tenant, and the valid ones of their tokens."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ class ServiceAccounts:
             return
         if known.tenant == tenant:
             text = msg(
-                "there is an account {name} of {tenant} already; another token of it: mlp token rotate {name} "
-                "--tenant {tenant}",
+                "an account {name} of {tenant} already exists; another token of it: mlp token rotate {name} --tenant {tenant}",
                 name=known.name,
                 tenant=tenant,
             )
@@ -77,7 +76,7 @@ class ServiceAccounts:
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(
-                    "{name} is no member of {tenant} any more, so no token of it is taken; end it, then make it again",
+                    "{name} is no longer a member of {tenant}, so its tokens are not valid; end it, then make it again",
                     name=account.user,
                     tenant=account.tenant,
                 ),

@@ -1,4 +1,4 @@
-"""Sights: what each user may see of others' work, by the tenants that they are in."""
+"""Sights: the view that each user has of others' work, by the user's tenants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_SIGHTS = 10_000
 
 
 class Sights:
-    """Eyes of users: they see the work of their own tenants by name, and know of the tenants that share with those."""
+    """Eyes of users: they see work in their tenants by name, and know of the tenants that share with those."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -32,7 +32,7 @@ class Sights:
         return found
 
     def forget(self) -> None:
-        """Look anew from now on: tenants or memberships have changed."""
+        """Read again from now on: tenants or memberships have changed."""
         self._eyes = {}
 
 

@@ -1,4 +1,4 @@
-"""Memberships that follow a person's groups: what has to change, and the tenants that are made for it."""
+"""Memberships that follow a person's groups: the changes, and the tenants made for them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mlp_language.message import Message
 
 LOCAL, GROUP = "local", "group"
 FEW = 8
-"""Tuning: tenants up to which each is looked up by its name; beyond, the names of all are read: one query in the place of many."""
+"""Tuning: tenants up to which each is looked up by its name; above, one query reads all names."""
 TOLD = 10_000
 """Safety: sentences on groups that were left out of which it is remembered that they were told; bounds memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """What a person's groups change: members to put, with the group that says so, and those to take out."""
+    """Changes by a person's groups: members to put, with the group that gives it, and those to remove."""
 
     put: tuple[tuple[Member, str], ...]
     gone: tuple[Member, ...]
@@ -39,7 +39,7 @@ class Sync:
 
 
 def sync_of(tx: Tx, user: str, wanted: GroupsGive, policy: GroupPolicy) -> Sync:
-    """Compare what the groups give with what is stored. What somebody put by hand is left alone."""
+    """Compare the groups' grants with the stored ones; places that were given by hand are left alone."""
     mine = {m.tenant: m for m in tx.members.of_user(user)}
     there = _there(tx, wanted.places)
     put: list[tuple[Member, str]] = []

@@ -1,4 +1,4 @@
-"""Who is told of what is asked of them, and of the answers: the part of notices that requests know."""
+"""Notices of requests and their answers: the part of notices that requests know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from mlp_language.message import Message
 
 
 class TellsPeople(Protocol):
-    """Stores what is told in the transaction of what it tells of, returns to whom, and hears when that is durable."""
+    """Interface for notices of requests.
+
+    It stores them in the transaction of their requests, returns the users, and is called when that is
+    durable.
+    """
 
     def asked(
         self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message

@@ -70,7 +70,7 @@ class UserService:
         def work(tx: Tx) -> None:
             again = tx.users.get(name) is not None
             user = tx.users.ensure(name, self._clock())
-            how = {"message": msg("let in again")} if again else _number(user)
+            how = {"message": msg("approved again")} if again else _number(user)
             asked = {} if applied_for is None else {"applied_for": applied_for}
             self._note(tx, actor, "user.approve", name, {**how, **asked})
 
@@ -92,7 +92,7 @@ class UserService:
         return await self._db.read(lambda tx: _effective(tx, name))
 
     async def among(self, names: Collection[str]) -> Mapping[str, UserStanding]:
-        """Return how each of these people stands to the platform, whether they are known to it or not."""
+        """Return the standing of each of these people on the platform, whether they are known to it or not."""
 
         def work(tx: Tx) -> dict[str, UserStanding]:
             known = {user.name: user for user in tx.users.of_names(names)}
@@ -115,7 +115,7 @@ class UserService:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "{name} is in {mine}, not in {tenant}; choose one of theirs",
+                        "{name} is in {mine}, not in {tenant}; choose one of the teams of {name}",
                         name=name,
                         mine=tuple(mine),
                         tenant=tenant,
@@ -147,7 +147,7 @@ class UserService:
         await told(self._db.write(lambda tx: tx.users.set_language(name, language)), self.forget_languages)
 
     def forget_languages(self) -> None:
-        """Look anew from now on: some were chosen."""
+        """Read again from now on: some languages were chosen."""
         self._languages = {}
 
     def _note(self, tx: Tx, actor: str, action: str, name: str, detail: Mapping[str, object]) -> None:

@@ -75,7 +75,7 @@ def _check_names(tx: Tx, tenant: Tenant) -> None:
     if tenant.cohort is not None and (tenant.cohort == name or tx.tenants.get(tenant.cohort) is not None):
         no_cohort_like_a_tenant(tenant)
     if tx.tenants.get(name) is None and tx.tenants.is_cohort(name):
-        _refuse(msg("tenant {name} cannot be named like a cohort that there is; use another name", name=name))
+        _refuse(msg("tenant {name} cannot have the name of an existing cohort; use another name", name=name))
 
 
 def _check_parents(tx: Tx, tenant: Tenant) -> None:
@@ -84,8 +84,7 @@ def _check_parents(tx: Tx, tenant: Tenant) -> None:
         if above in way:
             _refuse(
                 msg(
-                    "{parent} cannot be the parent of {name}: that would be a circle ({way}); choose another parent, "
-                    "or none",
+                    "{parent} cannot be the parent of {name}: that would be a cycle ({way}); choose another parent, or none",
                     parent=tenant.parent or "",
                     name=tenant.name,
                     way=" > ".join([*way, above]),
@@ -120,8 +119,7 @@ def check_limits(tenant: Sharer) -> None:
             if limit_in(tenant.quota, dimension) is None:
                 _refuse(
                     msg(
-                        "{field}.{dimension} has no meaning without a quota of {kind}: {name} neither lends nor "
-                        "borrows there; give it a quota (0 to own nothing), or leave {field}.{dimension} out",
+                        "{field}.{dimension} has no meaning without a quota of {kind}: {name} neither lends nor borrows there; give it a quota (0 for none), or leave {field}.{dimension} out",
                         field=field,
                         dimension=dimension,
                         kind=quantity(dimension, 0).unit,
@@ -131,8 +129,7 @@ def check_limits(tenant: Sharer) -> None:
     if tenant.reserved is not None and tenant.reserved.rom is not None:
         _refuse(
             msg(
-                "reserved.rom is {value} GiB: what is reserved is kept free on nodes, and storage is not a matter of "
-                "nodes; leave it out",
+                "reserved.rom is {value} GiB: reserved amounts are kept free on nodes, and storage does not belong to nodes; leave it out",
                 value=number("rom", tenant.reserved.rom),
             )
         )
@@ -145,8 +142,7 @@ def check_limits(tenant: Sharer) -> None:
             if own is not None and value > own:
                 _refuse(
                     msg(
-                        "{field}.{dimension} is {value} and the quota is {own}: {name} cannot {does} more than it "
-                        "has; give {own} at most, or raise the quota",
+                        "{field}.{dimension} is {value} and the quota is {own}: {name} cannot {does} more than it has; give at most {own}, or raise the quota",
                         field=field,
                         dimension=dimension,
                         value=number(dimension, value),
@@ -179,8 +175,7 @@ def _check_within(tenant: Tenant, parent: Tenant) -> None:
         if most is not None and value > most:
             _refuse(
                 msg(
-                    "{name} reserves {value} and {above} above it has a quota of {most}: nobody could use the rest; "
-                    "have {name} reserve {most} at most, or raise the quota of {above}",
+                    "{name} reserves {value}, but {above} above it has a quota of {most}, so nobody could use the rest; have {name} reserve at most {most}, or raise the quota of {above}",
                     name=tenant.name,
                     value=quantity(dimension, value),
                     above=parent.name,

@@ -1,4 +1,4 @@
-"""Tenants, members and usage, to and from what crosses the wire."""
+"""Tenants, members and usage, to and from their wire form."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def tenant_to(
     job_network: str = "none",
     move: api.IsolationMove | None = None,
 ) -> api.Tenant:
-    """Return a tenant with what is in use of it, and how it stands to those that it shares with.
+    """Return a tenant with its use, and its standing to those that it shares with.
 
-    `job_network` is the hub's setting, for tenants that say nothing.
+    `job_network` is the hub's setting, for tenants without their own.
     """
     q = tenant.quota
     share = share or Share()
@@ -161,7 +161,10 @@ def total_to(total: RunTotals) -> api.UsageTotal:
 
 
 def hours_of(samples: Iterable[UsageSample]) -> list[api.UsageHour]:
-    """Return a tenant's use by the hour of samples in order of time: means of what was held, the most jobs; no hour without a sample."""
+    """Return a tenant's use by the hour of samples in order of time: means of its holdings, and the most jobs.
+
+    There is an hour only with a sample.
+    """
     found = []
     for hour, group in groupby(samples, lambda sample: sample.time // HOUR_S):
         of = list(group)

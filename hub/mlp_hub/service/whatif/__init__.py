@@ -1,1 +1,1 @@
-"""What-if questions, answered by simulating in a process of their own."""
+"""What-if questions, answered by a simulation in a separate process."""

@@ -82,10 +82,10 @@ class WhatIf:
         uid = helpers.helper_uid(first_uid, helpers.SIMULATING)
         self._within = helpers.Confinement(uid, MEMORY, MOST_CPU_S)
         runs = msg(
-            "a run of each of {count} others is under way, the most there may be; try again in a minute"
+            "{count} other users each have a run in progress, which is the limit; try again in a minute"
         )
         exports = msg(
-            "an export of each of {count} others is under way, the most there may be; try again in a minute"
+            "{count} other users each have an export in progress, which is the limit; try again in a minute"
         )
         self._runs = CostlyTurns(limits.WHAT_IF_RUNS, full=runs)
         self._exports = CostlyTurns(limits.WHAT_IF_EXPORTS, full=exports)
@@ -95,7 +95,7 @@ class WhatIf:
     ) -> api.Simulated:
         """Run it. One run at a time for each of those who ask; a run too large is refused."""
         _check(asked)
-        async with self._runs.turn(who, 1, msg("a run of yours is under way; wait until it is done")):
+        async with self._runs.turn(who, 1, msg("a run of yours is in progress; wait until it is done")):
             return await self._simulate(asked, lines=lines, chart=chart)
 
     async def _simulate(self, asked: api.SimulateRequest, *, lines: bool, chart: bool) -> api.Simulated:
@@ -120,7 +120,7 @@ class WhatIf:
                 raise Refused(
                     Reason.INVALID,
                     msg(
-                        "this would be a run of {n} {what}; at most {most} are run here",
+                        "this would be a run of {n} {what}; the limit here is {most}",
                         n=n,
                         what=what,
                         most=most,
@@ -146,7 +146,9 @@ class WhatIf:
 
         One at a time for each of those who ask.
         """
-        async with self._exports.turn(who, 1, msg("an export of yours is under way; wait until it is done")):
+        async with self._exports.turn(
+            who, 1, msg("an export of yours is in progress; wait until it is done")
+        ):
             if days is None:
                 begin, recording = await self.recording("now")
             else:
@@ -213,8 +215,7 @@ class WhatIf:
                 out, err = await process.communicate(data)
         except TimeoutError:
             text = msg(
-                "this run takes longer than {time_s} s, the most a what-if may take here; ask for fewer jobs, "
-                "or export a scenario with `mlp-hub simulate --export` and run that on a machine of yours",
+                "this run takes longer than {time_s} s, which is the limit of a what-if here; ask for fewer jobs, or export a scenario with `mlp-hub simulate --export` and run it on your own machine",
                 time_s=self._time_s,
             )
             raise Refused(Reason.INVALID, text) from None
@@ -246,16 +247,15 @@ def _check(asked: api.SimulateRequest) -> None:
     given = [k for k in _SCENARIO if getattr(asked, k) is not UNSET]
     if asked.from_ is not UNSET and given:
         text = msg(
-            "there is `from`, so {key} says nothing here; put what is to be other into `changes`",
+            "`from` is given, so {key} has no effect here; put the differences into `changes`",
             key=given[0],
         )
         raise Refused(Reason.INVALID, text)
     if asked.from_ is UNSET and asked.changes is not UNSET:
-        raise Refused(Reason.INVALID, msg("changes go with `from`; a scenario is changed in its own keys"))
+        raise Refused(Reason.INVALID, msg("changes need `from`; change a scenario in its own keys"))
     if asked.from_ is UNSET and not given:
         text = msg(
-            "the body says nothing to run; send a scenario (version, nodes, tenants, jobs), or {example}, "
-            "with `changes`",
+            "the body has nothing to run; send a scenario (version, nodes, tenants, jobs), or {example}, with `changes`",
             example='{"from": "now"}',
         )
         raise Refused(Reason.INVALID, text)

@@ -24,7 +24,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfOutcome:
-    """Outcome of a what-if: `refused` is a message, as data, of what was wrong, or `answer` has the parts of a `Simulated`."""
+    """Outcome of a what-if: `refused` is an error as message data, or `answer` has a `Simulated`'s parts."""
 
     refused: dict[str, Any] | None = None
     answer: dict[str, Any] = field(default_factory=dict)

@@ -1,6 +1,8 @@
-"""Runs what-ifs in a process of its own, so that the service stays responsive: a task on stdin, the answer on stdout.
+"""Worker of simulations in a separate process, so that the service stays responsive.
 
-The process is this module's `main`, run by `mlp_hub.confined`, with a low priority; who started it ends it when its time is over.
+It reads a task on stdin, and writes the answer on stdout. The process is this module's `main`, run
+by `mlp_hub.confined`, with a low priority. The process that started it ends it when its time is
+over.
 """
 
 from __future__ import annotations
@@ -63,8 +65,7 @@ def _scenario(task: Task, value: dict[str, Any]) -> WhatIfOutcome:
             return WhatIfOutcome(
                 refused=to_data(
                     msg(
-                        "this scenario makes {n} {what}; at most {most} are run here. Run it with `mlp-hub simulate FILE` "
-                        "on a machine of yours, or make it smaller",
+                        "this scenario makes {n} {what}; the limit here is {most}. Run it with `mlp-hub simulate FILE` on your own machine, or make it smaller",
                         n=n,
                         what=what,
                         most=most,
@@ -120,12 +121,11 @@ def answer(task: Task) -> bytes:
     try:
         said = msgspec.json.encode(run(task), enc_hook=dict)
     except MemoryError:
-        return _refused(msg("this run needs more memory than a what-if may have; make it smaller"))
+        return _refused(msg("this run needs more memory than a what-if can have; make it smaller"))
     if len(said) <= MOST_ANSWER:
         return said
     text = msg(
-        "the answer would be {n} MiB long; {most} MiB are the most. Ask without lines and chart, or for fewer tenants "
-        "and jobs",
+        "the answer would be {n} MiB long; the limit is {most} MiB. Ask without lines and chart, or for fewer tenants and jobs",
         n=round(len(said) / 2**20),
         most=round(MOST_ANSWER / 2**20),
     )

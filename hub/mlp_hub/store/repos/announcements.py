@@ -1,4 +1,4 @@
-"""What administrators tell everybody, or the members of their tenant."""
+"""Messages of administrators to everybody, or to the members of their tenant."""
 
 from __future__ import annotations
 

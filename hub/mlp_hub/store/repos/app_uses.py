@@ -1,4 +1,4 @@
-"""What was asked of apps, and of all apps of a tenant."""
+"""Requests to apps, and to all apps of a tenant."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Apps(Repo):
         raise Refused(
             Reason.CONFLICT,
             msg(
-                "all {n} ports of apps are given; delete an app that nobody needs, then deploy again",
+                "all {n} ports of apps are in use; delete an app that nobody needs, then deploy again",
                 n=len(PORTS),
             ),
         )

@@ -1,4 +1,4 @@
-"""What was done and why: the audit log, and the explanations of the scheduler's decisions."""
+"""Actions and their reasons: the audit log, and the explanations of the scheduler's decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlp_language.message import Message, from_data, to_data
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
 ALONE = frozenset({"user.token"})
-"""What is written down each time: every token is a credential of its own, however much it is like another."""
+"""Actions with their own entry each time: every token is a separate credential, even if alike."""
 COUNTS = ("times", "last", "jobs", "more")
 MOST_NAMED = 100
 _SAID = "said"
@@ -102,11 +102,12 @@ class Audit(Repo):
         detail: Mapping[str, object] | None = None,
         jobs: Sequence[str] = (),
     ) -> None:
-        """Write down that `actor` did `action` to the object of this name.
+        """Store that `actor` did `action` to the object of this name.
 
-        What is the same in all but its time and `jobs`, within `AGAIN_S` of the first time, adds to its entry: how many
-        `times` it was done and when `last`, or `jobs`, of which the first ones are named and the others counted as `more`.
-        `detail` has none of these four names; its sentences are messages. What is in `ALONE` is always an entry of its own.
+        An action that is equal except for its time and `jobs`, within `AGAIN_S` of the first time, adds to
+        its entry. It adds the number of `times`, and the `last` time, or `jobs`. The first of these are
+        named, and the others counted as `more`. `detail` has none of these four names; its sentences are
+        messages. An action in `ALONE` always has its own entry.
         """
         told = {key: _stored(value) for key, value in (detail or {}).items()}
         done = {"actor": actor, "action": action, "object": name, "tenant": tenant}
@@ -169,7 +170,7 @@ class Audit(Repo):
         return [_entry(r) for r in rows], rows[-1].id if more else None
 
     def sweep(self, before: float, most: int) -> int:
-        """Forget entries from before a time, the oldest first and not more than so many; return how many."""
+        """Delete entries from before a time, the oldest first and at most `most`; return their number."""
         old = select(audit.c.id).where(audit.c.time < before).order_by(audit.c.id).limit(most)
         return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)
 

@@ -1,4 +1,4 @@
-"""What all repositories share."""
+"""Code that all repositories share."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ T = TypeVar("T")
 
 
 LOTS = (64, 32, 16, 8, 4, 2, 1)
-"""Rows that one statement takes. Between two runs the driver lets other threads run, and waits for its turn again: for what
-every job writes that would cost more than the writing."""
+"""Rows that one statement takes.
+
+Between two runs the driver lets other threads run, and waits for its turn again. For rows that
+every job writes, that would cost more than the writes.
+"""
 MOST_NAMES = 500
 """Values of one IN; SQLite and drivers have limits."""
 
@@ -143,7 +146,7 @@ def _driver_sql(
 def _lot_sql(
     dialect: Dialect, statement: Callable[[int], Any], size: int
 ) -> tuple[str, Callable[[Sequence[Sequence[Any]]], Any]]:
-    """Return the text for the driver, and what makes its parameters of so many rows."""
+    """Return the text for the driver, and the function that makes its parameters of `size` rows."""
     compiled = statement(size).compile(dialect=dialect)
     if compiled.positiontup is None:  # it takes them by name
         return str(compiled), lambda rows: {
@@ -161,7 +164,7 @@ def _lot_sql(
 def _inserts(
     dialect: str, table: Table, names: tuple[str, ...], keys: tuple[str, ...], replaces: bool
 ) -> Callable[[int], Any]:
-    """Return what makes the statement that stores so many rows of these columns, for `_in_lots`."""
+    """Return the maker of the statement that stores a number of rows of these columns, for `_in_lots`."""
     insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
 
     def statement(rows: int) -> Any:

@@ -27,7 +27,7 @@ class Caps(Repo):
         ]
 
     def put(self, of: CapOfMember) -> None:
-        """Store one in the place of the one before; one that limits nothing is none."""
+        """Store a cap instead of the previous one; one without limits is only removed."""
         self.remove(of.tenant, of.user)
         if of.cap != Cap():
             cap = of.cap

@@ -1,4 +1,4 @@
-"""Datasets, each with what is stored of it."""
+"""Datasets, each with its stored data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALL = select(d.c.phase, d.c.progress, d.c.message, d.c.source, s).join_from(d, 
 
 
 class Datasets(Repo):
-    """The datasets; what each takes of a quota is stored by `Tx.stored`."""
+    """Table of datasets; `Tx.stored` has the use of quota by each."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class Datasets(Repo):
         return [_dataset_of(row) for row in self._c.execute(query)]
 
     def put(self, dataset: Dataset) -> None:
-        """Store one, new or changed; what is stored of it must be there."""
+        """Store a dataset, new or changed; its stored item must exist."""
         values: dict[str, Any] = {"uid": dataset.item.uid, "phase": dataset.phase.value}
         values |= {"progress": dataset.progress, "message": codec.message_text(dataset.message)}
         values["source"] = None if dataset.source is None else codec.dumps(asdict(dataset.source))

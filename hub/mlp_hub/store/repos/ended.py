@@ -15,7 +15,7 @@ from mlp_hub.store.tables import ended_job as t
 
 _FINAL = [p.value for p in sorted(FINAL)]
 ROW_BYTES = 64
-"""What a row takes besides its texts, about: so that very many short ones count too."""
+"""Approximate bytes of a row in addition to its texts: so that very many short ones count too."""
 
 
 class EndedJobs(Repo):

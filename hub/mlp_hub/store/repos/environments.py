@@ -1,4 +1,4 @@
-"""Environments of tenants. Who may see those of a tenant is a matter of its routes: all its members do."""
+"""Environments of tenants; the routes check access: all members of the tenant have it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlp_hub.store.tables import environment as t
 
 
 class Environments(Repo):
-    """The environments of all tenants; what their files take of a quota is stored by `Tx.stored`."""
+    """Environments of all tenants; `Tx.stored` has the use of quota by their files."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class Environments(Repo):
         return int(self._c.scalar(select(func.count()).select_from(t).where(t.c.tenant == tenant)) or 0)
 
     def of_files(self, files: str) -> list[Environment]:
-        """Return all that have, or are to have, the same files, the oldest first."""
+        """Return all environments that have, or will have, the same files, the oldest first."""
         return self._all(t.c.files == files)
 
     def in_phases(self, phases: Collection[EnvironmentPhase]) -> list[Environment]:

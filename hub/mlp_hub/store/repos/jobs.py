@@ -61,7 +61,7 @@ _OF_PEOPLE = ~t.c.name.startswith(OF_APPS, autoescape=True)
 
 
 class Stale(Refused):
-    """Somebody else changed the job since it was read; read it again and decide anew."""
+    """Error: the job changed since it was read; read it again and decide again."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(
@@ -106,9 +106,9 @@ class Jobs(Repo):
         return found
 
     def reader_of(self, context: TenantContext, dataset: str, tenant: str) -> Job | None:
-        """Return the oldest job of a tenant that has not ended and reads the dataset of this uid; None where there is none.
+        """Return the oldest open job of a tenant that reads the dataset of this uid; None if there is none.
 
-        How much there is to look through is bounded: all open jobs together have only so many bytes.
+        The amount to search is bounded: the bytes of all open jobs together are limited.
         """
         query = select(t).where(
             t.c.tenant == tenant, t.c.phase.in_(_ACTIVE), t.c.spec.contains(dataset, autoescape=True)
@@ -133,7 +133,7 @@ class Jobs(Repo):
         return list(self._c.scalars(query.order_by(t.c.run)))
 
     def runs_of(self, context: TenantContext, tenant: str) -> list[tuple[str, str, int]]:
-        """Return all runs of a tenant, those that have ended too: whose they are, their names and numbers."""
+        """Return all runs of a tenant, also ended ones: their users, names and numbers."""
         query = select(t.c.user, t.c.name, t.c.run).where(t.c.tenant == tenant).order_by(t.c.uid)
         query = within(query, context, t.c.user, t.c.tenant)
         return [(row.user, row.name, row.run) for row in self._c.execute(query)]
@@ -184,9 +184,10 @@ class Jobs(Repo):
     def _rows(
         self, uids: Sequence[str], *columns: ColumnElement[Any], at_once: int = MOST_NAMES
     ) -> Iterator[Row[Any]]:
-        """Yield the rows of these jobs in this order, read so many at a time.
+        """Yield the rows of these jobs in this order, read `at_once` at a time.
 
-        The database sorts uids and never rows: a sort of long programs would keep a reader busy for a minute.
+        The database sorts uids and never rows: a sort of long programs would keep a reader busy for a
+        minute.
         """
         query = select(*columns).where(_AMONG) if columns else _ALL_OF
         for at in range(0, len(uids), at_once):
@@ -313,7 +314,7 @@ class Jobs(Repo):
         return found
 
     def waiting_without_place(self) -> list[tuple[str, str]]:
-        """Return (user, tenant) of the jobs that wait in a tenant, other than `default`, of which their user is no member."""
+        """Return (user, tenant) of jobs that wait in a tenant, except `default`, without their user as a member."""
         place = exists().where(member.c.tenant == t.c.tenant, member.c.user == t.c.user)
         query = (
             select(t.c.user, t.c.tenant)

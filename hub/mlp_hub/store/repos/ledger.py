@@ -74,7 +74,7 @@ _NODE_USE = (
     .where(_holds(_NOW), t.c.shares.is_not(None), t.c.applier.not_in(bindparam("but", expanding=True)))
     .group_by(t.c.shares)
 )
-"""Many jobs take the same of the same node: what is equal is read once."""
+"""Many jobs take the same of the same node: equal rows are read once."""
 
 _WAITING = select(t).where(t.c.phase == _PENDING, t.c.expires_at > _NOW).order_by(t.c.created_at, t.c.id)
 
@@ -97,7 +97,7 @@ def _held_by(*columns: str) -> Select[Any]:
 
 
 class Requests(Repo):
-    """The resource requests of all appliers. In-use is always summed up anew, never stored."""
+    """Resource requests of all appliers; in-use is always summed up again, never stored."""
 
     __slots__ = ()
 
@@ -208,7 +208,7 @@ class Requests(Repo):
         return [codec.request_of(row) for row in self._c.execute(query)]
 
     def put_off(self, by: float) -> int:
-        """Move along by so many seconds when pending requests and tries are over; return how many that were."""
+        """Move the expiry of pending requests and tries by `by` seconds; return their number."""
         passing = t.c.phase.in_(_PASSING) & t.c.expires_at.is_not(None)
         return int(self._c.execute(update(t).where(passing).values(expires_at=t.c.expires_at + by)).rowcount)
 

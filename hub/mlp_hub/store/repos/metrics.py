@@ -16,7 +16,7 @@ from mlp_hub.store.tables import metric_total as total
 PAGE_BYTES = 512 * 1024
 """Tuning: stored bytes of points that are read at a time, or one row: some ten times as much memory while they are used."""
 ROW_BYTES = 64
-"""What a row takes besides its points, about."""
+"""Approximate bytes of a row in addition to its points."""
 
 CLOSED = ""
 """Name of the source, which no process has, that stands for a job's points being deleted."""
@@ -46,9 +46,10 @@ def rank_of(source: str) -> int:
 class Metrics(Repo):
     """The reported points of all jobs.
 
-    A source is one reporting process. It numbers its points from 1 on without gaps; the highest number
-    stored is kept per source, in the same transaction as the points, so a batch that is sent again adds
-    nothing, and one that starts too far ahead adds nothing either (the sender learns where to go on).
+    A source is one reporting process. It numbers its points from 1 on without gaps. The highest number
+    stored is kept per source, in the same transaction as the points. So a batch that is sent again adds
+    nothing. One that starts too far ahead adds nothing either, and the sender gets the number to
+    continue from.
     """
 
     __slots__ = ()
@@ -61,10 +62,11 @@ class Metrics(Repo):
         most: int | None = None,
         most_bytes: int | None = None,
     ) -> Appended:
-        """Store those points of the batch that follow the last stored one of the source without a gap.
+        """Store the points of the batch that follow the last stored one of the source without a gap.
 
-        With `most`, only until the job has so many, with `most_bytes` up to the batch with which it has so many bytes. A batch
-        for a job that has them is answered as if it were stored, and nothing is.
+        With `most`, only until the job has that number of points. With `most_bytes`, up to the batch with
+        which it reaches that number of bytes. A batch for a job at its limit is answered as if it were
+        stored, and is dropped.
         """
         last = self.last(job, source)
         first = self.last_seq(job) + 1
@@ -165,7 +167,7 @@ class Metrics(Repo):
         self._c.execute(self._upsert(s, ("job", "source")), {"job": job, "source": CLOSED, "last": 0})
 
     def is_closed(self, job: str) -> bool:
-        """Whether `close` was said of it."""
+        """Return whether `close` was called for it."""
         return self._c.scalar(_LAST, {"job": job, "source": CLOSED}) is not None
 
     def delete(self, job: str) -> None:
@@ -175,7 +177,7 @@ class Metrics(Repo):
 
 
 def following(points: Sequence[Sample], last: int) -> Sequence[Sample]:
-    """Return the run of points numbered last+1, last+2, ... in the batch; what comes after a gap is left."""
+    """Return the run of points numbered last+1, last+2, ... in the batch; points after a gap are left."""
     if points and points[0].n == last + 1 and points[-1].n == last + len(points):
         expected = last
         for p in points:

@@ -143,7 +143,7 @@ class Tokens(Repo):
 
 
 class Idempotency(Repo):
-    """What was answered under which key of which user."""
+    """Answers by key and user."""
 
     __slots__ = ()
 
@@ -169,7 +169,7 @@ class Idempotency(Repo):
 
 
 class Usages(Repo):
-    """What tenants used over time."""
+    """Use by tenants over time."""
 
     __slots__ = ()
 
@@ -260,7 +260,7 @@ class SettingsRepo(Repo):
 
 
 class Leases(Repo):
-    """Who decides. A writing transaction excludes all others, so that what is read here holds until it commits."""
+    """Holders of leases; a write transaction excludes all others, so a row read here holds until its commit."""
 
     __slots__ = ()
 
@@ -292,9 +292,9 @@ class Leases(Repo):
         return not self._c.exec_driver_sql(f"SELECT EXISTS ({_ALIVE})", _life_of(lease)).scalar()
 
     def end_sessions(self, name: str, lease: Lease) -> int:
-        """End the sessions of a lease's holder, with what they were about to commit; return how many.
+        """End the sessions of a lease's holder, with their open transactions; return their number.
 
-        Nothing where the lease is another one by now. Only who writes as the same role of the database can be ended.
+        It does nothing if the lease has changed. Only sessions of the same database role can be ended.
         """
         if self._c.dialect.name != "postgresql":
             return 0

@@ -1,4 +1,4 @@
-"""Versions of models, each with what is stored of it."""
+"""Versions of models, each with its stored data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALL = select(*_OWN, s).join_from(m, s, m.c.uid == s.c.uid)
 
 
 class Models(Repo):
-    """The versions of all models; what each takes of a quota is stored by `Tx.stored`."""
+    """Versions of all models; `Tx.stored` has the use of quota by each."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class Models(Repo):
         return [row.uid for row in self._c.execute(query)]
 
     def put(self, model: ModelVersion) -> None:
-        """Store one, new or changed; what is stored of it must be there."""
+        """Store a version, new or changed; its stored item must exist."""
         self._c.execute(
             self._upsert(m, ("uid",)),
             {

@@ -1,4 +1,4 @@
-"""What people are told of their jobs, and where."""
+"""Notices to people about their jobs, and their channels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Notices(Repo):
         return [_choice(row) for row in self._c.execute(select(t))]
 
     def choice(self, user: str) -> NoticeChoice:
-        """Return what somebody chose; who never did wants nothing."""
+        """Return a user's choice; without one, it has no kinds of notices."""
         row = self._c.execute(select(t).where(t.c.user == user)).first()
         return NoticeChoice(user) if row is None else _choice(row)
 
@@ -104,7 +104,7 @@ class Notices(Repo):
         return [_notice(row) for row in self._c.execute(query)]
 
     def told_since(self, uid: str, kind: NoticeKind, since: float) -> bool:
-        """Tell whether something was told of a job since a time."""
+        """Return whether a notice of a job was stored since a time."""
         query = select(n.c.id).where(n.c.job == uid, n.c.kind == kind.value, n.c.at >= since)
         return self._c.execute(query.limit(1)).first() is not None
 

@@ -76,7 +76,7 @@ def query_of(
 
 
 def rows_of(uids: Sequence[str], now: float) -> Select[Any]:
-    """Return the query of what tables show of these runs; their programs stay in the database."""
+    """Return the query of the columns that tables show of these runs; their programs stay in the database."""
     c = job.c
     of_job = (
         c.uid,
@@ -172,7 +172,7 @@ def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[
 
 
 def _numbers(now: float) -> dict[str, ColumnElement[Any]]:
-    """Return what is a number besides parameters and metrics: the `NUMBERS` of a search."""
+    """Return the numbers other than parameters and metrics: the `NUMBERS` of a search."""
     return {
         "run": job.c.run,
         "duration": duration(now),
@@ -249,7 +249,9 @@ def phases_of(word: str) -> list[Phase]:
         raise Refused(
             Reason.INVALID,
             msg(
-                "there is no state {state}; choose one of {states}", state=word[:60], states=", ".join(known)
+                "state {state} does not exist; choose one of {states}",
+                state=word[:60],
+                states=", ".join(known),
             ),
         )
     return found

@@ -1,4 +1,4 @@
-"""What the jobs of a tenant took in some time: exact sums and the most at once, of the runs that are kept."""
+"""Use by a tenant's jobs in a time span: exact sums and the most at once, of the runs that are kept."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def totals(connection: Connection, tenant: str, since: float, now: float) -> Run
 
 
 def _most(moves: Iterable[tuple[float, float, float]]) -> tuple[float, float]:
-    """Return the most that was held at once; what ends at a moment makes room for what begins then."""
+    """Return the most that was held at once; an end at a moment makes room for a begin at the same moment."""
     cpu = gpu = most_cpu = most_gpu = 0.0
     key: Any = lambda move: (move[0], move[1] + move[2])  # noqa: E731
     for _, cores, devices in sorted(moves, key=key):

@@ -1,4 +1,4 @@
-"""What runs were and what became of them, beside their jobs: origins, parameters, summaries, notes and tags."""
+"""Data and results of runs, beside their jobs: origins, parameters, summaries, notes and tags."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _THERE = select(job.c.uid).where(job.c.uid.in_(_JOBS))
 
 
 def sha256_of(text: str) -> str:
-    """Return by what a text is kept once."""
+    """Return the key under which a text is stored once."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 class Runs(Repo):
-    """What is kept of a run goes with its job; texts that no run has any more go in `sweep`."""
+    """Data of runs, deleted with their jobs; texts without a run are deleted in `sweep`."""
 
     __slots__ = ()
 
@@ -155,7 +155,7 @@ class Runs(Repo):
         return found
 
     def ends(self, uids: Iterable[str]) -> dict[str, RunEnd]:
-        """Return what the rows of these jobs say of their times and ranks, without their programs; who is gone is left out."""
+        """Return times and ranks of these jobs' rows, without their programs; missing jobs are left out."""
         found: dict[str, RunEnd] = {}
         for part in chunks(uids):
             for row in self._c.execute(_ENDS, {"jobs": part}):
@@ -212,7 +212,7 @@ class Runs(Repo):
     # ------------------------------------------------------------- written
 
     def write(self, uid: str, *, note: str | None = None, tags: Iterable[str] | None = None) -> None:
-        """Set a run's note, and its tags; what is None stays."""
+        """Set a run's note, and its tags; values that are None stay."""
         if note is not None:
             self._c.execute(self._upsert(run_note, ("job",)), {"job": uid, "note": codec.text(note)})
         if tags is not None:
@@ -267,7 +267,7 @@ class Runs(Repo):
         return found
 
     def rows(self, context: TenantContext, uids: Sequence[str], now: float) -> list[RunRow]:
-        """Return these runs in this order, as they are `now`; who is gone is left out."""
+        """Return these runs in this order, as they are `now`; missing ones are left out."""
         found: dict[str, Any] = {}
         params: dict[str, dict[str, ParamValue]] = {}
         metrics: dict[str, dict[str, MetricSummary]] = {}

@@ -12,7 +12,7 @@ from mlp_hub.store.tables import service_account as a
 from mlp_hub.store.tables import service_token as t
 
 NOBODY = ""
-"""In the place of a tenant: what it had is nobody's."""
+"""Value instead of a tenant: the data of a removed one belongs to nobody."""
 
 
 class ServiceAccountsRepo(Repo):

@@ -1,4 +1,4 @@
-"""What is stored for people, and what of a quota each holds: its row of the ledger, which goes with it always."""
+"""Stored objects of people, and the quota that each holds: its row of the ledger always goes with it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class StoredItems(Repo):
         return {StoredKind(kind): (number, int(used)) for kind, number, used in self._c.execute(counted)}
 
     def put(self, item: StoredItem) -> None:
-        """Store one, new or changed, and charge its tenant with what it takes."""
+        """Store an item, new or changed, and charge its tenant with its size."""
         self._c.execute(self._upsert(t, ("uid",)), _row(item))
         if item.kind is StoredKind.OUTPUT:
             self._sum_outputs(item.user, item.tenant)

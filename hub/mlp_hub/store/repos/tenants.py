@@ -54,7 +54,10 @@ _GIVEN = select(setting.c.value).where(setting.c.key == NUMBERS_GIVEN)
 
 
 def _tenant_of(row: Row[Any]) -> Tenant:
-    """Return the tenant of a row. All are read again after a change of one: what was made of the same row is kept."""
+    """Return the tenant of a row; results are kept for equal rows.
+
+    After a change of one tenant all are read again.
+    """
     key = tuple(row)
     known = _MADE.get(key)
     if known is None:
@@ -69,7 +72,7 @@ def _user_of(row: Row[Any]) -> User:
 
 
 def _missing(rows: int) -> Any:
-    """Return the query for those of so many (user, tenant) that are not stored; each costs one look into the index."""
+    """Return the query for the pairs of (user, tenant) that are not stored; each costs one index look-up."""
     given = ", ".join(f"(:f0_{i}, :f1_{i})" for i in range(rows))
     return text(
         f'SELECT g.column1 AS "user", g.column2 AS tenant FROM (VALUES {given}) AS g WHERE NOT EXISTS'  # noqa: S608 - numbers alone
@@ -104,7 +107,7 @@ class Tenants(Repo):
         return [_tenant_of(row) for row in self._c.execute(_ALL)]
 
     def dedicated(self) -> list[Tenant]:
-        """Return the tenants whose files are to have a root of their own, by name."""
+        """Return the tenants whose files should have their own root, by name."""
         return self._found(_DEDICATED)
 
     def made_at(self, name: str) -> float:
@@ -187,7 +190,7 @@ class Tenants(Repo):
 
 
 class Members(Repo):
-    """Who belongs to which tenant; who is in none belongs to `default`, which is not stored."""
+    """Members of tenants; a user in no tenant belongs to `default`, which is not stored."""
 
     __slots__ = ()
 

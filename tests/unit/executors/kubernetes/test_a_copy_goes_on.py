@@ -32,7 +32,7 @@ class OneObject:
         yield WatchEvent("BOOKMARK", {})
 
 
-async def test_what_cannot_be_read_is_a_trouble_that_is_told_and_tried_again(
+async def test_an_unreadable_object_is_reported_and_retried(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(reflector, "FIRST_WAIT_S", 0.01)

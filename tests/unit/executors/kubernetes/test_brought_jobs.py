@@ -130,7 +130,7 @@ def test_a_job_counts_the_pods_that_it_has_at_a_time(fields: dict[str, int], pod
     assert view(found).ranks == pods
 
 
-def test_what_cannot_be_counted_is_a_fault() -> None:
+def test_resources_that_cannot_be_counted_are_a_fault() -> None:
     none = given()
     none["spec"]["parallelism"] = 0
     assert "it has no pods" in str(view(none).fault)
@@ -167,7 +167,7 @@ def test_it_is_let_run_on_its_nodes_held_again_and_forgotten(kind: Kind) -> None
     assert (forgotten.attempt, forgotten.end, forgotten.suspended) == (None, None, True)
 
 
-def test_what_another_hub_let_run_is_no_attempt_here() -> None:
+def test_a_job_released_by_another_hub_is_not_an_attempt_here() -> None:
     runs = let_run(given())
     runs["metadata"]["labels"]["app.kubernetes.io/instance"] = "other"
     assert view(runs).attempt is None

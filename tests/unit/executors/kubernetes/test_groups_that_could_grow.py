@@ -42,9 +42,7 @@ def test_a_group_is_read_as_it_is_told() -> None:
         ({"memory": "512 GB"}, "'512 GB' is no quantity, such as 100m, 2 or 1.5Gi"),
     ],
 )
-def test_what_is_wrong_with_a_group_is_said_with_what_would_be_right(
-    wrong: dict[str, str], said: str
-) -> None:
+def test_an_invalid_node_group_is_refused_with_a_valid_form(wrong: dict[str, str], said: str) -> None:
     with pytest.raises(ValueError, match="^" + said.replace("(", r"\(")):
         group_of(told(A100 | wrong))
 

@@ -123,7 +123,7 @@ def taint(key: str, effect: str = "NoSchedule", **more: str) -> dict[str, str]:
         (node_object(taints=(taint("node.kubernetes.io/pid-pressure"),)), {"PIDPressure": "PID pressure"}),
     ],
 )
-def test_what_is_wrong_with_a_node_is_a_condition(node: dict[str, Any], wrong: dict[str, str]) -> None:
+def test_a_problem_of_a_node_is_a_condition(node: dict[str, Any], wrong: dict[str, str]) -> None:
     found = info(node)
     assert {c.kind.value: c.message for c in found.conditions} == wrong
     assert found.taints == ()
@@ -161,7 +161,7 @@ def test_a_node_is_left_to_a_tenant_by_a_taint() -> None:
     assert (red.takes("red"), red.takes("blue")) == (True, False)
 
 
-def test_what_pods_take_is_not_given_out_and_what_may_go_could_be() -> None:
+def test_usage_of_pods_is_not_allocatable_and_removable_usage_counts_in_the_maximum() -> None:
     node = describe(node_object(gpus=2, labels=H100))
     found = node.less(
         NodeAmount(cpu=500, ram=1), NodeAmount(cpu=2000, ram=1 << 30, devices=(("nvidia.com/gpu", 1),))

@@ -90,7 +90,7 @@ class Cluster:
 
 @settings(max_examples=300)
 @given(events)
-def test_what_is_told_bit_by_bit_is_what_is_there(told: list[tuple[str, Any]]) -> None:
+def test_a_table_built_step_by_step_equals_the_full_view(told: list[tuple[str, Any]]) -> None:
     cluster = Cluster()
     for what, of in told:
         cluster.happens(what, of)
@@ -108,7 +108,7 @@ def test_what_is_told_bit_by_bit_is_what_is_there(told: list[tuple[str, Any]]) -
 
 @settings(max_examples=150)
 @given(events)
-def test_the_core_that_is_kept_sees_what_one_made_anew_would(told: list[tuple[str, Any]]) -> None:
+def test_the_kept_core_sees_the_same_as_a_rebuilt_one(told: list[tuple[str, Any]]) -> None:
     cluster, red = Cluster(), tenant("red")
     holders = Holders((), {}, {}, {"a": Resources(500, 1000)}, None)
     seen = SeenNodes()
@@ -136,7 +136,7 @@ def test_the_core_that_is_kept_sees_what_one_made_anew_would(told: list[tuple[st
     assert mine.index.total == sum((n.allocatable for n in cluster.table.view if n.schedulable), ZERO)
 
 
-def test_what_changes_nothing_is_told_to_nobody() -> None:
+def test_events_without_a_change_are_not_reported() -> None:
     cluster = Cluster()
     cluster.happens("node", node_object("a"))
     cluster.happens("pod", pod_object("p", "a", container(cpu="1")))

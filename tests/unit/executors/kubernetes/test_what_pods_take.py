@@ -35,7 +35,7 @@ def test_a_quantity_is_read_as_the_api_means_it(text: str | int, thousandths: in
     assert (milli(text), whole(text)) == (thousandths, amount)
 
 
-def test_what_is_no_quantity_is_said_with_one_that_is() -> None:
+def test_an_invalid_quantity_is_refused_with_a_valid_one() -> None:
     with pytest.raises(ValueError, match=r"'5 GB' is no quantity, such as 100m, 2 or 1\.5Gi"):
         whole("5 GB")
 

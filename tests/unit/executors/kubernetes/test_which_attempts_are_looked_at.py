@@ -59,7 +59,7 @@ async def _while_tended(watched: Watched, work: Any) -> None:
         await asyncio.gather(tending, return_exceptions=True)
 
 
-def test_news_of_one_is_no_reason_to_look_at_others_that_start(
+def test_events_of_one_attempt_trigger_no_look_at_other_starting_attempts(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOOK_S", 1_000.0)
@@ -73,7 +73,7 @@ def test_news_of_one_is_no_reason_to_look_at_others_that_start(
     assert watched.looked == ["other.0", *["a.0"] * 20]
 
 
-def test_those_that_start_are_looked_at_again_though_nobody_tells_of_them(
+def test_starting_attempts_are_looked_at_again_without_any_event(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.01)
@@ -85,7 +85,7 @@ def test_those_that_start_are_looked_at_again_though_nobody_tells_of_them(
     asyncio.run(_while_tended(watched, work))
 
 
-def test_what_was_told_is_not_told_again(watched: Watched) -> None:
+def test_an_observation_is_not_reported_twice(watched: Watched) -> None:
     async def work() -> None:
         for _ in range(5):
             await watched.news("a.0")
@@ -96,13 +96,13 @@ def test_what_was_told_is_not_told_again(watched: Watched) -> None:
     assert watched.told == ["a.0", "a.0"]
 
 
-def test_of_what_is_gone_nothing_is_remembered(watched: Watched) -> None:
+def test_absent_attempts_are_forgotten(watched: Watched) -> None:
     watched.stands["a.0"] = Observation("a.0", AttemptPhase.ABSENT)
     asyncio.run(_while_tended(watched, lambda: watched.news("a.0")))
     assert not watched.tending.last
 
 
-def test_who_wants_to_hear_of_all_news_is_told_though_nothing_has_changed() -> None:
+def test_a_watcher_that_wants_all_events_gets_them_without_a_change() -> None:
     watched = Watched(tells_news=True)
 
     async def work() -> None:
@@ -113,7 +113,7 @@ def test_who_wants_to_hear_of_all_news_is_told_though_nothing_has_changed() -> N
     assert watched.told[:2] == ["a.0", "a.0"]
 
 
-async def test_what_cannot_be_looked_at_is_looked_at_again_and_who_is_not_the_newest_leaves_it(
+async def test_a_failed_look_is_repeated_and_a_superseded_watcher_gives_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "LOOK_S", 0.01)

@@ -22,7 +22,7 @@ class Asked:
         return Listed([{"metadata": {"name": f"{namespace}-{count}"}}], "1")
 
 
-async def test_all_that_wait_share_an_answer_and_none_is_older_than_who_asks() -> None:
+async def test_all_waiting_attempts_share_an_answer_that_is_not_older_than_the_request() -> None:
     cluster = Asked()
     events = EventsOfNamespaces(cluster)  # type: ignore[arg-type]
     first = await asyncio.gather(*(events.since("a", 10.0, 10.0) for _ in range(50)))

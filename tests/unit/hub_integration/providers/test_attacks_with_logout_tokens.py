@@ -80,7 +80,7 @@ def test_an_honest_one_says_whose_session_it_was() -> None:
         ({"jti": ""}, "names nobody"),
     ],
 )
-def test_what_is_not_the_providers_for_us_and_of_now_is_refused_by_what_is_wrong(
+def test_an_invalid_foreign_or_outdated_logout_token_is_refused_with_the_reason(
     change: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(TokenRefused) as refused:

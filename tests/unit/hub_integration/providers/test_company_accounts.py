@@ -123,7 +123,7 @@ def test_an_account_that_was_made_under_the_name_meanwhile_stays_its_owners(
     assert arrive(accounts)["name"] == "ann-2"
 
 
-def test_who_was_closed_in_the_panel_is_told_so(accounts: CompanyAccounts) -> None:
+def test_a_user_whose_account_was_closed_in_the_panel_learns_the_reason(accounts: CompanyAccounts) -> None:
     arrive(accounts)
     UserInfo.find(accounts.db, "ann").is_authorized = False
     accounts.db.commit()
@@ -139,7 +139,7 @@ def test_administrators_are_those_of_the_group_where_one_is_set_and_else_as_the_
     assert arrive(accounts)["admin"] is False
 
 
-def test_who_is_an_administrator_by_one_provider_is_none_by_another(accounts_with: Make) -> None:
+def test_an_administrator_at_one_provider_has_no_admin_rights_by_another(accounts_with: Make) -> None:
     accounts = accounts_with(MLP_LOGIN_ADMIN_GROUPS="/ops")
     assert arrive(accounts, replace(ANN, admin=True, groups=("/ops",)))["admin"] is True
     elsewhere = replace(ANN, issuer="https://other.example.org", groups=())
@@ -279,7 +279,7 @@ class Stays:
         return self._stays
 
 
-def test_who_is_inside_stays_for_as_long_as_the_provider_says_so(accounts: CompanyAccounts) -> None:
+def test_a_logged_in_user_stays_as_long_as_the_provider_allows(accounts: CompanyAccounts) -> None:
     arrive(accounts)
     ann = Person("ann", {"subject": "s-ann"})
     for stays in (True, False):
@@ -287,7 +287,9 @@ def test_who_is_inside_stays_for_as_long_as_the_provider_says_so(accounts: Compa
         assert asyncio.run(accounts.refresh_user(ann)) is stays
 
 
-def test_whose_login_ended_logs_in_again_and_a_programs_token_goes_on(accounts: CompanyAccounts) -> None:
+def test_an_ended_login_requires_a_new_one_and_a_programs_token_stays_valid(
+    accounts: CompanyAccounts,
+) -> None:
     arrive(accounts)
     accounts.watching = Stays(True)  # type: ignore[assignment]
     ann = Person("ann", None)

@@ -62,7 +62,7 @@ def test_the_form_is_open_after_a_wrong_password_and_away_where_nobody_may() -> 
     assert "mlp-signup-hint" in page("login.html", passwords="all")
 
 
-def test_what_went_wrong_at_the_provider_is_said_as_text_above_the_button() -> None:
+def test_an_error_at_the_provider_is_shown_as_text_above_the_button() -> None:
     made = page("login.html", company_error="<script>alert(1)</script>")
     assert "&lt;script&gt;alert(1)" in made
     assert made.index("mlp-company-error") < made.index('id="mlp-company-login"')

@@ -58,7 +58,7 @@ def test_a_setting_that_is_not_as_the_provider_has_it_is_named(
         ({"end_session_endpoint": None}, "no place to log out"),
     ],
 )
-def test_what_the_provider_announces_otherwise_is_named(
+def test_an_unexpected_announcement_of_the_provider_is_named(
     issuer: StandIn, tmp_path: Path, document: dict[str, Any], words: str
 ) -> None:
     issuer.document = document

@@ -40,7 +40,9 @@ def why(issuer: StandIn, provider: OidcProvider, begun: Begun, **how: str) -> st
     return refused.value.message.template
 
 
-def test_who_is_signed_for_is_let_in(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
+def test_the_person_named_in_a_valid_token_is_let_in(
+    issuer: StandIn, provider: OidcProvider, begun: Begun
+) -> None:
     arrival = arrive(issuer, provider, begun)
     standing = arrival.standing
     assert (standing.issuer, standing.subject) == (issuer.issuer, "s-ann")
@@ -153,7 +155,7 @@ def test_a_key_for_encryption_signs_nothing(issuer: StandIn, provider: OidcProvi
 
 
 @pytest.mark.parametrize("token", ["", "a.b", "x" * 1000, "\u0000", "é.é.é", "." * 5000])
-def test_what_is_no_token_is_refused(
+def test_an_invalid_token_is_refused(
     issuer: StandIn, provider: OidcProvider, begun: Begun, token: str
 ) -> None:
     issuer.sign = lambda _: token
@@ -175,7 +177,7 @@ def test_a_code_of_another_browsers_login_is_refused(
 
 
 @pytest.mark.parametrize(("says", "iss"), [(True, "https://evil.example"), (False, "https://evil.example")])
-def test_who_comes_back_from_another_provider_is_refused(
+def test_a_login_that_returns_from_another_provider_is_refused(
     issuer: StandIn, provider: OidcProvider, begun: Begun, says: bool, iss: str
 ) -> None:
     issuer.says_iss = says
@@ -234,7 +236,7 @@ def test_a_claim_of_groups_is_a_list_of_names_and_all_else_is_left_out(
     assert arrive(issuer, provider, begun).standing.groups == groups
 
 
-def test_so_many_groups_that_no_row_holds_them_are_refused_and_ten_thousand_are_not(
+def test_more_groups_than_a_row_can_hold_are_refused_and_ten_thousand_are_not(
     issuer: StandIn, provider: OidcProvider, begun: Begun
 ) -> None:
     issuer.person["groups"] = [f"/ml/group-{n}" for n in range(10_000)]

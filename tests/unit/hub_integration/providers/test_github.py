@@ -119,7 +119,7 @@ def test_a_list_that_it_does_not_tell_is_not_an_empty_one(
     assert isinstance(asyncio.run(github.refreshed(state)), ProviderUnreachable)
 
 
-def test_who_was_renamed_is_the_same_and_whose_token_ended_is_out(
+def test_a_renamed_user_stays_the_same_and_a_user_with_an_ended_token_is_logged_out(
     github: GitHubProvider, answers: Answers, begun: Begun
 ) -> None:
     state = arrive(github, begun).auth_state

@@ -37,7 +37,7 @@ def test_a_renamed_person_stays_the_same(db: object) -> None:
     assert identities.of_name(db, "ann").claimed_name == "ann.married"
 
 
-def test_who_is_called_as_somebody_else_was_is_somebody_else(db: object) -> None:
+def test_a_new_person_with_a_former_name_of_another_gets_a_different_name(db: object) -> None:
     assert claim(db, ANN) == "ann"
     claim(db, replace(ANN, claimed_name="ann.married"))
     assert claim(db, named("ann", "s-other")) == "ann-2"
@@ -85,7 +85,7 @@ def test_names_of_the_platform_are_not_given(db: object, name: str) -> None:
         ("ann\u0000", "ann-"),
     ],
 )
-def test_what_is_no_user_name_becomes_one_with_a_mark_of_the_person(
+def test_an_invalid_user_name_becomes_a_valid_one_with_a_mark_of_the_person(
     db: object, claimed: str, begins: str
 ) -> None:
     made = claim(db, named(claimed))

@@ -18,7 +18,7 @@ def test_each_provider_that_can_be_set_has_a_class_that_asks_it() -> None:
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
-def test_what_speaks_no_openid_connect_says_where_codes_are_exchanged(name: str) -> None:
+def test_a_provider_without_openid_connect_defines_where_codes_are_exchanged(name: str) -> None:
     kind = LOGIN_KINDS[name]
     assert ("openid" in kind.scopes) != bool(kind.codes_at)
 

@@ -117,7 +117,7 @@ async def test_tokens_of_whose_login_ended_are_taken_for_the_time_that_is_set_an
 
 
 @pytest.mark.parametrize("why", ["session", "disabled"])
-async def test_who_logged_in_there_without_a_browser_is_in_again_and_has_no_login_of_a_browser(
+async def test_a_login_without_a_browser_restores_access_and_creates_no_browser_login(
     hub: Hub, why: Any
 ) -> None:
     hub.add("ann")
@@ -141,7 +141,7 @@ async def test_with_no_time_at_all_they_end_with_the_login_and_one_that_was_lost
     assert not people.may_go_on("ann")
 
 
-def test_what_was_kept_and_is_lost_begins_the_time(hub: Hub) -> None:
+def test_the_loss_of_a_stored_login_starts_the_grace_period(hub: Hub) -> None:
     hub.add("ann")
     people = hub.people()
     assert people.may_go_on("ann")
@@ -179,7 +179,7 @@ async def test_a_hub_that_died_meanwhile_ends_them_when_it_is_back(hub: Hub) -> 
     assert hub.stops == ["ann"]
 
 
-async def test_servers_of_whose_login_ended_go_on_for_the_same_time(hub: Hub) -> None:
+async def test_servers_of_a_user_whose_login_ended_continue_for_the_same_grace_period(hub: Hub) -> None:
     hub.add("ann", server=True)
     people = hub.people()
     await people.end("ann", "session")
@@ -192,7 +192,7 @@ async def test_servers_of_whose_login_ended_go_on_for_the_same_time(hub: Hub) ->
     assert hub.stops == ["ann"]
 
 
-async def test_an_account_that_is_gone_stays_gone_whatever_is_said_of_its_session(hub: Hub) -> None:
+async def test_a_disabled_account_stays_disabled_whatever_happens_to_its_session(hub: Hub) -> None:
     hub.add("ann")
     people = hub.people()
     await people.end("ann", "session")
@@ -239,7 +239,7 @@ def test_the_end_of_one_session_ends_the_browser_that_logged_in_by_it_and_no_oth
     assert hub.db.query(logins.Login).count() == 3
 
 
-def test_of_each_person_so_many_browsers_are_known_and_the_oldest_is_forgotten_first(hub: Hub) -> None:
+def test_the_number_of_browsers_per_user_is_limited_and_the_oldest_is_forgotten_first(hub: Hub) -> None:
     hub.add("ann")
     hub.add("bob")
     hub.people()
@@ -285,7 +285,7 @@ async def test_each_browser_keeps_what_the_provider_gave_at_its_own_login_encryp
 
 
 @pytest.mark.usefixtures("key")
-async def test_who_logs_out_in_the_newest_browser_is_asked_about_by_an_older_one_which_stays(
+async def test_after_a_logout_in_the_newest_browser_an_older_one_stays_and_refreshes_the_user(
     hub: Hub,
 ) -> None:
     hub.add("ann")

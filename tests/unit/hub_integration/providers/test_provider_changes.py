@@ -60,7 +60,7 @@ def test_keys_that_change_under_load_are_asked_for_once(
     assert issuer.requests[DOCUMENT] == 1
 
 
-async def test_what_the_old_key_signed_holds_no_longer_once_the_new_ones_are_read(
+async def test_a_signature_by_the_old_key_is_invalid_once_the_new_keys_are_read(
     issuer: StandIn, provider: OidcProvider, begun: Begun, clock: Clock
 ) -> None:
     await arrive(issuer, provider, begun)
@@ -125,7 +125,7 @@ def test_a_document_of_somebody_else_or_that_leads_secrets_into_the_clear_is_ref
     assert said in away.value.message.template
 
 
-def test_a_provider_that_is_away_is_told_of(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
+def test_a_provider_outage_is_reported_by_name(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
     issuer.down = True
     with pytest.raises(ProviderAway) as away:
         asyncio.run(provider.login_url(begun))
@@ -181,7 +181,7 @@ def test_a_token_that_has_expired_is_renewed(
         ({"error": "invalid_grant"}, "session"),
     ],
 )
-def test_who_was_disabled_or_logged_out_there_is_out(
+def test_a_user_disabled_or_logged_out_at_the_provider_is_logged_out(
     issuer: StandIn, provider: OidcProvider, state: dict[str, Any], refusal: dict[str, str], why: str
 ) -> None:
     issuer.tokens = {}
@@ -221,7 +221,7 @@ def test_a_mistyped_issuer_ends_nobody_s_login(
     assert isinstance(asyncio.run(provider.refreshed(before)), ProviderUnreachable)
 
 
-def test_nothing_is_said_of_anybody_while_the_provider_is_away(
+def test_no_verdict_about_users_is_made_while_the_provider_is_away(
     issuer: StandIn, provider: OidcProvider, state: dict[str, Any]
 ) -> None:
     issuer.down = True
@@ -237,14 +237,16 @@ def test_tokens_that_have_become_somebody_elses_are_nobodys(
     assert asyncio.run(provider.refreshed(state)) == LoginEnded("session")
 
 
-def test_what_another_provider_said_is_not_asked_about(provider: OidcProvider, state: dict[str, Any]) -> None:
+def test_a_login_from_another_provider_is_not_refreshed(
+    provider: OidcProvider, state: dict[str, Any]
+) -> None:
     assert asyncio.run(provider.refreshed({**state, "issuer": "https://before.example"})) == LoginEnded(
         "session"
     )
     assert asyncio.run(provider.refreshed({"token_response": {}})) == LoginEnded("session")
 
 
-def test_groups_that_stand_in_id_tokens_alone_come_from_a_new_one(
+def test_groups_found_only_in_id_tokens_come_from_a_new_one(
     issuer: StandIn, provider: OidcProvider, begun: Begun
 ) -> None:
     del issuer.person["groups"]
@@ -254,7 +256,7 @@ def test_groups_that_stand_in_id_tokens_alone_come_from_a_new_one(
     assert now(provider, state).groups == ("/ml/blue",)
 
 
-def test_a_terminals_tokens_are_those_of_its_own_client_only(
+def test_tokens_of_a_terminal_are_accepted_only_for_its_own_client(
     issuer: StandIn, provider_with: Callable[..., OidcProvider]
 ) -> None:
     provider = provider_with()
@@ -270,7 +272,7 @@ def test_a_terminals_tokens_are_those_of_its_own_client_only(
     )
 
 
-def test_who_logs_out_here_is_led_out_there(
+def test_a_logout_here_leads_to_the_logout_at_the_provider(
     issuer: StandIn, provider_with: Callable[..., OidcProvider], state: dict[str, Any]
 ) -> None:
     back = "http://localhost:8000/hub/login"

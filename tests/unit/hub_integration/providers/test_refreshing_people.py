@@ -165,7 +165,7 @@ async def test_many_requests_at_once_use_one_refresh_token_once() -> None:
     assert world.states["ann"]["use"] == 1
 
 
-async def test_what_is_new_enough_is_not_asked_again_and_what_did_not_change_is_told_once() -> None:
+async def test_a_fresh_answer_is_not_requested_again_and_an_unchanged_one_is_reported_once() -> None:
     world = World("ann")
     for _ in range(5):
         assert await world.refresher.stays("ann")
@@ -176,9 +176,7 @@ async def test_what_is_new_enough_is_not_asked_again_and_what_did_not_change_is_
     assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
 
 
-async def test_whose_session_ended_is_asked_about_by_that_of_another_browser_as_long_as_there_is_one() -> (
-    None
-):
+async def test_after_a_session_ends_the_user_is_refreshed_by_another_browser_if_one_remains() -> None:
     world = World("ann")
     world.others["ann"] = [{"name": "ann", "use": 7}]
     world.answers["ann"] = LoginEnded("session")
@@ -191,7 +189,7 @@ async def test_whose_session_ended_is_asked_about_by_that_of_another_browser_as_
     assert world.ended == [("ann", "session")]
 
 
-async def test_whose_account_is_taken_away_goes_on_by_no_other_browser() -> None:
+async def test_a_disabled_account_does_not_continue_by_another_browser() -> None:
     world = World("ann")
     world.others["ann"] = [{"name": "ann", "use": 7}]
     world.answers["ann"] = LoginEnded("disabled")
@@ -221,9 +219,7 @@ async def test_a_lost_group_is_told_without_a_request_of_the_person_who_has_only
     assert world.kept["ann"] == []
 
 
-async def test_whose_account_was_taken_away_ends_and_the_service_is_told_for_as_long_as_there_are_jobs() -> (
-    None
-):
+async def test_a_disabled_account_ends_and_the_service_is_notified_as_long_as_jobs_exist() -> None:
     world = World("ann")
     world.servers, world.jobs = {"ann"}, ["ann"]
     world.answers["ann"] = LoginEnded("disabled")
@@ -421,7 +417,7 @@ async def test_an_unstored_login_is_stored_before_the_next_one_and_forgotten_wit
     assert world.refresher._unstored == {}
 
 
-async def test_what_the_service_did_not_hear_is_told_again() -> None:
+async def test_a_report_that_the_service_missed_is_repeated() -> None:
     world = World("ann")
     world.service_there = False
     assert await world.refresher.stays("ann")
@@ -436,7 +432,7 @@ async def test_what_the_service_did_not_hear_is_told_again() -> None:
     st.dictionaries(st.integers(0, 60), st.floats(0, 100)),
     st.integers(1, 20),
 )
-def test_who_is_busy_goes_first_nobody_who_is_not_due_and_never_too_many(
+def test_busy_users_are_asked_first_only_due_users_and_never_too_many(
     busy: set[int], present: set[int], looked: dict[int, float], most: int
 ) -> None:
     names = {str(n): at for n, at in looked.items()}
@@ -459,7 +455,7 @@ def test_by_and_by_everybody_is_asked_about_however_many_there_are() -> None:
     assert set(looked) == set(names)
 
 
-async def test_the_service_knows_of_who_logs_in_before_their_first_page() -> None:
+async def test_the_service_knows_a_user_who_logs_in_before_their_first_page() -> None:
     world = World("ann")
     standing = Standing("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
     for world.service_there in (False, True):
@@ -468,7 +464,7 @@ async def test_the_service_knows_of_who_logs_in_before_their_first_page() -> Non
     assert (who, told["groups"]) == ("ann", ["/ml/red"])
 
 
-async def test_what_the_provider_says_elsewhere_of_a_person_counts_after_what_was_asked_before() -> None:
+async def test_news_from_the_provider_counts_after_a_request_that_began_earlier() -> None:
     world = World("ann")
     world.gate.clear()
     asking = asyncio.create_task(world.refresher.stays("ann"))

@@ -43,7 +43,7 @@ def kept() -> States:
     return States(Origins("http://localhost:8000", "localhost"))
 
 
-def test_who_began_finishes_and_only_once(kept: States) -> None:
+def test_the_browser_that_began_a_login_finishes_it_and_only_once(kept: States) -> None:
     browser = Browser()
     begun = kept.begin(browser, ISSUER, BACK, "/hub/token", confirms="ann")
     copied = dict(browser.cookies)

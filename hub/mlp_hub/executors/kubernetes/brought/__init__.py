@@ -1,1 +1,4 @@
-"""Jobs that people make with kubectl: read, let run, held again and told of; each is its user's object, and stays that."""
+"""Jobs that people make with kubectl: read, started, held again and reported.
+
+Each is its user's object, and stays that.
+"""

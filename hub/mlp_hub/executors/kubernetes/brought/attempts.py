@@ -1,7 +1,7 @@
-"""Attempts of jobs that people brought: begun by letting their object run, ended by holding it again.
+"""Attempts of jobs that people brought: begun when their object is released, ended when it is held.
 
-All state is on the object itself: whose attempt it is, how that ends, and whether it is held. So a hub that starts again begins
-nothing a second time.
+All state is on the object itself: the attempt's id, its end, and whether it is held. So a hub that
+starts again begins nothing a second time.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ TRIES = 4
 
 
 class BroughtAttempts:
-    """What the executor does with attempts of jobs that people brought; `jobs` is what the service has of them.
+    """Executor's work on attempts of jobs that people brought; `jobs` is the service's view of them.
 
-    `tenant_of` returns the tenant of a namespace, None where it is none of this hub's; `nodes` the cluster's nodes.
+    `tenant_of` returns the tenant of a namespace, None where the namespace is not this hub's. `nodes`
+    are the cluster's nodes.
     """
 
     def __init__(  # noqa: PLR0917 - all of them are another's
@@ -88,7 +89,7 @@ class BroughtAttempts:
             self._task = asyncio.ensure_future(self._tend_all())
 
     async def close(self) -> None:
-        """Stop watching; what runs goes on."""
+        """Stop watching; running work continues."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -159,7 +160,7 @@ class BroughtAttempts:
         self._locks.pop(attempt, None)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Tell how these attempts stand."""
+        """Return the state of these attempts."""
         return {attempt: self._observe(attempt) for attempt in attempts}
 
     # -- acts
@@ -189,7 +190,7 @@ class BroughtAttempts:
         if (view.ranks, view.per_pod) != (spec.ranks, spec.per_worker):
             raise CannotStart(
                 msg(
-                    "its {kind} was changed since it was submitted, and asks for something else now; create another one",
+                    "its {kind} was changed after it was submitted, and now asks for something else; create another one",
                     kind=what.kind,
                 )
             )
@@ -278,7 +279,7 @@ class BroughtAttempts:
         await self._tending.run()
 
     async def _advance(self, attempt: str) -> tuple[Observation, bool]:
-        """Bring an attempt on by what nobody but us sees to; see `tending.Advance`."""
+        """Advance an attempt by the steps that only the hub takes; see `tending.Advance`."""
         if attempt.startswith("held "):
             await self._hold(attempt.removeprefix("held "))
             return Observation(attempt, AttemptPhase.ABSENT), True
@@ -330,7 +331,10 @@ class BroughtAttempts:
             self._complaints.setdefault(attempt, (since, last, None))
 
     async def _launch(self, view: BroughtView, attempt: str) -> None:
-        """Have the operator make the launcher anew: it makes it while the job is held, and takes over no places into it."""
+        """Have the operator recreate the launcher.
+
+        The operator creates it while the job is held, and does not copy the pods' placement into it.
+        """
         name = complaints.launcher_of(view)
         launcher = await self._client.get(JOBS, name, view.namespace)
         if launcher is None:
@@ -344,7 +348,7 @@ class BroughtAttempts:
 
 def _not_there(what: Brought) -> CannotStart:
     return CannotStart(
-        msg("its {kind} {name} is not there any more; create it again", kind=what.kind, name=what.name)
+        msg("its {kind} {name} no longer exists; create it again", kind=what.kind, name=what.name)
     )
 
 

@@ -1,4 +1,4 @@
-"""Kinds of objects that people may bring, and where of each stands what counts."""
+"""Kinds of objects that people may bring, and the positions of the relevant fields in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an attempt of a job stands that somebody brought, and whether it has to end: from the object and its pods. Pure."""
+"""State of an attempt of a job that somebody brought, and its end, from the object and its pods; pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def judge(
     lost_nodes: AbstractSet[str] = frozenset(),
     complaint: Complaint | None = None,
 ) -> AttemptVerdict:
-    """Tell how the attempt stands now. Retries within it are its controller's, which says when it has ended."""
+    """Return the attempt's present state.
+
+    Retries within it are its controller's, which reports its end.
+    """
     left = alive(pods, now)
     started = min((p.started_at for p in pods if p.started_at is not None), default=None)
     proposed = None
@@ -68,7 +71,7 @@ def judge(
 
 
 def ranks_of(view: BroughtView, pods: Sequence[PodView]) -> tuple[RankStatus, ...]:
-    """Return how its ranks stand: of each the newest pod; where pods are not numbered, the newest of all."""
+    """Return the state of its ranks: of each the newest pod; without numbers, the newest of all pods."""
     newest = sorted(pods, key=lambda pod: pod.made_at, reverse=True)
     numbered: dict[int, PodView] = {}
     for pod in newest:

@@ -18,7 +18,7 @@ from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
 
 
 class BroughtObjects:
-    """What watches tell. `changed` is called with an object's uid, `ran` with an attempt of which there is news."""
+    """News of watches: `changed` is called with an object's uid, `ran` with an attempt that has news."""
 
     def __init__(
         self,

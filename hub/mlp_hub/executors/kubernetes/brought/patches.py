@@ -1,4 +1,4 @@
-"""What the hub changes of an object that somebody brought: whether it is held, where its pods go, and what they are called."""
+"""Changes of the hub to an object that somebody brought: its hold, and its pods' nodes and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept of an object that somebody brought."""
+"""Kept data of an object that somebody brought."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ class BroughtView:
 
 
 def view_of(form: BroughtForm, at: Installation, found: Object) -> BroughtView | None:
-    """Keep of an object what counts; None of one that is going. What another hub let run is no attempt here."""
+    """Return the relevant data of an object; None for one that is being deleted.
+
+    An object that another hub let run is not an attempt here.
+    """
     meta, spec, status = found["metadata"], found["spec"], found.get("status") or {}
     if "deletionTimestamp" in meta:
         return None
@@ -153,17 +156,19 @@ def _over(status: Mapping[str, Any]) -> tuple[str, str, str, float | None]:
 
 
 def _largest(parts: Sequence[BroughtPart], overcommit: float) -> tuple[Resources, Message | None]:
-    """Return what each pod counts as, and what is wrong with what they ask for."""
+    """Return the amount that each pod counts as, and the fault in the pods' requests."""
     most = NONE
     if any((part.template.get("spec") or {}).get("resources") for part in parts):
-        return Resources(), msg("its pods ask as a whole; write the resources of each container instead")
+        return Resources(), msg(
+            "its pods request resources as a whole; write the resources of each container instead"
+        )
     try:
         for part in parts:
             if part.count:
                 most = most.or_more(requests_of({"metadata": {}, "spec": _counted(part.template["spec"])}))
     except (ValueError, KeyError, TypeError, AttributeError):
         return Resources(), msg(
-            "what its pods ask for cannot be read; write resources as in cpu: 500m, memory: 1Gi"
+            "the resources of its pods cannot be read; write them as in cpu: 500m, memory: 1Gi"
         )
     if len(most.devices) > 1:
         kinds = ", ".join(name for name, _ in most.devices)
@@ -191,7 +196,10 @@ def _resources(amount: NodeAmount, overcommit: float) -> Resources:
 
 
 def _counted(spec: Mapping[str, Any]) -> Object:
-    """Return a pod whose containers ask for all that they may have of memory, and for what the cluster would give who says nothing."""
+    """Return a pod whose containers request all memory that they can use.
+
+    A container without requests gets those that the cluster would set.
+    """
     found = dict(spec)
     for key in ("containers", "initContainers"):
         if spec.get(key):

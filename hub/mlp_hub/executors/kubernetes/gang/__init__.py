@@ -1,4 +1,4 @@
-"""Objects of a cluster that run an attempt: from what the executor is told to what the API is."""
+"""Objects of a cluster that run an attempt: the executor's specification as objects of the API."""
 
 from mlp_hub.executors.kubernetes.gang.describe import Gang, describe
 from mlp_hub.executors.kubernetes.gang.pods import lacking, rank_of

@@ -35,11 +35,11 @@ from mlp_language.message import msg
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """What runs one attempt.
+    """Objects that run one attempt.
 
-    `main` is the one object that makes all its pods, `beside` what must be there before it: the ranks' way to each other, and
-    names and a group where nobody else makes them. `files` is what its pods read, of a Secret of the gang's name. A claim may
-    own all of it.
+    `main` is the one object that makes all its pods. `beside` are objects that must exist before it:
+    the ranks' way to each other, and names and a group where no operator makes them. `files` are the
+    contents of a Secret of the gang's name, which its pods read. A claim can own all of it.
     """
 
     main: tuple[Kind, Object]
@@ -48,7 +48,10 @@ class Gang:
 
     @property
     def secret(self) -> tuple[Kind, Object]:
-        """What holds the files: variables and tokens are among them, and who may only look at a namespace reads no Secrets."""
+        """Secret with the files.
+
+        They include variables and tokens, and a reader of a namespace cannot read Secrets.
+        """
         main = self.main[1]
         made = SECRETS.named(name_of(main), namespace_of(main), stringData=dict(self.files), immutable=True)
         made["metadata"]["labels"] = dict(labels_of(main))
@@ -63,9 +66,9 @@ class Gang:
 def describe(
     spec: LaunchSpec, at: Installation, ways: Ways, name: str, devices: Collection[str] = ()
 ) -> Gang:
-    """Return the objects of an attempt, called `name`; raises `CannotStart` for what the cluster can never run.
+    """Return the objects of an attempt, called `name`; raise `CannotStart` if the cluster can never run it.
 
-    `devices` are the resources by which the nodes that it was placed on give out gpus, as `amd.com/gpu`.
+    `devices` are the resources by which its nodes give out gpus, such as `amd.com/gpu`.
     """
     if len(name) > LONGEST_NAME:
         raise ValueError(f"{name} is longer than {LONGEST_NAME} characters")
@@ -90,7 +93,7 @@ def _device(spec: LaunchSpec, devices: Collection[str]) -> str:
     if spec.per_worker.gpu and len(devices) > 1:
         raise CannotStart(
             msg(
-                "its ranks were to be on nodes whose gpus are not alike ({devices}); ask for one kind of gpu",
+                "its ranks would be on nodes with different GPUs ({devices}); ask for one kind of GPU",
                 devices=tuple(sorted(devices)),
             )
         )

@@ -1,4 +1,7 @@
-"""What a gang's pods read: who they are, what they do, and the program that does it. The job's own lies in its directory."""
+"""Files that a gang's pods read: their identity, their work, and the program that does it.
+
+The job's own files are in its directory.
+"""
 
 from __future__ import annotations
 
@@ -67,8 +70,7 @@ def files(shape: Outline, plan: Mapping[str, Any]) -> Mapping[str, str]:
     if size > MOST:
         raise CannotStart(
             msg(
-                "what its ranks are told comes to {size} bytes; a cluster takes {most}: put long arguments and "
-                "variables into a file in the home directory, or ask for fewer ranks",
+                "the arguments and variables of its ranks have {size} bytes, and the limit of a cluster is {most}: put long ones into a file in the home directory, or ask for fewer ranks",
                 size=f"{size:,}",
                 most=f"{MOST:,}",
             )

@@ -1,4 +1,4 @@
-"""What one way makes of a gang."""
+"""Result of one way for a gang."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlp_hub.kubernetes.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What one way makes of a gang: its object, its plan, and whether ranks need names that nobody else gives them."""
+    """Result of one way for a gang: its object, its plan, and whether ranks need names from the hub."""
 
     main: Object
     plan: Mapping[str, Any]

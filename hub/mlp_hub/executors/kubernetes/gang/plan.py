@@ -1,4 +1,4 @@
-"""What the ranks of a gang are told: their commands and variables, and when the gang has ended."""
+"""Data for the ranks of a gang: their commands and variables, and the end of the gang."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OVER_PODS: Mapping[str, Mapping[str, Any]] = {
         },
     },
 }
-"""What runtimes of the platform have otherwise where each rank has a pod, than where all are on one machine."""
+"""Differences of the platform's runtimes where each rank has a pod, compared with ranks on one machine."""
 
 
 def plan(shape: Outline, mode: str, hosts: tuple[str, ...], *, waits: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pods of ranks: fit for a namespace that is restricted, with what its user's other pods see of their files."""
+"""Pods of ranks, fit for a restricted namespace, with the view that a user's pods have of the files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ GROUP = "scheduling.k8s.io/group-name"
 MARGIN_S = 5
 """Safety: seconds beyond the grace in which a rank's last lines are written before its pod is killed."""
 NODE_S = 60
-"""Tuning: seconds, once its node counts as lost, until a rank does: nodes that come back, for how soon its gang starts anew."""
+"""Tuning: seconds from a node's loss until a rank counts as lost: nodes that return, for an early restart.
+
+The restart is that of the rank's gang.
+"""
 _SILENT = tuple(
     {
         "key": f"node.kubernetes.io/{why}",
@@ -51,7 +54,7 @@ _MISSING = re.compile(r'exec: "([^"]+)": (?:executable file not found|stat .*: n
 
 
 def lacking(said: str) -> Message | None:
-    """Return what an image lacks that a rank needs, from what the node said when it could not start the container."""
+    """Return the program that an image lacks for a rank, from the node's message about the container's start."""
     found = _MISSING.search(said)
     if found is None:
         return None
@@ -59,7 +62,7 @@ def lacking(said: str) -> Message | None:
 
 
 def rank_of(pod: Object) -> int | None:
-    """Return which rank a pod of a gang is; None for what is none."""
+    """Return the rank of a pod of a gang; None for other pods."""
     labels = labels_of(pod)
     first = labels.get(names.FIRST_RANK)
     if first is None:
@@ -134,7 +137,7 @@ def amounts(shape: Outline) -> dict[str, str]:
     amount = {"cpu": f"{each.cpu}m", "memory": f"{each.ram}Mi"}
     if each.gpu % MILLI:
         raise CannotStart(
-            msg("a cluster gives whole gpus to a rank, not {gpu}; ask for 1", gpu=f"{each.gpu / MILLI:g}")
+            msg("a cluster gives whole GPUs to a rank, not {gpu}; ask for 1", gpu=f"{each.gpu / MILLI:g}")
         )
     if each.gpu:
         amount[shape.device] = str(each.gpu // MILLI)

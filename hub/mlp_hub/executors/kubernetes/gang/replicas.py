@@ -9,7 +9,7 @@ from mlp_hub.executors.kubernetes.gang.shape import Outline, RankGroup
 
 
 def replicas(shape: Outline, part: RankGroup, count: int, container: str = "rank") -> dict[str, Any]:
-    """Return so many pods of a part."""
+    """Return `count` pods of a part."""
     pods = template(shape, part, container=container, index=REPLICA_INDEX)
     del pods["spec"]["restartPolicy"]  # the operators want it beside the pods only
     return {"replicas": count, "restartPolicy": "Never", "template": pods}

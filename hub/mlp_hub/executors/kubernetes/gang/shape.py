@@ -1,4 +1,4 @@
-"""The parts of a gang that all ways have in common: what is asked for, where it goes, who its ranks are."""
+"""Common parts of a gang for all ways: its requests, its placement, its ranks' identity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlp_hub.kubernetes.kinds import Kind, Object
 LONGEST_NAME = 40
 """Given: characters of a gang's name: operators add a role and a number to it, and that becomes a host's name."""
 LEAST_UID = 1000
-"""Given: who a rank is where users have no uid of their own; never root."""
+"""Given: uid of a rank where users have no individual uid; never root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class RankGroup:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A gang that is to be described: `together` where it is to be bound as a whole, its gpus being of the resource `device`."""
+    """Gang to describe: `together` if it is bound as a whole; its gpus are of the resource `device`."""
 
     spec: LaunchSpec
     at: Installation
@@ -77,7 +77,7 @@ class Outline:
 
     @property
     def image(self) -> str:
-        """Image of its pods: what is said for this job goes before what its runtime says for all of its jobs."""
+        """Image of its pods; the job's image has priority over the image of its runtime."""
         return self.spec.image or self.spec.runtime.image or self.at.image
 
     @property

@@ -24,10 +24,11 @@ def make_tf(shape: Outline) -> Described:
 
 
 def make_pytorch(shape: Outline) -> Described:
-    """Describe a PyTorchJob, which has ended when all have.
+    """Describe a PyTorchJob, which has ended when all ranks have.
 
-    All ranks are its workers, the first of them the master: of a replica of type Master the operator would have the others wait
-    in a container of its own, which no namespace takes that is `restricted` or has a quota, and its end would be the job's.
+    All ranks are its workers, and the first of them is the master. With a replica of type Master, the
+    operator would make the others wait in an extra container. A namespace that is `restricted` or has a
+    quota does not accept that container. Also the end of the master would be the end of the job.
     """
     part = RankGroup(shape.roles[0], 0, shape.spec.ranks)
     hosts = tuple(f"{shape.name}-worker-{number}" for number in range(part.count))

@@ -1,1 +1,1 @@
-"""The nodes of a cluster, as the scheduler's core sees them: kept up to date in proportion to what changes."""
+"""Nodes of a cluster, as the scheduler's core sees them; updates cost in proportion to the changes."""

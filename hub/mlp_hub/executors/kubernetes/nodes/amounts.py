@@ -54,7 +54,7 @@ NONE = NodeAmount()
 
 
 def amount_of(found: Mapping[str, Any] | None) -> NodeAmount:
-    """Read amounts as the API lists them; what the hub does not give out is left out."""
+    """Parse amounts as the API lists them; amounts that the hub does not give out are left out."""
     if not found:
         return NONE
     return NodeAmount(

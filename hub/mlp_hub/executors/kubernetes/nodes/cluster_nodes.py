@@ -62,7 +62,7 @@ class ClusterNodes:
         return self._nodes.trouble or self._pods.trouble or self._groups.trouble
 
     async def open(self) -> None:
-        """Learn of all nodes, and from then on of what changes. Without an answer there are none until there is one."""
+        """Find all nodes, and watch their changes from then on; without an answer the list is empty."""
         if self._tasks:
             return
         self._tasks = [
@@ -93,7 +93,7 @@ class ClusterNodes:
         return self._table.view
 
     def on_nodes(self, callback: Callable[[], None]) -> None:
-        """Call back, on the event loop, whenever `nodes` tells something else; once for what changed together."""
+        """Register a callback for changes of `nodes`, on the event loop; joint changes cause one call."""
         self._callbacks.append(callback)
 
     def device(self, node: str) -> str | None:

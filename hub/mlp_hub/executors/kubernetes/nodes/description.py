@@ -60,7 +60,10 @@ class Description:
 
 
 def describe(node: Object, tolerated: Iterable[Toleration] = (), cpu_overcommit: float = 1.0) -> Description:
-    """Describe a node to a hub whose pods all tolerate these taints, and which gives out so much CPU for each core."""
+    """Describe a node for a hub whose pods all tolerate these taints.
+
+    The hub gives out `cpu_overcommit` CPU for each core.
+    """
     status, labels = node.get("status") or {}, labels_of(node)
     capacity, allocatable = amount_of(status.get("capacity")), amount_of(status.get("allocatable"))
     device = device_of(dict(capacity.devices))

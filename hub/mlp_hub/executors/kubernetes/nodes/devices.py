@@ -18,7 +18,7 @@ _VENDORS = {
 DEVICES = tuple(_VENDORS)
 """Resources that are GPUs, but for slices, of which there are as many as there are sizes."""
 USUAL = DEVICES[0]
-"""What GPUs are asked for by where no node says otherwise."""
+"""Resource of GPUs where the nodes name no other."""
 
 
 GPUS_SEEN = "NVIDIA_VISIBLE_DEVICES"

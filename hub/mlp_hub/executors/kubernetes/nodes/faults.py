@@ -1,4 +1,7 @@
-"""What keeps work off a node: its conditions, and taints; those that the cluster sets itself are told as conditions."""
+"""Faults that keep work off a node: its conditions, and taints.
+
+Taints that the cluster sets itself are returned as conditions.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ _WRONG = {
 
 
 def conditions_of(node: Object) -> tuple[Condition, ...]:
-    """Return what is wrong with a node, each kind once, with what the node itself says of it before all else."""
+    """Return the faults of a node, each kind once; the node's own message has priority."""
     found: dict[ConditionKind, str] = {}
     for kind, message in _told(node):
         found[kind] = found.get(kind) or message

@@ -29,7 +29,7 @@ class Gpus:
 
 
 def gpus_of(nodes: Iterable[Object], count: int, kind: str, at: Installation) -> Gpus:
-    """Return GPUs of a kind, of any where that is empty, by what the cluster's nodes are; raises `NoGpus`."""
+    """Return GPUs of a kind, or of any for an empty kind, by the cluster's nodes; raise `NoGpus`."""
     known = [describe(node, at.tolerations) for node in nodes]
     there = [node for node in known if node.device is not None]
     right = [node for node in there if not kind or node.kind == kind]
@@ -68,6 +68,6 @@ def _none(kind: str, kinds: Iterable[str]) -> Message:
     there = ", ".join(sorted(kinds))
     if kind and there:
         return msg(
-            "no node of the cluster has GPUs of the kind {kind}; there are: {there}", kind=kind, there=there
+            "no node of the cluster has GPUs of the kind {kind}; available: {there}", kind=kind, there=there
         )
-    return msg("no node of the cluster has GPUs; start without")
+    return msg("no node of the cluster has GPUs; start without GPUs")

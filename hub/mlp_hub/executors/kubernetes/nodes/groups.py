@@ -21,7 +21,7 @@ MOST = 1000
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """A group that may have so many nodes, each with this amount; `label` and `value` are what its nodes have."""
+    """Group of at most `most` nodes, each with this amount; `label` and `value` are its nodes' label."""
 
     name: str
     label: str

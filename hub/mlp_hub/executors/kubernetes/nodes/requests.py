@@ -1,4 +1,4 @@
-"""What a pod takes of its node, counted as the cluster's scheduler counts it."""
+"""Use of a node by a pod, counted as the cluster's scheduler counts it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OF_THE_NODE = frozenset({"DaemonSet", "Node"})
 
 
 class Use(NamedTuple):
-    """What a pod takes of a node; `stays`: for as long as the node is there, as a DaemonSet's do."""
+    """Use of a node by a pod; `stays`: for the node's lifetime, as a DaemonSet's pods do."""
 
     node: str
     amount: NodeAmount
@@ -31,10 +31,11 @@ def use_of(pod: Object) -> Use | None:
 
 
 def requests_of(pod: Object) -> NodeAmount:
-    """Return what a pod takes of whatever node.
+    """Return the amount that a pod takes of any node.
 
-    The sum of its containers and its sidecars, which are init containers that go on; or what an init container needs beside
-    the sidecars before it, where that is more; or what is asked for the pod as a whole; and its overhead.
+    It is the sum of its containers and its sidecars, which are init containers that keep running. If an
+    init container needs more together with the sidecars before it, that amount counts. If the pod as a
+    whole requests more, that amount counts. The overhead is added.
     """
     spec, given = pod["spec"], _given(pod)
     total = before = most = NONE

@@ -1,4 +1,4 @@
-"""Nodes less what pods of others take there: told of each change, it works out again what changed and nothing else."""
+"""Nodes less the pods of others there; after each change only the changed part is computed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from mlp_hub.executors.nodes import NodeInfo
 class NodeTable:
     """Nodes by name, in the order of their names, so that it is the same after a restart.
 
-    Pods may be told of before their node, and stay when it goes: the cluster tells of both in no certain order.
+    Pods can be seen before their node, and stay when it goes: the cluster reports both in no certain
+    order.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class NodeTable:
                 self._dirty.add(use.node)
 
     def group_is(self, name: str, now: NodeGroup | None) -> None:
-        """Tell what a group that could grow is now, by the name of what tells of it; None where it may not any more."""
+        """Set the present state of a group that could grow, by its name; None where it can grow no more."""
         if now is None:
             self._groups.pop(name, None)
         else:
@@ -68,7 +69,7 @@ class NodeTable:
             del self._taken[use.node]
 
     def renew(self) -> bool:
-        """Take in what was told since the last time; returns whether any node is another one now."""
+        """Apply the changes since the last call; return whether any node has changed."""
         dirty, self._dirty = self._dirty, set()
         made, changed, joined = self._made, self._groups_changed, False
         self._groups_changed = False

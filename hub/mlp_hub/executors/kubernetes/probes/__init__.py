@@ -1,1 +1,1 @@
-"""What a cluster does is tried with objects of the hub's own, in namespaces that go again: the doctor's."""
+"""Tests of a cluster with the hub's own temporary objects and namespaces; for the doctor."""

@@ -56,7 +56,7 @@ async def _takes_up(
             return None
     except MessageError as error:
         return error.message
-    return msg("nothing took up a trial {kind} within {seconds} s", kind=kind.kind, seconds=round(patience_s))
+    return msg("nothing handled a trial {kind} within {seconds} s", kind=kind.kind, seconds=round(patience_s))
 
 
 async def _binds(client: KubernetesClient, at: Installation, space: str, patience_s: float) -> Message | None:
@@ -72,7 +72,7 @@ async def _binds(client: KubernetesClient, at: Installation, space: str, patienc
             return None
     except MessageError as error:
         return error.message
-    return msg("it said nothing of a trial pod within {seconds} s", seconds=round(patience_s))
+    return msg("it did not react to a trial pod within {seconds} s", seconds=round(patience_s))
 
 
 async def _told(client: KubernetesClient, kind: Kind, wanted: Object, patience_s: float) -> bool:

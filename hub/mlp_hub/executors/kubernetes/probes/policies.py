@@ -37,7 +37,10 @@ for _ in range(10):
     time.sleep(1)
 sys.exit(0 if came else 3)
 """
-"""Given: program of who calls. Policies take a moment to hold, and so does a way to open: it goes on until what is hoped for."""
+"""Given: program of the calling pod; it continues until the expected result or its last try.
+
+Policies take a moment to take effect, and so does a way to open.
+"""
 _MEMBER = f"""
 import json, os, socket, threading, time
 called = threading.Event()
@@ -69,7 +72,7 @@ open("/dev/termination-log", "w").write(json.dumps(found))
 
 
 class Enforcement(StrEnum):
-    """What came of policies."""
+    """Result of a test of policies."""
 
     ENFORCED = "enforced"
     NOT_ENFORCED = "not enforced"
@@ -77,7 +80,7 @@ class Enforcement(StrEnum):
 
 
 class CallResult(StrEnum):
-    """What came of a pod's call."""
+    """Result of a pod's call."""
 
     ANSWERS = "answers"
     CLOSED = "closed"  # the host is reached, and nothing listens at the port
@@ -86,7 +89,10 @@ class CallResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What is reached between a pod as tenants have them and the hub, by address; `inward`: whether the hub reaches the pod."""
+    """Connections between a pod as tenants have them and the hub, by address.
+
+    `inward`: the hub reaches the pod.
+    """
 
     outward: Mapping[tuple[str, int], CallResult] = field(default_factory=dict)
     inward: bool = False
@@ -145,7 +151,7 @@ async def _enforced(client: KubernetesClient, at: Installation, space: str) -> E
 
 
 def _policies_of_tenants(at: Installation, space: str) -> Sequence[Object]:
-    """Return the policies that hold for every tenant's pods, in this namespace; what keeps the tenants does not know them."""
+    """Return the policies of every tenant's pods, in this namespace; the tenants' keeper does not know them."""
     found = []
     for kind, each in policies(at, "probe"):
         if not each["spec"]["podSelector"]:

@@ -20,7 +20,7 @@ from mlp_language.message import msg
 LOOK_EVERY_S = 0.3
 """Tuning: seconds between two looks at a pod."""
 ROLE = "mlp-hub/probe"
-"""Contract: label of what a pod of a probe is for."""
+"""Contract: label with the purpose of a probe's pod."""
 _HOPELESS = frozenset({"ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerError"})
 """Given: the cluster's words for a container that it cannot make."""
 

@@ -28,7 +28,7 @@ PORT = 19_999
 _AGAIN_S = 0.2
 """Tuning: seconds until it is looked again: how soon a pod that begins is found."""
 _MOST = 1 << 20
-"""Safety: bytes of a stub's message: whoever reaches the port cannot fill the memory."""
+"""Safety: bytes of a stub's message: a caller of the port cannot fill the memory."""
 _SHELLS = {"HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_"}
 
 

@@ -1,6 +1,6 @@
-"""What a pod does, by its plan, or what a word says that MPI or a launcher gave.
+"""Work of a pod, by its plan or by a word from MPI or a launcher.
 
-Whoever waits for a job waits for this: what a way does not need is not imported.
+The start of a job waits for this module, so it imports only the parts that its way needs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def by_mpi(plan: dict[str, Any], words: list[str]) -> int:
 
 
 def by_launcher(plan: dict[str, Any], words: list[str]) -> int:
-    """Be a pod of a gang with a launcher of its own, its rank, or what the launcher starts for that."""
+    """Run a pod of a gang with a special launcher: its rank, or the process that the launcher starts for it."""
     from mlp_hub.executors.kubernetes.rank import launch  # noqa: PLC0415 - see above
 
     if words == ["rank"]:

@@ -26,7 +26,10 @@ _AGAIN_S, _PATIENT_S, _LOOK_S = 0.05, 0.5, 3.0
 """Tuning: seconds until another pod is tried again, at first and at most: how soon ranks begin, for questions to the cluster's
 name servers; and until it is looked whether one has failed: reads of the volume."""
 TEARDOWN_S = 5.0
-"""Given: seconds that the others get once a rank has failed, as on a single machine; Open MPI waits so long several times."""
+"""Given: seconds that other ranks get once one has failed, as on one machine.
+
+Open MPI waits this time several times.
+"""
 _SSHD = f"""\
 Port {PORT}
 HostKey {KEYS}/id_rsa

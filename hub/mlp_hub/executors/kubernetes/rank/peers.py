@@ -20,7 +20,10 @@ _DONE = ("finished", "failed", "stopped")
 
 
 def named(own: OwnPlan, argv: Iterable[str], env: Mapping[str, str]) -> list[str]:
-    """List the hosts that a rank is told of: it may need them from the first moment, and the others it does not know."""
+    """List the hosts in a rank's arguments and variables: it can need them from the first moment.
+
+    It does not know the other hosts.
+    """
     texts = [*argv, *env.values()]
     return [host for host in own.plan["hosts"] if any(host in text for text in texts)]
 
@@ -47,7 +50,7 @@ def answers(host: str, port: int) -> bool:
 
 
 def reported(own: OwnPlan, rank: int) -> dict[str, Any] | None:
-    """Return what another rank has told of itself."""
+    """Return the report of another rank about itself."""
     path = f"{own.plan['log']}/{own.plan['attempt']}.{rank}.json"
     with contextlib.suppress(OSError, ValueError), open(path, "rb") as file:
         found: dict[str, Any] = json.loads(file.read())
@@ -62,7 +65,7 @@ def failed(own: OwnPlan) -> int | None:
 
 
 def linger(own: OwnPlan, seconds: float, asked: Callable[[], bool]) -> None:
-    """Return once all others have ended, or so many seconds are over."""
+    """Return once all others have ended, or `seconds` seconds are over."""
     until = time.monotonic() + seconds
     left = set(range(own.ranks)) - {own.rank}
     while left and time.monotonic() < until and not asked():

@@ -1,4 +1,4 @@
-"""Children of a pod's first process that are no ranks: sshd, mpirun, a launcher."""
+"""Children of a pod's first process that are not ranks: sshd, mpirun, a launcher."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from types import FrameType
 _MOST = 64 << 10
 """Safety: characters of output that are kept, for the log and for a failure's sentence."""
 _DRAIN_S = 5.0
-"""Safety: seconds in which the rest of the output is taken: what it left running may hold it open for ever."""
+"""Safety: seconds for the rest of the output: a remaining process can hold it open for ever."""
 
 
 def waker(asked: Callable[[int, FrameType | None], None]) -> int:
@@ -84,7 +84,7 @@ class Children:
         return process
 
     def wait(self, seconds: float | None) -> None:
-        """Take what happens, for so long at most; return once something has."""
+        """Handle events for at most `seconds` seconds; return once one has happened."""
         for fd, _ in self._poll.poll(None if seconds is None else seconds * 1000):
             if fd == self._wake:
                 for pid, status in ended(fd):
@@ -94,7 +94,7 @@ class Children:
                 self._read(fd)
 
     def drain(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the rest of what it said."""
+        """Read the rest of its output."""
         until = time.monotonic() + _DRAIN_S
         while time.monotonic() < until and any(pid == process.pid for pid, _ in self._pipes.values()):
             self.wait(0.1)

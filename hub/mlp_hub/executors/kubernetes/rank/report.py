@@ -1,4 +1,4 @@
-"""What a rank leaves of its start and its end: beside its log, and as the pod's last word."""
+"""Records of a rank's start and end: a file next to its log, and the pod's termination message."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Report:
     def _explain(
         self, code: int | None, signum: int | None, tail: str, *, asked: bool, killed_for_memory: bool
     ) -> None:
-        """Find out why it ended badly; what was asked to end needs no reason."""
+        """Find the reason for a bad end; a rank that was asked to end needs none."""
         who = msg("rank {n}", n=self.told.rank)
         if killed_for_memory and not (asked and signum == _SIGTERM):
             ram = self.told.plan["memory_mib"]

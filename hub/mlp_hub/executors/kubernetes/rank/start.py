@@ -1,7 +1,7 @@
-"""Entry of a pod: `python3 -IS /run/mlp/start.py`, and of what MPI or a launcher starts in it, with a word that says what.
+"""Entry point of a pod: `python3 -IS /run/mlp/start.py`, and of processes of MPI or a launcher in it.
 
-It runs without site-packages; what lies beside it is looked at last, so that nothing there can stand in for the standard
-library.
+The latter have a word that selects their work. It runs without site-packages. The directory of this
+file is searched last, so that nothing there can replace the standard library.
 """
 
 import sys

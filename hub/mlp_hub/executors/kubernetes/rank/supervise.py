@@ -26,7 +26,7 @@ _READ = 64 << 10
 _READ_LEAST = 4 << 10
 """Safety: bytes that a read counts at least: a flood of single bytes is one too."""
 _DRAIN_S = 10.0
-"""Safety: seconds in which the rest of the output is taken: what a program left running may hold it open for ever."""
+"""Safety: seconds for the rest of the output: a process that a program left can hold it open for ever."""
 _PDEATHSIG, _SUBREAPER = 1, 36
 """Given: numbers of the kernel's options."""
 _LOOK_S = 0.1
@@ -34,7 +34,7 @@ _LOOK_S = 0.1
 
 
 class SupervisedRank:
-    """A rank that runs. SIGTERM is passed on to all of its processes; what is left of them after the grace is killed."""
+    """Running rank; SIGTERM is passed on to all of its processes, and the rest is killed after the grace."""
 
     def __init__(self, told: OwnPlan, echo: tuple[int, int] = (1, 2)) -> None:
         self.told, self.plan = told, told.plan
@@ -76,7 +76,7 @@ class SupervisedRank:
         return True
 
     def run(self, argv: list[str], env: dict[str, str]) -> int:
-        """Run the program to its end; return the exit status of the pod, or of what MPI started."""
+        """Run the program to its end; return the exit status of the pod, or of the process that MPI started."""
         if self.asked:
             return self._conclude(None)
         try:
@@ -219,7 +219,7 @@ class SupervisedRank:
                 self._left_behind()
 
     def _left_behind(self) -> None:
-        """See to what the program has left: where all were asked to end, it has its grace as well, else none."""
+        """Handle processes that the program left: after a request to end they have its grace, else none."""
         self._ended_at = time.monotonic()
         if self._kill_at is None:
             self._kill()  # it holds its output open

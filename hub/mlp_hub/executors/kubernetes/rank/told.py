@@ -1,4 +1,4 @@
-"""What a pod was told: the plan of its gang, and which of the ranks it is."""
+"""Parameters of a pod: the plan of its gang, and its rank."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def own_rank() -> int:
 
 
 def pods_own() -> dict[str, str]:
-    """Return the variables that the pod was started with: what ssh or a launcher has started may have others."""
+    """Return the variables that the pod was started with; children of ssh or a launcher can have others."""
     try:
         with open("/proc/1/environ", "rb") as file:
             pairs = [

@@ -1,4 +1,4 @@
-"""What a rank uses, and when it began to write: looked at by itself, and written beside its log as it changes."""
+"""Use of a rank, and the time of its first output; it measures itself, and writes changes near its log."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.used import PERIOD, Used
 
 _FIRST_S = 0.2
-"""Tuning: seconds from a rank's start to the first look: what a short one used, for looks."""
+"""Tuning: seconds from a rank's start to the first look: a short rank's use, for the number of looks."""
 _EARLIEST_S, _WRITE_S = 1.0, 5.0
 """Tuning: seconds from a rank's start until its use is written, and between two times: how fresh it is shown, for writes to the
 volume."""
 _CPU, _RAM = 0.02, 1 << 20
-"""Tuning: cores, and bytes, by which its use must differ from what was written: who does the same all the time writes nothing."""
+"""Tuning: cores, and bytes, by which use must differ from the written use: a steady rank writes nothing."""
 _ROOT = "/sys/fs/cgroup"
 _V1_CPU = ("cpuacct", "cpu,cpuacct")
 

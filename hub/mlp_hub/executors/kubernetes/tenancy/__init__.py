@@ -1,4 +1,5 @@
-"""Tenants in the cluster: a namespace of each and what stands in it, what all of them need, and who keeps it so.
+"""Tenants in the cluster: a namespace of each with its objects, common objects, and their keeper.
 
-Each module says what objects of one kind are to be, of the installation and the tenant alone; `keeper` has them so.
+Each module returns the wanted objects of one kind from the installation and the tenant alone.
+`keeper` creates and keeps them.
 """

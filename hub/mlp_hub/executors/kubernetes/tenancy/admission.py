@@ -1,8 +1,9 @@
-"""Admission policies: what may be created in tenants' namespaces, and by whom.
+"""Admission policies: the objects that may be created in tenants' namespaces, and their creators.
 
-`pods` holds for everybody, the hub and the operators too: what a pod may be. `writes` and those of each kind of jobs hold for
-whoever is no part of the hub or the cluster. Rights of the cluster (RBAC) come first; these refuse also where an administrator
-gave more of those than was good. Each refusal is a sentence.
+`pods` applies to everybody, the hub and the operators too, and limits pods. `writes` and the
+policies of each kind of jobs apply to everybody except parts of the hub and of the cluster. Rights
+of the cluster (RBAC) come first. These policies also refuse where an administrator gave too many
+rights. Each refusal is a sentence.
 """
 
 from __future__ import annotations
@@ -38,8 +39,11 @@ _WORK = (
     '"jobset.x-k8s.io", "ray.io", "argoproj.io", "tekton.dev", "serving.knative.dev"] || (request.resource.group == "" && '
     'request.resource.resource in ["pods", "replicationcontrollers", "podtemplates"]))'
 )
-"""Safety: what makes pods. Accounts from outside the namespace may not either; a kind that is not named here makes none all the
-same, since the pods themselves are refused to whoever would create them."""
+"""Safety: objects that make pods; accounts from outside the namespace may not create them either.
+
+A kind that is missing here still makes no pods, since its creator cannot create the pods
+themselves.
+"""
 _WHO = '"MLP Hub: " + request.userInfo.username + " "'
 
 
@@ -264,7 +268,10 @@ _OF_KIND: Mapping[Kind, Sequence[tuple[str, str]]] = {
         ),
     ],
 }
-"""Safety: what else jobs of a kind may not have: it would make them larger than they were counted, or take what is others'."""
+"""Safety: other fields that jobs of a kind may not have.
+
+These fields would make them larger than counted, or take objects of others.
+"""
 _RUN_POLICY = "spec.runPolicy.suspend: true"
 _SUSPEND = {
     JOBS: "spec.suspend: true",

@@ -1,4 +1,4 @@
-"""What of the cluster the objects of tenants depend on."""
+"""Parts of the cluster that the objects of tenants depend on."""
 
 from __future__ import annotations
 

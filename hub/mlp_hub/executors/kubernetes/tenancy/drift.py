@@ -20,9 +20,9 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An object as a watch tells it, with what stands for it and the label of its tenant.
+    """Object as a watch reports it, with its digest and the label of its tenant.
 
-    `going` is what is being removed, `released` a volume whose claim was deleted.
+    `going`: the object is being removed. `released`: it is a volume whose claim was deleted.
     """
 
     digest: bytes
@@ -58,7 +58,7 @@ def strangers(found: Object) -> list[str]:
 
 
 def without_more(wanted: Object, found: Object) -> Object:
-    """Return the patch that makes an object what is wanted and takes away what it has besides, where metadata are left to all."""
+    """Return the patch that makes an object as wanted, and removes its other fields except metadata."""
     return {
         key: _exactly(value, found.get(key))
         for key, value in wanted.items()

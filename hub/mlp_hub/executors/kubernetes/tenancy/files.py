@@ -24,7 +24,10 @@ def volume_name(at: Installation, tenant: str) -> str:
 
 
 def volume(at: Installation, tenant: str) -> Made:
-    """Return the volume. It names its claim, so that nobody else's takes it; what is on it stays when it goes."""
+    """Return the volume, which names its claim, so that no other claim takes it.
+
+    Its files stay when it is deleted.
+    """
     of = {
         "kind": "PersistentVolumeClaim",
         "apiVersion": "v1",
@@ -62,7 +65,7 @@ def phase(found: Object) -> str:
 
 
 def bound_as(wanted: Object, found: Object) -> Object:
-    """Return a volume as wanted, with what the cluster wrote down of the claim it is bound to: told anew it would be unbound."""
+    """Return a volume as wanted, with the cluster's record of its claim: without it, it would be unbound."""
     here, there = wanted["spec"]["claimRef"], found["spec"].get("claimRef", {})
     if any(there.get(key) != here[key] for key in ("namespace", "name")):
         return wanted
@@ -70,10 +73,11 @@ def bound_as(wanted: Object, found: Object) -> Object:
 
 
 def is_as(wanted: Object, found: Object) -> bool:
-    """Whether a volume has all that is wanted of it.
+    """Return whether a volume has all wanted fields.
 
-    Then it is left alone: what is written while the cluster binds it to its claim would have the binding fail, and the cluster
-    looks again only after 15 s. What it writes down of the claim comes besides.
+    Then it is left alone. A write while the cluster binds it to its claim would make the binding fail,
+    and the cluster looks again only after 15 s. The cluster's record of the claim is an additional
+    field.
     """
     return all(_has(found.get(key), wanted[key]) for key in ("metadata", "spec"))
 

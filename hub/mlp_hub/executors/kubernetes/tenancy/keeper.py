@@ -1,7 +1,7 @@
-"""Keeper of all that stands in the cluster for tenants: made as told, put back when somebody changes it, removed with its tenant.
+"""Keeper of the cluster's objects for tenants: creates them, restores them, removes them with a tenant.
 
-What is told is compared with what the API answered when it was applied, and that with what watches say now: who changes
-nothing costs no request.
+The wanted object is compared with the API's answer of the time when it was applied. That answer is
+compared with the present report of watches. So an unchanged object costs no request.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KEPT = (
     kinds.ROLES,
     kinds.ROLE_BINDINGS,
 )
-"""Contract: kinds that are made for tenants, besides queues where there is Volcano."""
+"""Contract: kinds that are made for tenants; with Volcano there are also queues."""
 
 LOOK_S = 0.05
 """Tuning: seconds between two looks whether a first list came, or cannot."""
@@ -91,7 +91,7 @@ class TenantKeeper:
             await self._bring_about()
 
     def _placed(self, places: Sequence[TenantPlace]) -> dict[str, TenantPlace]:
-        """Return whose each namespace is. Of two whose names become the same it stays with who has it."""
+        """Return the owner of each namespace; if two names give the same one, its present owner keeps it."""
         found: dict[str, TenantPlace] = {}
         for place in places:
             namespace = self._at.namespace_of(place.name)

@@ -17,7 +17,7 @@ UNTOLD = {"cpu": "100m", "memory": "64Mi"}
 
 
 def resource_quota(at: Installation, tenant: str, most: Quota) -> Made:
-    """Return the quota of its namespace, for a tenant that may hold so much at most, borrowed amounts included."""
+    """Return the quota of its namespace, for a tenant with this limit, borrowed amounts included."""
     hard = {"services.loadbalancers": "0", "services.nodeports": "0"}
     if most.cpu is not None:
         hard["requests.cpu"] = f"{GENERATIONS * most.cpu}m"

@@ -1,4 +1,4 @@
-"""What all objects have that are made for tenants."""
+"""Common fields of all objects that are made for tenants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import Kind, Object, labels_of
 
 Made = tuple[Kind, Object]
-"""An object that is to be there."""
+"""Wanted object."""
 TENANCY = "tenancy"
 """Contract: component of all that is made for tenants, so that what else the hub makes there is told from it."""
 INSTALLATION = "mlp-hub/installation"

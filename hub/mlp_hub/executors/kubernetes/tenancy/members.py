@@ -1,4 +1,4 @@
-"""Rights of a tenant's members who come with kubectl: they see what stands in their namespace, and ask for jobs there."""
+"""Rights of a tenant's members with kubectl: they see their namespace's objects, and ask for jobs there."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ RULES = (
     rule(["batch"], ["jobs"], BRINGS),
     rule(["kubeflow.org"], ["mpijobs", "tfjobs", "pytorchjobs"], BRINGS),
 )
-"""Contract: what members may. What they create and delete goes through the admission policies. No Secrets, no ConfigMaps, and no
-way into a pod: tokens of servers and jobs are in Secrets, of jobs of an older hub in ConfigMaps, and a pod names both and holds neither."""
+"""Contract: rights of members; the admission policies check the objects that they create and delete.
+
+Members may not read Secrets or ConfigMaps, and may not enter a pod. Tokens of servers and jobs are
+in Secrets, and those of an older hub's jobs in ConfigMaps. A pod names both and holds neither.
+"""
 
 
 def role(at: Installation, tenant: str) -> Made:

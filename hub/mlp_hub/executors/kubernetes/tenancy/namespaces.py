@@ -9,11 +9,11 @@ from mlp_hub.kubernetes.kinds import NAMESPACES, SERVICE_ACCOUNTS
 ACCOUNT = "default"
 """Given: the account of pods that name none; the cluster makes it."""
 SECURITY = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")}
-"""Contract: what pods may be: nothing that gets at their node."""
+"""Contract: limits of pods: they get no access to their node."""
 
 
 def namespace(at: Installation, tenant: str) -> Made:
-    """Return the namespace; what stands in it goes with it."""
+    """Return the namespace; its objects are deleted with it."""
     kind, found = made(NAMESPACES, at, at.namespace_of(tenant), tenant)
     found["metadata"]["labels"] |= SECURITY
     return kind, found

@@ -13,7 +13,7 @@ from mlp_hub.kubernetes.kinds import Kind
 from mlp_language.message import Message, msg
 
 KEEP = ("get", "list", "watch", "patch", "create", "delete")
-"""Given: verbs of who applies objects, watches them, and removes them."""
+"""Given: verbs of a process that applies objects, watches them, and removes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,19 @@ class Need:
 
 NEEDS = (
     Need(kinds.NAMESPACES, KEEP, msg("each tenant has a namespace")),
-    Need(kinds.NETWORK_POLICIES, KEEP, msg("pods reach their own job, the hub, and what their tenant may")),
+    Need(
+        kinds.NETWORK_POLICIES,
+        KEEP,
+        msg("pods reach their own job, the hub, and the addresses that their tenant may reach"),
+    ),
     Need(kinds.SERVICE_ACCOUNTS, KEEP, msg("pods of tenants have no token of the cluster")),
     Need(kinds.RESOURCE_QUOTAS, KEEP, msg("a second limit behind the quota")),
-    Need(kinds.LIMIT_RANGES, KEEP, msg("containers that ask for nothing count too")),
+    Need(kinds.LIMIT_RANGES, KEEP, msg("containers without requests count too")),
     Need(kinds.PERSISTENT_VOLUMES, KEEP, msg("the volume of all files, in each namespace")),
     Need(kinds.PERSISTENT_VOLUME_CLAIMS, KEEP, msg("the volume of all files, in each namespace")),
-    Need(kinds.ROLES, KEEP, msg("what members may who come with kubectl")),
-    Need(kinds.ROLE_BINDINGS, KEEP, msg("what members may who come with kubectl")),
-    Need(kinds.PRIORITY_CLASSES, KEEP, msg("whom a node that runs out of memory ends first")),
+    Need(kinds.ROLES, KEEP, msg("rights of members who come with kubectl")),
+    Need(kinds.ROLE_BINDINGS, KEEP, msg("rights of members who come with kubectl")),
+    Need(kinds.PRIORITY_CLASSES, KEEP, msg("the order in which a node ends pods when it runs out of memory")),
     Need(kinds.ADMISSION_POLICIES, KEEP, msg("nobody but the hub starts pods in tenants' namespaces")),
     Need(kinds.ADMISSION_BINDINGS, KEEP, msg("nobody but the hub starts pods in tenants' namespaces")),
     Need(kinds.NODES, ("list", "watch"), msg("no pod of a tenant reaches a node's address")),
@@ -43,13 +47,16 @@ NEEDS = (
     Need(
         kinds.PODS,
         ("list", "create"),
-        msg("a namespace goes when nothing is left in it; the policies are tried"),
+        msg("an empty namespace is removed; the policies are tested"),
     ),
-    Need(kinds.CONFIG_MAPS, ("list",), msg("a namespace goes when nothing is left in it")),
+    Need(kinds.CONFIG_MAPS, ("list",), msg("an empty namespace is removed")),
 )
-"""Contract: what is asked of the cluster. Who gives members rights must have them too; `lacking` asks for those as well."""
-QUEUES = Need(kinds.QUEUES, KEEP, msg("each tenant has a queue of Volcano"))
-"""Contract: what is asked of a cluster with Volcano besides."""
+"""Contract: rights that the hub needs in the cluster.
+
+To give rights to members, the hub must have them too; `lacking` checks for those as well.
+"""
+QUEUES = Need(kinds.QUEUES, KEEP, msg("each tenant has a Volcano queue"))
+"""Contract: additional rights in a cluster with Volcano."""
 
 
 async def lacking(client: KubernetesClient, needs: Sequence[Need] = NEEDS) -> list[Message]:
@@ -57,7 +64,7 @@ async def lacking(client: KubernetesClient, needs: Sequence[Need] = NEEDS) -> li
     asked = [
         (need.kind.api_version, need.kind.plural, verb, need.purpose) for need in needs for verb in need.verbs
     ]
-    members = msg("members may only be given what the hub has")
+    members = msg("the hub may give members only rights that it has")
     for rule in RULES:
         version = f"{rule['apiGroups'][0]}/" if rule["apiGroups"][0] else ""
         asked += [(version, each, verb, members) for each in rule["resources"] for verb in rule["verbs"]]

@@ -77,7 +77,8 @@ def policies(at: Installation, tenant: str, near: Collection[str] = ()) -> Seque
 def between_ranks(at: Installation, tenant: str, attempt: str, name: str) -> Made:
     """Return the policy by which an attempt's ranks reach each other; an attempt of one rank needs none.
 
-    `attempt` is the value of their label, `name` that of the policy. Whoever makes it adds the owner with which it goes.
+    `attempt` is the value of their label, `name` that of the policy. The caller adds the owner that the
+    policy is deleted with.
     """
     ranks = {names.ATTEMPT: attempt}
     peers = [{"podSelector": {"matchLabels": ranks}}]
@@ -126,8 +127,7 @@ def _host(at: Installation, host: str) -> Object:
         if len(rest) > 1 and rest[1] != "svc":
             raise MessageError(
                 msg(
-                    "pods reach the hub at {host}, which no network policy can name: it has to be an address, or a service "
-                    "of the cluster as NAME.NAMESPACE.svc",
+                    "pods reach the hub at {host}, which no network policy can name: it must be an address, or a service of the cluster such as NAME.NAMESPACE.svc",
                     host=host,
                 )
             ) from None

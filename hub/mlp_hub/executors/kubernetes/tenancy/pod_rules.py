@@ -1,6 +1,6 @@
-"""What a pod in a tenant's namespace may be, in CEL: of a pod itself whoever makes it, and of the templates that people give.
+"""Limits of pods in a tenant's namespace, in CEL, for pods by any creator and for people's templates.
 
-Pod Security says most of it too; these stand when somebody takes that label away.
+Pod Security covers most of them too. These remain when somebody removes that label.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _COUNTED = (
     % (("".join(f', "{device}"' for device in DEVICES),) * 4)
     + " && !has({s}.resourceClaims)"
 )
-"""Safety: what the ledger counts. Of whatever else nodes have, a tenant could have all that there is."""
+"""Safety: resources that the ledger counts; a tenant could take all of any other resource of nodes."""
 _GPUS_AS_ASKED = _containers(f'!has(c.env) || c.env.all(e, e.name != "{GPUS_SEEN}")')
 _OF_JOBS = (
     """["job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"]"""

@@ -1,4 +1,7 @@
-"""Classes of priority: who is told to go first by a node that runs out of memory. The cluster preempts nothing for them."""
+"""Classes of priority: the order in which a node without memory evicts pods.
+
+The cluster preempts nothing for them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from mlp_hub.executors.kubernetes.tenancy.made import Made, made
 from mlp_hub.kubernetes.kinds import PRIORITY_CLASSES
 
 VALUES = {NOTEBOOK: 1000, JOB: 100}
-"""Contract: the classes; a person who types loses more than a job that begins anew."""
+"""Contract: the classes; a person who types loses more than a job that starts again."""
 
 
 def priority_classes(at: Installation) -> Sequence[Made]:

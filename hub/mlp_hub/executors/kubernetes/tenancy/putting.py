@@ -1,4 +1,4 @@
-"""One object put where it is to be, and known again as long as nobody changes it."""
+"""Application of one wanted object, which is recognised as long as nobody changes it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOOK_EVERY_S = 0.1
 
 
 class StillGoing(Unavailable):
-    """What is to be there is still being removed."""
+    """Wanted object whose predecessor is still being removed."""
 
 
 class Foreign(MessageError):  # noqa: N818 - names what was found
@@ -46,7 +46,7 @@ class Foreign(MessageError):  # noqa: N818 - names what was found
 
 @dataclass(slots=True)
 class _Put:
-    """What was wanted of an object and what the API made of it."""
+    """Wanted object and the API's result."""
 
     wanted: bytes
     found: bytes
@@ -105,7 +105,7 @@ class Putting:
         return files.bound_as(wanted, before)
 
     async def _only(self, kind: Kind, wanted: Object, found: Object) -> Object:
-        """Take away from an object what it has besides what is wanted."""
+        """Remove from an object the fields that are not wanted."""
         patch = without_more(wanted, found)
         return await self._client.patch(kind, name_of(wanted), patch, namespace_of(wanted) or None)
 
@@ -125,7 +125,7 @@ class Putting:
         if "deletionTimestamp" in found["metadata"]:
             raise StillGoing(
                 msg(
-                    "{kind} {name} is being removed; it is made anew when it has gone",
+                    "{kind} {name} is being removed; it is made again after that",
                     kind=kind.kind,
                     name=name_of(wanted),
                 )
@@ -157,8 +157,7 @@ class Putting:
     def _moved(wanted: Object, error: ClusterError) -> MessageError:
         return MessageError(
             msg(
-                "volume {name} is of another place than the hub's settings say, and a volume does not move ({said}); "
-                "end what runs in its namespace and delete the volume and its claim, or set the place back",
+                "volume {name} has another place than in the hub's settings, and a volume cannot move ({said}); end the work in its namespace and delete the volume and its claim, or set the place back",
                 name=name_of(wanted),
                 said=error.said,
             )

@@ -8,5 +8,8 @@ from mlp_hub.kubernetes.kinds import QUEUES
 
 
 def queue(at: Installation, tenant: str) -> Made:
-    """Return the queue, named as the namespace is. Whose turn it is was decided before; the queue only keeps tenants apart."""
+    """Return the queue, named as the namespace; it only keeps tenants apart.
+
+    The order of jobs was decided before.
+    """
     return made(QUEUES, at, at.namespace_of(tenant), tenant, spec={"weight": 1, "reclaimable": False})

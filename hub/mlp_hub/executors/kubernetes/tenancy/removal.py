@@ -1,4 +1,4 @@
-"""Removal of what was made for tenants that are no more."""
+"""Removal of the objects of tenants that no longer exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Removal:
         self._client, self._at = client, at
 
     async def remove(self, left: Sequence[Left]) -> None:
-        """Remove these. What is in a namespace goes with it."""
+        """Remove these objects; those in a namespace are removed with it."""
         going = {each.key[1]: each.tenant for each in left if each.kind == kinds.NAMESPACES}
         held = {tenant for namespace, tenant in going.items() if await self._holds(namespace)}
         for namespace in sorted(name for name, tenant in going.items() if tenant in held):

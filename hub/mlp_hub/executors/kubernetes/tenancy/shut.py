@@ -43,7 +43,7 @@ async def hold(client: KubernetesClient, namespace: str) -> None:
         await asyncio.sleep(EVERY_S)
     raise Unavailable(
         msg(
-            "the cluster does not enforce the admission policies in namespace {namespace}: nobody is let in until it does",
+            "the cluster does not enforce the admission policies in namespace {namespace}: nobody is let in until the cluster enforces them",
             namespace=namespace,
         )
     )

@@ -1,4 +1,4 @@
-"""All that stands in the cluster for one tenant, and for all of them, in the order in which it is made."""
+"""All objects of one tenant in the cluster, and of all tenants, in the order of their creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who may do in tenants' namespaces what people may not, as the admission policies ask it: in CEL."""
+"""Identities with more rights in tenants' namespaces than people, as conditions of admission policies.
+
+The conditions are in CEL.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +44,10 @@ def is_hub(at: Installation, own: str) -> str:
 
 
 def not_trusted(at: Installation, own: str, policy: str) -> list[Object]:
-    """Return the conditions under which a policy is asked: not of the hub, of controllers, and of whoever may change the policy.
+    """Return the conditions under which a policy applies.
 
-    The last are the cluster's administrators, whom no policy holds that they can remove.
+    It does not apply to the hub, to controllers, and to callers with the right to change the policy.
+    The last are the cluster's administrators, who could remove the policy anyway.
     """
     may_change = (
         'authorizer.group("admissionregistration.k8s.io").resource("validatingadmissionpolicies")'

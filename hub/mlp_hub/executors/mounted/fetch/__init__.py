@@ -1,1 +1,4 @@
-"""The process that copies objects of a bucket into a dataset. What a user names as an address is spoken to here and nowhere else."""
+"""Process that copies objects of a bucket into a dataset.
+
+Addresses that users name are contacted only here.
+"""

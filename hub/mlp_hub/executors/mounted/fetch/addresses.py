@@ -1,7 +1,7 @@
-"""Which addresses are spoken to: those of the internet, and the endpoints that the operator named.
+"""Allowed addresses: those of the internet, and the endpoints that the operator named.
 
-A name is looked up once, and the connection goes to the very address that was checked: what the name means a moment later does
-not matter, nor where an answer points to.
+A name is looked up once, and the connection goes to exactly the address that was checked. A later
+change of the name has no effect, and neither has a redirect in an answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SILENT_S = 60.0
 HEAD_S = 90.0
 """Safety: seconds in which the head of an answer has to be whole, however it drips and whatever else is said before it."""
 BODY_MAX = 8 << 20
-"""Safety: bytes of an answer that is no object: a page of a thousand keys of the longest, and what is said of them."""
+"""Safety: bytes of an answer that is not an object: a page of a thousand long keys, with properties."""
 BODY_S = 60.0
 """Safety: seconds in which it has to be whole, however it drips."""
 RETRIES = 2
@@ -44,7 +44,7 @@ _INNER = tuple(
         ),
     )
 )  # fmt: skip
-"""Given: addresses of which none is of the internet, which Python does not say of all."""
+"""Given: addresses that are not of the internet; Python does not report this for all of them."""
 
 
 class ForbiddenAddressError(Exception):
@@ -56,7 +56,7 @@ class ForbiddenAddressError(Exception):
 
 
 class TooLongError(Exception):
-    """What an endpoint answers is longer than any page of a list."""
+    """Answer of an endpoint that is longer than any page of a list."""
 
 
 class TooManyRequestsError(Exception):
@@ -156,7 +156,7 @@ def client(
 
 
 def _read_whole(answer: Any) -> None:
-    """Have an answer's body in memory, as it was sent: what is packed would be unpacked to any length."""
+    """Read an answer's body into memory, as it was sent: a packed body could be unpacked to any length."""
     with patience.within(getattr(answer, "line", None), BODY_S):
         data = answer.read(BODY_MAX + 1, decode_content=False)
     if len(data) > BODY_MAX:
@@ -167,7 +167,10 @@ def _read_whole(answer: Any) -> None:
 
 
 def _answered(line: Any, wait: Callable[[], Any]) -> Any:
-    """Return an answer whose head has come, with its connection as `line`: who reads the rest says how long that may take."""
+    """Return an answer whose head has come, with its connection as `line`.
+
+    The reader of the rest sets its own time limit.
+    """
     with patience.within(line, HEAD_S):
         found = wait()
     found.line = line

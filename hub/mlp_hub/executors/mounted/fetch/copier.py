@@ -26,13 +26,16 @@ TRIES = 4
 PROGRESS = 1 << 18
 """Safety: bytes more of an object that have come when it is cut again: with less nothing has come."""
 STILL_S, STILL_BYTES = 900.0, 1 << 21
-"""Safety: seconds in which so many bytes have to come, or an object has to be whole; the list before is bounded by itself."""
+"""Safety: seconds in which this number of bytes has to come, or an object has to be whole.
+
+The list before it has its own bounds.
+"""
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass
 class CopyProgress:
-    """How much of what is to be fetched is here; counted by several threads."""
+    """Progress of a fetch, counted by several threads."""
 
     total: int = 0
     done: int = 0
@@ -167,7 +170,7 @@ class SourceCopy:
                 raise Refused(
                     Reason.CONFLICT,
                     msg(
-                        "{key} is cut or changes each time it is fetched; sync once it is at rest, what came is kept",
+                        "{key} is cut or changes at each fetch; sync when it does not change; received files are kept",
                         key=one.key[:200],
                     ),
                 )
@@ -192,7 +195,7 @@ class SourceCopy:
                 raise
 
     def _bring(self, one: SourceObject, arrival: _Arrival) -> bool:
-        """Fetch what is missing of an object; return whether its tag may be the MD5 of what came."""
+        """Fetch the missing part of an object; return whether its tag can be the MD5 of the received data."""
         arrival.take_up()
         if arrival.have > one.size:
             arrival.drop()
@@ -213,13 +216,11 @@ def is_within(path: str, top: str) -> bool:
 
 
 def _nothing(prefix: str) -> Refused:
-    return Refused(
-        Reason.NOT_FOUND, msg("there is nothing below {prefix} in the source", prefix=prefix[:200] or "/")
-    )
+    return Refused(Reason.NOT_FOUND, msg("the source has nothing below {prefix}", prefix=prefix[:200] or "/"))
 
 
 class _Arrival:
-    """What is here of one object, in an open file."""
+    """Received part of one object, in an open file."""
 
     def __init__(self, file: Any, progress: CopyProgress) -> None:
         self._file, self._progress = file, progress
@@ -229,7 +230,7 @@ class _Arrival:
         self.sha, self.md5, self.have = hashlib.sha256(), hashlib.md5(usedforsecurity=False), 0
 
     def take_up(self) -> None:
-        """Begin with what came before."""
+        """Include the data that came before."""
         while data := self._file.read(1 << 20):
             self._count(data)
 

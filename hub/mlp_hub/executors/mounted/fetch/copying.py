@@ -1,6 +1,8 @@
-"""The process, run by `mlp_hub.confined` with a root, a user, and a dataset of theirs. What to copy, with its credentials, comes on standard input alone.
+"""Process that copies a source, run by `mlp_hub.confined` with a root, a user, and a dataset.
 
-in:   one line of JSON, then `go` when there is room; it ends when the input does. Without a source: what came of it is removed
+The source, with its credentials, comes on standard input alone.
+
+in:   one line of JSON, then `go` when there is room; it ends when the input does. Without a source: its files are removed
 out:  lines of JSON: {"room": bytes}, {"percent": n} each second, and one of the ends
       {"files": n, "size": bytes}, {"reason": name, "message": message}, {"errno": number}
 """
@@ -68,14 +70,14 @@ def main() -> int:
     try:
         _say(**_copy(asked, go))
     except ImportError:
-        text = msg("this hub copies from no object store: its operator installs mlp-hub[s3]")
+        text = msg("this hub cannot copy from object stores: its operator must install mlp-hub[s3]")
         _say(reason=Reason.WRONG_STATE.value, message=to_data(text))
     except Refused as refused:
         _say(reason=refused.reason.value, message=to_data(refused.message))
     except OSError as error:
         _say(errno=error.errno or 0)
     except MemoryError:
-        text = msg("what the endpoint answers is too much")
+        text = msg("the answer of the endpoint is too large")
         _say(reason=Reason.INVALID.value, message=to_data(text))
     return 0
 
@@ -106,7 +108,7 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
             _say(percent=progress.percent)
             if still.is_over():
                 text = msg(
-                    "the source sends hardly anything; sync again when it is well. The files that came are kept"
+                    "the source sends almost nothing; sync again when it works. Received files are kept"
                 )
                 _say(reason=Reason.INVALID.value, message=to_data(text))
                 os._exit(0)

@@ -26,9 +26,10 @@ _DIRECTORY, _FILE = 0o755, 0o644
 
 @contextlib.contextmanager
 def opened(root: Path, user: str, name: str, owner: int | None) -> Iterator[tuple[int, int]]:
-    """Open the directory of a dataset, and that of what arrives for it, made where they are missing: for one process at a time.
+    """Open the directory of a dataset, and that of its arriving files, for one process at a time.
 
-    Where the hub is root they are `owner`'s, who fetches. Raises `OSError`.
+    Missing directories are made. Where the hub is root they belong to `owner`, who fetches. Raises
+    `OSError`.
     """
     owner = owner if os.geteuid() == 0 else None
     with contextlib.ExitStack() as held:
@@ -46,7 +47,7 @@ def opened(root: Path, user: str, name: str, owner: int | None) -> Iterator[tupl
 
 
 def _hand_over(parts: Folder, owner: int) -> None:
-    """Give its files to who fetches: root fetched them, before that was somebody else."""
+    """Give its files to the fetching user: root or another user fetched them before."""
     with parts.entries() as entries:
         for name in [entry.name for entry in entries]:
             os.chown(name, owner, owner, dir_fd=parts.fd, follow_symlinks=False)
@@ -54,7 +55,10 @@ def _hand_over(parts: Folder, owner: int) -> None:
 
 
 class Landing:
-    """A dataset's files: its directory, and that of what arrives, as `opened` gives them. One process at a time has it."""
+    """Files of a dataset: its directory, and that of its arriving files, as `opened` yields them.
+
+    One process at a time has it.
+    """
 
     def __init__(self, top: int, parts: int) -> None:
         self._top, self._parts = Folder(top), Folder(parts)
@@ -100,7 +104,7 @@ class Landing:
                 raise
             raise Refused(
                 Reason.CONFLICT,
-                msg("something else of the dataset lies at {path}; remove it", path="/".join(one.parts)),
+                msg("another file of the dataset is at {path}; remove it", path="/".join(one.parts)),
             ) from None
 
     def make(self, parts: Parts) -> None:

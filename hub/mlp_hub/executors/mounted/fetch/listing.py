@@ -1,4 +1,7 @@
-"""What a bucket lists, held against what files may be named: nothing of it is written before all of it is known to be right."""
+"""Check of a bucket's list against the rules for names of files.
+
+No file is written before all names are known to be right.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,10 @@ class Listing:
 
 
 def listed(prefix: str, found: Iterable[tuple[str, int, str]]) -> Listing:
-    """Make files of (key, size, tag), as they stand below a prefix. Raises `Refused` for what can be none, with its key."""
+    """Return the files of (key, size, tag) below a prefix.
+
+    Raises `Refused` with the key of an object that cannot be a file.
+    """
     objects: list[SourceObject] = []
     directories: list[Parts] = []
     wrong: list[str] = []
@@ -65,7 +71,7 @@ def listed(prefix: str, found: Iterable[tuple[str, int, str]]) -> Listing:
         if len(objects) + len(directories) + len(wrong) > MOST_KEYS:
             raise Refused(
                 Reason.INVALID,
-                msg("the source has more than {n} objects; take a longer prefix", n=MOST_KEYS),
+                msg("the source has more than {n} objects; use a longer prefix", n=MOST_KEYS),
             )
     files = {one.parts for one in objects}
     if len(files) < len(objects):
@@ -86,7 +92,7 @@ def listed(prefix: str, found: Iterable[tuple[str, int, str]]) -> Listing:
 
 
 def below(prefix: str, key: str) -> str | None:
-    """Return the path of a key below a prefix; None for what is not below it."""
+    """Return the path of a key below a prefix; None for another key."""
     if not prefix or prefix.endswith("/"):
         return key[len(prefix) :] if key.startswith(prefix) else None
     if key == prefix:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 LOOK_S = 1.0
-"""Tuning: seconds between two looks at what is waited for."""
+"""Tuning: seconds between two looks at waiting connections."""
 
 
 class ConnectionPatience:
@@ -25,9 +25,9 @@ class ConnectionPatience:
     def within(
         self, line: socket.socket | None, seconds: float, how: int = socket.SHUT_RDWR
     ) -> Iterator[None]:
-        """Have what this waits for be over in so many seconds: it finds the connection ended then, or as much of it as `how` says.
+        """Limit the waits within this context to `seconds` seconds.
 
-        None: nothing is waited for.
+        After that they find the connection ended, or the part of it that `how` names. None: nothing waits.
         """
         if line is None:
             yield

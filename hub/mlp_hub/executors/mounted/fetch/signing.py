@@ -17,7 +17,7 @@ VALID_S = 300
 
 
 def address(source: OpenSource, ask: SourceAsk) -> str:
-    """Return the address of one GET. Raises ValueError for what can be none."""
+    """Return the address of one GET. Raises ValueError for a request that cannot have one."""
     region = source.region
     base = BaseURL(source.endpoint or AMAZON, region)
     query: dict[str, Any] = {}

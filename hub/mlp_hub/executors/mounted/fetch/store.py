@@ -29,7 +29,7 @@ MOST_PAGES = 2 * MOST_KEYS // 1000
 LISTING_S = 600.0
 """Safety: seconds after which no further page is asked for."""
 SPARE_S, LOWEST = 60.0, 4096
-"""Safety: seconds that a piece of an object may take, and bytes in a second that it has to come with besides."""
+"""Safety: seconds for a piece of an object, plus the time of its size at this number of bytes a second."""
 MOST_TAG = 1024
 """Safety: characters of an object's tag, which is kept beside each file and sent with each request; real ones have up to 40."""
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
@@ -40,7 +40,7 @@ class ChangedError(Exception):
 
 
 class CutError(Exception):
-    """Less came than there is; so much is here by now."""
+    """Error for an object of which less came than it has; `have` is the number of bytes that are here."""
 
     def __init__(self, have: int = 0) -> None:
         super().__init__(have)
@@ -48,7 +48,7 @@ class CutError(Exception):
 
 
 class EndlessListError(Exception):
-    """An endpoint goes on listing."""
+    """Error for an endpoint whose list does not end."""
 
 
 class LongTagError(Exception):
@@ -64,7 +64,7 @@ def _tag_of(found: Any) -> str:
 
 
 class _Pages:
-    """Counts the pages of a list that is under way, before each is asked for."""
+    """Counter of the pages of a list in progress, before each request for one."""
 
     def __init__(self) -> None:
         self._listing, self._until = False, 0.0
@@ -92,7 +92,7 @@ class _Pages:
 
 
 class ObjectStore:
-    """One bucket. What it raises is `Refused` with what is wrong, and never has a credential in it."""
+    """One bucket; its errors are `Refused` with the reason, and never contain a credential."""
 
     def __init__(self, source: OpenSource) -> None:
         self._source = source
@@ -172,7 +172,7 @@ class ObjectStore:
             raise self._refused(error) from None
 
     def _refused(self, error: BaseException) -> Refused:
-        """Say what is wrong, without what an endpoint says of it at length."""
+        """Return the refusal for an error, without the endpoint's long message."""
         if isinstance(error, Refused):
             return error
         inner: BaseException | None = error
@@ -196,5 +196,5 @@ class ObjectStore:
         if isinstance(error, (HTTPError, LocationParseError, OSError)):
             return not_as_it_should(host)
         if isinstance(error, (InvalidResponseError, MinioException, LongTagError)):
-            return msg("{host} answers with what is no object store's", host=host)
-        return msg("what {host} answers cannot be read", host=host)
+            return msg("the answer of {host} is not from an object store", host=host)
+        return msg("the answer of {host} cannot be read", host=host)

@@ -1,4 +1,4 @@
-"""What an object store's refusals are in words, for whoever asked it."""
+"""Texts of an object store's refusals, for the user who asked it."""
 
 from __future__ import annotations
 
@@ -25,24 +25,23 @@ def said_of(code: str, host: str, bucket: str, *, secret: bool) -> Message:
             host=host, bucket=bucket, code=code,
         )  # fmt: skip
     if code == "NoSuchBucket":
-        return msg("there is no bucket {bucket} at {host}", host=host, bucket=bucket)
+        return msg("{host} has no bucket {bucket}", host=host, bucket=bucket)
     if code in _ELSEWHERE:
         return msg(
             "bucket {bucket} is in another region of {host} ({code}); name its region",
             host=host, bucket=bucket, code=code,
         )  # fmt: skip
-    return msg("{host} says {code} of {bucket}", host=host, code=code, bucket=bucket)
+    return msg("{host} returns {code} for {bucket}", host=host, code=code, bucket=bucket)
 
 
 def is_private(host: str) -> Message:
     """Return that nobody speaks to an endpoint there."""
     return msg(
-        "{host} is at a private address, to which nothing of the platform speaks for users; its operator may name it in "
-        "MLP_DATA_ENDPOINTS",
+        "{host} has a private address, which the platform does not contact for users; its operator can name it in MLP_DATA_ENDPOINTS",
         host=host,
     )
 
 
 def not_as_it_should(host: str) -> Message:
     """Return that an endpoint is not there, or breaks off."""
-    return msg("{host} does not answer as it should; said again, it goes on from here", host=host)
+    return msg("{host} does not answer correctly; repeat the request to continue from here", host=host)

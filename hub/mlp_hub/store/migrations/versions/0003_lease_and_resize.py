@@ -22,6 +22,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Go back to the revision before; what was being resized goes on as it was."""
+    """Revert to the previous revision; jobs in a resize continue with their old size."""
     op.drop_column("job", "resize_to")
     op.drop_table("lease")

@@ -1,4 +1,4 @@
-"""The epoch of who decides; no grade of isolation that is not in force."""
+"""The epoch of the platform that decides; only grades of isolation that are in force."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Add the column; say of every tenant what has always been so: its files lie in the tree that all share."""
+    """Add the column; set for every tenant the value that was always true: its files are in the shared tree."""
     op.add_column("lease", sa.Column("epoch", sa.BigInteger(), nullable=False, server_default="0"))
     op.execute("UPDATE tenant SET isolation = 'shared'")
 

@@ -1,4 +1,4 @@
-"""What is stored of jobs that ended; the audit log by actor, action, object and time, decisions by kind."""
+"""Stored data of ended jobs; the audit log by actor, action, object and time, decisions by kind."""
 
 from __future__ import annotations
 

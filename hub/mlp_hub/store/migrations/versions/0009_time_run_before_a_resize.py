@@ -15,5 +15,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take it away; who was resized has its whole time limit again."""
+    """Remove it; jobs that were resized have their whole time limit again."""
     op.drop_column("job", "ran_before")

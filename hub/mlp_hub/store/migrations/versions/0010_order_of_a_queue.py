@@ -1,4 +1,4 @@
-"""What the queue of a tenant goes by."""
+"""Order of a tenant's queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long jobs waited and ran in all their attempts; what an attempt goes on from."""
+"""Waits and run times of jobs in all their attempts; the point from which an attempt continues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def downgrade() -> None:
 
 
 class Times:
-    """What a timeline says of its job, of which the oldest entries may be gone."""
+    """Times of a job from its timeline, whose oldest entries can be missing."""
 
     def __init__(self) -> None:
         self.since: float | None = None  # it is in the queue since then

@@ -1,4 +1,4 @@
-"""What members of a tenant used, where its queue goes by them, beside what tenants used."""
+"""Use by members of a tenant, if its queue goes by members, beside the use by tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What network a tenant's sandboxes have; none said: the hub's settings."""
+"""Network of a tenant's sandboxes; none set: the hub's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages as data: what jobs, timelines, decisions, tenants and windows say becomes JSON; sentences stay as they read."""
+"""Messages as data: texts of jobs, timelines, decisions, tenants and windows become JSON.
+
+Sentences read as before.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,7 @@ def _decisions(turn: Turn) -> None:
 
 
 def _decision(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return a decision as it was told to the tenant of its job: who may know more of old ones is not known any more."""
+    """Return a decision as the tenant of its job saw it: it is unknown who may see more of old ones."""
     told = dict(parts.get("own", parts["all"]))
     waited_for = told.get("waited_for")
     return {
@@ -113,7 +116,7 @@ def _victim(victim: dict[str, Any]) -> dict[str, Any]:
 
 
 def _each(table: sa.TableClause, keys: tuple[str, ...], column: str, turn: Turn) -> None:
-    """Write a column of each row anew, a lot at a time in the order of its keys."""
+    """Write a column of each row again, a batch at a time in the order of its keys."""
     connection = op.get_bind()
     columns = [table.c[key] for key in keys]
     update = (

@@ -1,4 +1,4 @@
-"""Tenants have settings that need no column of their own."""
+"""Settings of tenants without their own column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored for people, and datasets; there are none yet."""
+"""Stored objects of people, and datasets; there are none yet."""
 
 from __future__ import annotations
 

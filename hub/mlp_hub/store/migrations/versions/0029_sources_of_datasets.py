@@ -1,4 +1,4 @@
-"""What a dataset is a copy of, and secrets of tenants and users; there are none yet."""
+"""Source of a copied dataset, and secrets of tenants and users; there are none yet."""
 
 from __future__ import annotations
 

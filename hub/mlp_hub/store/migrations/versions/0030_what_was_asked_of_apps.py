@@ -1,4 +1,4 @@
-"""What was asked of apps, which only the proxy knew: its count begins here."""
+"""Requests to apps, which only the proxy knew: the count begins here."""
 
 from __future__ import annotations
 

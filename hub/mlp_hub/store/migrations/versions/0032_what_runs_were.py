@@ -1,4 +1,4 @@
-"""What runs were, what became of them, and what people write of them; earlier runs are summed up by and by."""
+"""Data and results of runs, and people's notes on them; earlier runs are summed up over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told of their jobs, and where."""
+"""Notices to people about their jobs, and their channels."""
 
 from __future__ import annotations
 

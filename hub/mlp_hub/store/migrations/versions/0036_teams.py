@@ -1,4 +1,4 @@
-"""What a team's admin does: jobs that were changed after they were submitted, requests for quota and for places."""
+"""Actions of a team's admin: changes of submitted jobs, requests for quota and for places."""
 
 from __future__ import annotations
 

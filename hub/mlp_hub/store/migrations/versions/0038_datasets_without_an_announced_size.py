@@ -1,4 +1,4 @@
-"""What was announced of a dataset is what is reserved for it; nobody asked for it once it was there."""
+"""Reserved size instead of the announced size of a dataset; nobody used the latter once files were there."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Have it again, of what nobody knows any more."""
+    """Restore the column, with values that are lost."""
     with op.batch_alter_table("dataset") as dataset:
         dataset.add_column(sa.Column("size", sa.BigInteger(), nullable=False, server_default="0"))

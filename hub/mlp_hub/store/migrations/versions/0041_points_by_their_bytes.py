@@ -1,6 +1,7 @@
-"""Names of metrics once for each job, and how many bytes its points take.
+"""Names of metrics once for each job, and the bytes of its points.
 
-Rows that are there keep their form, which readers still know: writing all points anew would take minutes and twice their room.
+Existing rows keep their form, which readers still know. A new form for all points would take
+minutes and twice their room.
 """
 
 from __future__ import annotations
