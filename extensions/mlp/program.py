@@ -17,7 +17,7 @@ from typing import Any
 from mlp import notebooks, scripts, settings
 from mlp.errors import ProgramError, UsageError
 from mlp.language import say
-from mlp.options import JOB_NAME, SUBMIT, default_runtime, most_workers
+from mlp.options import SUBMIT, default_runtime, most_workers
 from mlp.terms import RUNTIMES
 
 CODE_LIMIT = 1_048_576
@@ -121,10 +121,12 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _name_of(entry: str | os.PathLike[str] | None) -> str:
-    """Return a file's name as that of a job, as the form in JupyterLab has it; empty where there is none."""
-    stem = "" if entry is None else Path(entry).stem
-    name = re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", stem))[:50]
-    return name if JOB_NAME.fullmatch(name) else ""
+    """Return a file's name as that of a job; empty where none is left of it.
+
+    The form in JupyterLab has the same rule: `widgets/test/jobnames.json` holds both to it.
+    """
+    stem = "" if entry is None else re.sub(r"\.[^.]*\Z", "", Path(entry).name)
+    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", stem))[:50]
 
 
 def _carried(name: str, text: str) -> str:

@@ -19,6 +19,7 @@ from tornado.netutil import bind_sockets, bind_unix_socket
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
 
+from mlp.client import Client
 from mlp_api.jobs import JobCreate
 from mlp_api.metrics import MetricBatch
 
@@ -488,3 +489,8 @@ class Stream(WebSocketHandler):
             self.close(self.world.close_code, "no increase")
         else:
             self.ws_connection.stream.close()
+
+
+def client(world: StandIn, **options: Any) -> Client:
+    """Return a client of a stand-in that does not wait between its tries."""
+    return Client(world.url, TOKEN, sleep=lambda _: None, **options)

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 import mlp
+from mlp.data.places import DataPlace
+from mlp.data.pushing import Pushed
+from mlp.data.results import as_pushed
+from mlp.errors import UsageError
 from mlp.mounted_data import data_path
 
 JOB = {
@@ -45,3 +49,20 @@ def test_in_a_notebook_it_is_one_of_its_users_own(tmp_path: Path) -> None:
 def test_elsewhere_there_are_none() -> None:
     with pytest.raises(mlp.UsageError, match="there are no datasets here"):
         data_path("digits", {})
+
+
+@pytest.mark.parametrize("name", ["..", "a%2Fb", "x" * 256])
+def test_a_path_that_no_dataset_has_is_refused_with_the_rule_for_names(name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        DataPlace.parse(f"pets:a/{name}")
+    assert str(refused.value) == (
+        f"pets:a/{name} cannot be a path in a dataset, because of {name}: a name in it is text of at most 255 bytes, without an "
+        "encoded /, and not . or .."
+    )
+
+
+def test_a_push_says_why_it_leaves_a_file_out() -> None:
+    found = Pushed(DataPlace("pets", ""), dataset={}, sent=["a"], left_out=["a%2Fb"], there=0, size=1)
+    assert as_pushed(found).lines[-1] == (
+        "1 was not sent, because it is a link or not a file, or its name has an encoded / or is not text: a%2Fb"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from mlp import program
 from mlp.errors import ProgramError, UsageError
 
 NOTEBOOK = {"JUPYTERHUB_USER": "ann"}
+NAMES = json.loads((Path(__file__).parents[3] / "widgets/test/jobnames.json").read_text())
 
 
 def build(given=None, **more):
@@ -34,19 +36,13 @@ def test_a_job_without_a_name_is_named_after_runtime_and_date():
     assert build(code="1")["name"].startswith("plain-0101-")
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("train.py", "train"),
-        ("My net v0.1.py", "My-net-v0.1"),
-        ("-x.py", "x"),
-        ("数据.py", "plain-0101-000000"),
-        (f"{'a' * 60}.py", "a" * 50),
-    ],
-)
-def test_a_file_without_another_name_gives_its_own(tmp_path, file, name):
-    (tmp_path / file).write_text("1\n")
-    assert program.build({}, entry=tmp_path / file, env={}, clock=lambda: 0)["name"] == name
+@pytest.mark.parametrize(("file", "name"), NAMES)
+def test_a_file_without_another_name_gives_its_own_as_in_the_form_of_jupyterlab(tmp_path, file, name):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"cells": [{"cell_type": "code", "source": "1"}]}' if file.endswith(".ipynb") else "1\n")
+    made = program.build({}, entry=path, env={}, clock=lambda: 0)["name"]
+    assert made == (name or "plain-0101-000000")
 
 
 def test_nothing_to_run_and_two_programs_are_refused():

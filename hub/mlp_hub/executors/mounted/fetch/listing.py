@@ -83,7 +83,8 @@ def listed(prefix: str, found: Iterable[tuple[str, int, str]]) -> Listing:
         raise Refused(
             Reason.INVALID,
             msg(
-                "these keys cannot be files: {keys}; a key has names of at most 255 bytes between single /, without . and .., and is not both a file and a directory",
+                "these keys can be no files: {keys}; right are names of at most 255 bytes between single /, none . or .., none with an encoded /, and none "
+                "that is a file and a directory",
                 keys=shown,
             ),
         )
