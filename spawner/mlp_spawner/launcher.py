@@ -135,7 +135,7 @@ def main() -> None:
 
 
 def _what_fails(patience_s: float = _SETTINGS_S) -> str:
-    """Say which of what its user has set and installed for Jupyter would end the server, hold it up, or keep its pages away."""
+    """Return the user's Jupyter setting or extension that would end or delay the server, or hide its pages."""
     return (
         _what_ends_us(_settings("config.py"), patience_s)
         or _which_are_no_files(_settings("config.json"))

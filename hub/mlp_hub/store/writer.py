@@ -28,7 +28,10 @@ NO_PLACE = msg(
     "a value that was sent cannot be stored: a number is too large, or a text has a NUL character; send another one"
 )
 Fence = Callable[[Tx], Callable[[], None]]
-"""Raises where this process must write no more; what it returns is called once what it saw, and changed, is committed."""
+"""Function that raises if this process must not write; its result is called once its data is committed.
+
+That data is all that it read and changed.
+"""
 LOOK_S = 0.1
 """Tuning: seconds between two looks of a writer with nothing to write whether PostgreSQL has ended its connection."""
 MAX_BATCH = 512

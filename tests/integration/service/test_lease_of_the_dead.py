@@ -142,7 +142,7 @@ async def test_a_leader_that_is_cut_off_is_not_sure_until_it_has_asked_the_datab
             await two.first.ensure_held()
 
 
-async def test_who_leads_after_one_that_hangs_is_not_taken_for_dead_when_that_one_ends(url: str) -> None:
+async def test_the_new_leader_is_not_taken_for_dead_when_the_hanging_old_one_ends(url: str) -> None:
     async with two_services(url) as two:
         await two.first.take()
         await two.dbs[1].write(

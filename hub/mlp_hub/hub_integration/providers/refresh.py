@@ -40,7 +40,10 @@ AWAY_AGAIN_S = 5.0
 They trade the delay until its return is seen for its load.
 """
 AWAY_AFTER = 3
-"""Tuning: answers that fail one after another until a turn is given up: requests to who is away, for one that only stumbled."""
+"""Tuning: failures in sequence until a turn is given up: requests to a provider that is down.
+
+A provider that fails once is still asked.
+"""
 STORE_AGAIN_S = 5.0
 """Tuning: seconds between two tries to store a login: how soon a restart of the hub loses it no more, for the database's load."""
 
@@ -177,7 +180,7 @@ class Refresher:
             await asyncio.shield(self._asking(name))
 
     def _asking(self, name: str) -> asyncio.Task[bool]:
-        """Begin to ask of a person, or find the question that is under way."""
+        """Begin a request about a person, or return the one in progress."""
         return self._flying.get(name) or self._begin(name, self._ask(name))
 
     def _begin(self, name: str, work: Coroutine[Any, Any, bool]) -> asyncio.Task[bool]:
@@ -231,7 +234,7 @@ class Refresher:
                 await self._tell(name, tuple(groups), dropped)
 
     async def told_of(self, name: str, standing: Standing) -> None:
-        """Take what the provider has just said of a person elsewhere. The login that is kept is asked about as before."""
+        """Store the provider's answer about a person from elsewhere; checks of the kept login continue."""
         await self._wait(name)
         groups, _ = self._policy.concerned(standing.groups)
         self.admin_changed(name, self._people.note_standing(name, standing, groups))
@@ -325,7 +328,10 @@ class Refresher:
         await self._end(name, why)
 
     async def end_session(self, name: str, ended: AuthState) -> None:
-        """End the browsers of the session by which a person is asked about, and go on by that of another, or end all."""
+        """End the browsers of the session that a person is asked about by.
+
+        Continue with that of another browser, or end all.
+        """
         await self._wait(name)
         if await self._people.go_on_by_another(name, ended) is None:
             await self._end(name, "session")

@@ -137,7 +137,7 @@ async def login_of(db: Any, login: str) -> AuthState:
 
 
 async def newest_login(db: Any, user_id: int) -> AuthState:
-    """Return what is kept of the last login of a person that goes on and names its session; empty where there is none."""
+    """Return the stored data of a person's last login that continues and names its session; empty without."""
     named = _going_on(db, user_id).filter(ProviderBrowser.session != "")
     for browser in named.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all():
         if (state := await login_of(db, browser.login)).get("session") == browser.session:

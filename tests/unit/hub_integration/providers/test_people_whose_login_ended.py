@@ -203,7 +203,7 @@ async def test_a_disabled_account_stays_disabled_whatever_happens_to_its_session
 
 
 @pytest.mark.usefixtures("key")
-async def test_whose_session_of_the_provider_it_is_is_known_by_its_name_alone(hub: Hub) -> None:
+async def test_a_provider_session_is_matched_to_its_user_only_by_its_name(hub: Hub) -> None:
     hub.add("ann")
     hub.add("bob")
     people = hub.people()
