@@ -252,6 +252,13 @@ class Submissions:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""
         return wire.job_to(job, self._admission.waiting(job.uid), self._forecasts.start_of(job))
 
+    def as_it_waits(self, job: Job) -> Job:
+        """Return a job with the reason and the message of the last scheduling cycle, if it waits."""
+        wait = self._admission.waiting(job.uid) if job.phase is Phase.QUEUED else None
+        if wait is None:
+            return job
+        return replace(job, reason=wait.verdict.reason.value, message=wait.verdict.headline)
+
     # --------------------------------------------------------------- parts
 
     def _new(self, spec: JobSpec) -> Job:
