@@ -123,7 +123,9 @@ class Sweep:
         first = next((t for t in self.data["trials"] if sweeppicture.waits(t) and t["job"]), None)
         found = None if first is None else self._client.why(str(first["job"]), self.user)
         numbers = [] if found is None else reasons.why(found).lines
-        return Sentences([state, *sweeppicture.summary(self.data), *numbers], {"sweep": self.data, "why": found})
+        return Sentences(
+            [state, *sweeppicture.summary(self.data), *numbers], {"sweep": self.data, "why": found}
+        )
 
     def snapshot(self) -> Json:
         """Return what its picture is made of."""

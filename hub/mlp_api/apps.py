@@ -74,7 +74,7 @@ class AppScale(Request):
 class SharedApp(Response):
     """An app as who may open it is shown it: where it answers and how it is, and nothing of what it runs with.
 
-    `serves` says what answers below `url`: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
+    `address` is `url` with the hub's public address. `serves` says what answers there: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
     """
 
     name: str
@@ -82,6 +82,7 @@ class SharedApp(Response):
     tenant: str
     uid: str
     url: str
+    address: str
     state: AppState
     phase: AppPhase
     access: AppAccess
@@ -113,6 +114,8 @@ class AppReplica(Response):
 class Application(Response):
     """An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
 
+    `address` is the same with the hub's public address, as a browser opens it.
+
     `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
     run now, `ready` those that answer, `under_way` the requests that they had at once lately, null where nobody asks. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
     """
@@ -125,6 +128,7 @@ class Application(Response):
     model_name: str
     port: int
     url: str
+    address: str
     state: AppState
     phase: AppPhase
     uid: str

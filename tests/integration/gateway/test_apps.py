@@ -84,9 +84,7 @@ def test_owner_and_members_of_the_tenant_get_in_by_token_and_others_learn_nothin
 def test_all_that_is_wrong_in_one_way_gets_the_same_answer_everywhere(
     rig: GatewayRig, sent: list[dict[str, str]], said: str
 ) -> None:
-    answers = [
-        rig.visit(f"{PREFIX}/ann/{name}/", **headers) for name in ("shop", "none") for headers in sent
-    ]
+    answers = [rig.visit(f"{PREFIX}/ann/{name}/", **headers) for name in ("shop", "none") for headers in sent]
     assert {answer.status for answer in answers} == {401}
     assert len({answer.body for answer in answers}) == 1
     assert said in answers[0].body.decode()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from front_shapes import app
 from mlp import apps
 from mlp.client import Client
 from mlp.errors import UsageError
@@ -83,3 +84,12 @@ def test_no_lines_at_all_are_not_asked_for() -> None:
 def test_a_replica_is_a_number(client: Client) -> None:
     with pytest.raises(UsageError, match="first: is no whole number"):
         apps.act(client, ["logs", "hello", "first"], {})
+
+
+def test_its_address_is_whole_as_a_browser_takes_it() -> None:
+    mine = app("digits-app")
+    address = "http://hub.test/services/mlp/apps/ann/digits-app/"
+    assert address in repr(apps.table([mine], "ann"))
+    assert address in repr(apps.deployed(mine))
+    assert f"Address: {address}" in apps.shown(mine).lines
+    assert "Address: /services/mlp/apps/ann/digits-app/" in apps.shown({**mine, "address": None}).lines

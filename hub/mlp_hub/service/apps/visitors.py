@@ -89,6 +89,7 @@ def _shared(app: api.Application) -> api.SharedApp:
         tenant=app.tenant,
         uid=app.uid,
         url=app.url,
+        address=app.address,
         state=app.state,
         phase=app.phase,
         access=app.access,

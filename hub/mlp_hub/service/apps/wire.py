@@ -15,7 +15,8 @@ from mlp_hub.service.apps.next_action import slot_of
 from mlp_hub.service.jobs.wire import job_to
 from mlp_hub.service.support.units import when
 
-APPS_PATH = "/services/mlp/apps"
+PAGES = "/services/mlp/"
+APPS_PATH = f"{PAGES}apps"
 """Given: the path below which apps answer; the gateway is there."""
 _PHASES: Mapping[AppPhase, api.AppPhase] = {
     AppPhase.STARTING: "starting",
@@ -78,10 +79,15 @@ def to_wire(
     replicas: Sequence[tuple[Job, Wait | None, float | None]],
     answering: Collection[str],
     under_way: float | None,
+    pages: str,
 ) -> api.Application:
-    """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start."""
+    """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start.
+
+    `pages` is where browsers find the panel, with a slash at its end.
+    """
     spec = app.spec
     running = [_replica(job, wait, at, job.attempt in answering) for job, wait, at in replicas]
+    url = f"{APPS_PATH}/{app.user}/{app.name}/"
     waits = next((one for one in running if one.phase == "queued"), None)
     said = waits.message.message if app.phase is AppPhase.WAITING and waits is not None else app.message
     return api.Application(
@@ -92,7 +98,8 @@ def to_wire(
         cpu=units(spec.per_replica.cpu),
         model_name=names.reference(spec.model, spec.version) if spec.model else "",
         port=app.port,
-        url=f"{APPS_PATH}/{app.user}/{app.name}/",
+        url=url,
+        address=f"{pages.removesuffix(PAGES)}{url}",
         state=_STATES[app.phase],
         phase=_PHASES[app.phase],
         uid=app.uid,
