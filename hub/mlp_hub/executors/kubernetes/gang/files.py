@@ -39,6 +39,7 @@ _TRAVELS = (
             "logs",
             "losses",
             "outcome",
+            "raised",
             "said",
             "screen",
             "segments",
