@@ -84,7 +84,8 @@ class Job:
         return self
 
     def __repr__(self) -> str:
-        return f"<Job {words.title(self.data)}: {words.state(self.data)}, {self.progress} %>"
+        done = f", {self.progress} %" if self.phase == "running" else ""
+        return f"<Job {words.title(self.data)}: {words.state(self.data)}{done}>"
 
     # ---------------------------------------------------------------- waiting
 

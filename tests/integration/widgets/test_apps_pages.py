@@ -16,6 +16,7 @@ from axe import assert_accessible_light_and_dark
 from browser import shot, two_frames
 from front_pages import LOOKS, Pages, fits, restyle, story
 from front_service import FrontService
+from front_shapes import model
 from mlp.serving.loaders import LoadedModel, Tensor
 from mlp.serving.server import ModelServer
 from mlp.serving.tensors import Named
@@ -217,6 +218,29 @@ def test_what_a_job_wrote_is_registered_from_its_page(pages: Pages, front: Front
         card.get_by_label("Name").press("Enter")
     assert asked.value.post_data_json == {"name": "digits", "src": "jobs/digits@1/out/best"}
     expect(page.get_by_role("heading", name="digits@1", level=1)).to_be_visible()
+
+
+def test_what_was_registered_is_shown_on_its_jobs_page_and_not_offered_again(
+    pages: Pages, front: FrontService
+) -> None:
+    story(front)
+    front.data.job_models = [
+        {"src": f"jobs/digits@1/{path}", "path": path, "format": "keras", "pickled": False}
+        for path in ("ckpt", "best")
+    ]
+    uid = front.data.jobs["ann", "digits"]["uid"]
+    made = model("digits", 3, src="jobs/digits@1/ckpt")
+    front.data.models = [{**made, "lineage": {**made["lineage"], "job_uid": uid}}, model("other", 1)]
+    page = pages.panel("jobs/ann/digits")
+    card = page.get_by_role("region", name="Register as a model")
+    expect(card).to_contain_text("1 model was found in its files")
+    expect(card).to_contain_text("Registered as digits@3")
+    expect(card.get_by_role("link")).to_have_attribute("href", "/services/mlp/models/ann/digits%403")
+    front.data.job_models = front.data.job_models[:1]
+    page.reload()
+    expect(card).to_contain_text("Its model is registered")
+    expect(card.get_by_role("button")).to_have_count(0)
+    shot(page, "panel-job-registered", full=True)
 
 
 def test_a_replica_is_called_by_its_app_where_quota_is_used(pages: Pages, front: FrontService) -> None:
