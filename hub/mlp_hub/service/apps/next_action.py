@@ -143,9 +143,14 @@ def _replacing(app: App, live: Sequence[Job]) -> Message:
         return app.message
     current = [job for job in live if _generation(job) == app.generation]
     if current and all(job.phase is Phase.QUEUED for job in current):
+        if app.wanted > 1:
+            return msg(
+                "the version before the change answers; the new one waits for room for one replica more: end other "
+                "work, or scale the app down by one"
+            )
         return msg(
-            "the version before the change answers; the new one waits for room for one replica more: to replace it "
-            "without that room, scale the app to 0 first"
+            "the version before the change answers; the new one waits for room for one replica more: end other work, "
+            "or delete the app and deploy it again"
         )
     return msg("the version before the change answers until the new one does")
 
