@@ -88,6 +88,7 @@ DEPLOY: tuple[Option, ...] = (
     Option("command", lambda: say("what runs in place of the platform's server; it finds the model at /model and listens on PORT"), _line, None, "LINE"),
     Option("port", lambda: say("at which the command listens"), _port, 8080, "N", wire=False),
     Option("runtime", lambda: say("plain, or one of your team's with one process"), name, None, "NAME", "-r", "runtimes", shown_default=lambda: "plain"),
+    replace(BY_NAME["env_name"], help=lambda: say("an environment of the team, whose packages the server or the command has")),
     BY_NAME["priority"],
     Option("access", lambda: say("who may ask it besides you and its keys"), _access, "tenant", "WHO", choices=" ".join(ACCESS)),
     BY_NAME["env"],

@@ -226,6 +226,8 @@ def shown(found: Json) -> Sentences:
         lines.append(say("Requests under way: {n}", n=f"{found['under_way']:g}"))
     if found.get("model_name"):
         lines.append(say("Model: {name}", name=found["model_name"]))
+    if found.get("env_name"):
+        lines.append(say("Environment: {name}", name=found["env_name"]))
     if found.get("command"):
         lines.append(say("Command: {line}", line=found["command"]))
     for one in found.get("running") or ():

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mlp_api.jobs import Cpu, EnvName, Ram, RuntimeName
+from mlp_api.jobs import Cpu, EnvironmentName, EnvName, Ram, RuntimeName
 from mlp_api.models import MODEL_PATTERN
 from mlp_api.said import Detail, Text
 from mlp_api.types import Gpu, Name, Request, Response
@@ -41,7 +41,7 @@ class AppCreate(Request, kw_only=True):
 
     `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
     that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
-    before those of the old one go. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+    before those of the old one go. `env_name` is an environment of the tenant, whose packages the server or the command has. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
     """
 
     name: Name
@@ -57,6 +57,7 @@ class AppCreate(Request, kw_only=True):
     command: Command | None = None
     command_port: InnerPort = 8080
     runtime: RuntimeName | None = None
+    env_name: EnvironmentName | None = None
     priority: Name = "normal"
     access: AppAccess = "tenant"
     env: Env = field(default_factory=dict)
@@ -143,6 +144,7 @@ class Application(Response):
     command: str | None
     command_port: int
     runtime: str
+    env_name: str | None
     priority: str
     access: AppAccess
     generation: int

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from axe import assert_accessible_light_and_dark
 from browser import shot, two_frames
+from front_environments import environment
 from front_pages import LOOKS, Pages, fits, restyle, story
 from front_service import FrontService
 from front_shapes import model
@@ -160,6 +161,7 @@ def test_what_is_not_for_one_is_said_once_and_asked_for_once(pages: Pages, front
 def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
     pages: Pages, front: FrontService
 ) -> None:
+    front.data.environments.rows.append(environment("nlp", tenant="red"))
     page = pages.panel("models/ann/digits@2")
     page.get_by_role("button", name="Deploy").press("Enter")
     form = page.get_by_role("form", name="Deploy")
@@ -169,6 +171,7 @@ def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
     page.keyboard.press("Enter")
     expect(form.get_by_role("alert")).to_contain_text("MIN:MAX as 0:2")
     form.get_by_label("Replicas").fill("0:2")
+    form.get_by_label("Environment").select_option("nlp")
     for look, (dark, width) in LOOKS.items():
         restyle(page, dark=dark, width=width)
         two_frames(page)
@@ -185,6 +188,7 @@ def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
         "model_name": "digits@2",
         "tenant": "red",
         "access": "tenant",
+        "env_name": "nlp",
     }
     assert front.data.apps.deployed == [wanted | {"replace": False}, wanted | {"replace": True}]
 

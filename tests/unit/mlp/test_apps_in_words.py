@@ -8,6 +8,7 @@ import pytest
 
 from front_shapes import app
 from mlp import apps
+from mlp.appoptions import wanted
 from mlp.client import Client
 from mlp.errors import UsageError
 from mlp.verbs import COMMAND, parse
@@ -93,3 +94,9 @@ def test_its_address_is_whole_as_a_browser_takes_it() -> None:
     assert address in repr(apps.deployed(mine))
     assert f"Address: {address}" in apps.shown(mine).lines
     assert "Address: /services/mlp/apps/ann/digits-app/" in apps.shown({**mine, "address": None}).lines
+
+
+def test_an_app_is_deployed_with_an_environment_and_shows_it() -> None:
+    given = parse(["apps", "deploy", "net", "--env-name", "torch"], COMMAND).given
+    assert wanted("net", given) == {"name": "net", "model_name": "net", "env_name": "torch"}
+    assert "Environment: torch" in apps.shown(app("net", env_name="torch")).lines

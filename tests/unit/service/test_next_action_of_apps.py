@@ -105,9 +105,13 @@ def test_a_change_that_waits_for_room_says_that_the_old_one_answers_and_the_way_
     old, queued = job(0, generation=1), job(1, P.QUEUED)
     waits = decide(APP, [old, queued], {"j0.1"}, 0.0)
     assert (waits.stop, waits.app.phase) == ((), A.RUNNING)
-    assert str(waits.app.message).startswith("the version before the change answers; the new one waits for room")
+    assert str(waits.app.message).startswith(
+        "the version before the change answers; the new one waits for room"
+    )
     assert str(waits.app.message).endswith("end other work, or delete the app and deploy it again")
-    wide = decide(replace(APP, wanted=2), [old, job(1, generation=1), job(2, P.QUEUED)], {"j0.1", "j1.1"}, 0.0)
+    wide = decide(
+        replace(APP, wanted=2), [old, job(1, generation=1), job(2, P.QUEUED)], {"j0.1", "j1.1"}, 0.0
+    )
     assert str(wide.app.message).endswith("end other work, or scale the app down by one")
     starts = decide(APP, [old, job(1, P.STARTING)], {"j0.1"}, 0.0)
     assert str(starts.app.message) == "the version before the change answers until the new one does"
