@@ -176,7 +176,7 @@ def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
 
 def _overwritten(cells: list[dict[str, Any]], params: Mapping[str, Any]) -> list[str]:
     """Say which parameters have no effect, because a later cell assigns them and no cell is tagged for them."""
-    said = {}
+    said: dict[str, str] = {}
     for number, cell in enumerate((cell for cell in cells if runs(cell)), 1):
         for name in params.keys() & (_assigned(source(cell)) or set()) if number > 1 else ():
             said.setdefault(

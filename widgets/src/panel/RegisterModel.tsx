@@ -42,8 +42,9 @@ export function RegisterModel({ live, user, name }: { live: LiveJob; user: strin
       </div>
       {versions.map((one) => (
         <p key={one.uid}>
-          {rich(t("Registered as {model}"), { model: <Link to={href("models", one.user, `${one.name}@${one.version}`)}>{`${one.name}@${one.version}`}</Link> })}
-          {one.state === "error" ? t(": {why}", { why: one.message }) : null}
+          {rich(one.state === "error" ? t("{model} could not be registered: {why}") : t("Registered as {model}"), {
+            model: <Link to={href("models", one.user, `${one.name}@${one.version}`)}>{`${one.name}@${one.version}`}</Link>, why: one.message,
+          })}
         </p>
       ))}
       {open && items.length ? <RegisterForm items={items} job={name} cancel={() => setOpen(false)} /> : null}
