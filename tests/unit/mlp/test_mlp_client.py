@@ -585,3 +585,27 @@ def test_completion_of_a_program_knows_scripts_notebooks_and_the_way_to_them(tmp
     assert complete(["sweep"], "tri", MAGIC, lookup) == ["trials/", "tried"]
     assert complete(["sweeps"], "", MAGIC, lookup) == ["cancel", "extend", "ls", "rm", "show", "trials"]
     assert complete(["sweeps", "show"], "", MAGIC, lookup) == ["tried"]
+
+
+def test_a_job_is_written_with_its_name_its_state_and_its_reason() -> None:
+    client = Client("http://hub.test/services/mlp/api/v1", "token")
+    failure = {
+        "cause": "program-error",
+        "rank": 0,
+        "exit_code": 1,
+        "signal": None,
+        "message": "rank 0: ValueError: boom",
+    }
+    said = [
+        repr(Job(client, job_record(**of)))
+        for of in (
+            {"position": None},
+            {"phase": "running", "progress": 35},
+            {"phase": "failed", "failure": failure},
+        )
+    ]
+    assert said == [
+        "<Job digits: queued>",
+        "<Job digits: running, 35 %>",
+        "<Job digits: failed, rank 0: ValueError: boom>",
+    ]
