@@ -19,7 +19,7 @@ export function DeployForm({ model, cancel }: { model: Model; cancel: () => void
   const { client, session, say } = useHub();
   const [access, setAccess] = useState<Access>("tenant");
   const [environment, setEnvironment] = useState("");
-  const environments = useLoad(`environments ${model.tenant}`, () => client.all<EnvironmentInfo>(paths.environments(model.tenant)));
+  const environments = useLoad(`environments ${model.tenant}`, () => client.list<EnvironmentInfo>(paths.environments(model.tenant)));
   const ready = (environments.data?.items ?? []).filter((one) => one.state === "ready").map((one) => one.name);
   const [there, setThere] = useState(""); // the name of an app that is there already
   const form = useForm({
