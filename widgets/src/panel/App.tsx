@@ -126,9 +126,6 @@ function Nav({ client, session, changed, nav, themes }: { client: Client; sessio
         MLP Hub
       </a>
       <nav aria-label={t("Pages")}>
-        <a class="mlp-nav-link" href={hubPage("spawn")} title={t("Opens your notebook server, and starts it first if it does not run")}>
-          {t("Notebook")}
-        </a>
         {shown.filter((e) => !e.admin).map(item)}
         {session.admin ? <span class="mlp-nav-gap" aria-hidden="true" /> : null}
         {shown.filter((e) => e.admin).map(item)}
@@ -139,6 +136,9 @@ function Nav({ client, session, changed, nav, themes }: { client: Client; sessio
         <span class="mlp-who" title={session.admin ? t("Platform admin") : t("Logged in")}>
           {session.username}
         </span>
+        <a class="mlp-nav-link" href={hubPage("spawn")} title={t("Opens your notebook server, and starts it first if it does not run")}>
+          {t("Notebook")}
+        </a>
         <a class="mlp-nav-link" href={`${base}docs/`}>
           {t("Help")}
         </a>
