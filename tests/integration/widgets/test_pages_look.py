@@ -80,7 +80,9 @@ def test_who_is_no_admin_sees_only_their_own(pages: Pages, front: FrontService) 
         ]
     )
     # the hub starts the server first if it does not run
-    expect(page.get_by_role("banner").get_by_role("link", name="Notebook", exact=True)).to_have_attribute("href", "/hub/spawn")
+    expect(page.get_by_role("banner").get_by_role("link", name="Notebook", exact=True)).to_have_attribute(
+        "href", "/hub/spawn"
+    )
     nav.get_by_role("link", name="Team red").click()
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     expect(page.get_by_role("button", name="Edit quota")).to_have_count(0)
