@@ -84,7 +84,10 @@ class Job:
         return self
 
     def __repr__(self) -> str:
-        return f"<Job {words.title(self.data)}: {words.state(self.data)}, {self.progress} %>"
+        running = f"{self.progress} %" if self.phase == "running" else ""
+        failure = self.data.get("failure") or {}
+        why = running or str(failure.get("message") or "") or words.cause(self.data)
+        return f"<Job {words.title(self.data)}: {words.state(self.data)}{why and say(', ')}{words.bare(why)}>"
 
     # ---------------------------------------------------------------- waiting
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from front_shapes import app
 from mlp import apps
+from mlp.appoptions import wanted
 from mlp.client import Client
 from mlp.errors import UsageError
 from mlp.verbs import COMMAND, parse
@@ -83,3 +85,18 @@ def test_no_lines_at_all_are_not_asked_for() -> None:
 def test_a_replica_is_a_number(client: Client) -> None:
     with pytest.raises(UsageError, match="first: is no whole number"):
         apps.act(client, ["logs", "hello", "first"], {})
+
+
+def test_its_address_is_whole_as_a_browser_takes_it() -> None:
+    mine = app("digits-app")
+    address = "http://hub.test/services/mlp/apps/ann/digits-app/"
+    assert address in repr(apps.table([mine], "ann"))
+    assert address in repr(apps.deployed(mine))
+    assert f"Address: {address}" in apps.shown(mine).lines
+    assert "Address: /services/mlp/apps/ann/digits-app/" in apps.shown({**mine, "address": None}).lines
+
+
+def test_an_app_is_deployed_with_an_environment_and_shows_it() -> None:
+    given = parse(["apps", "deploy", "net", "--env-name", "torch"], COMMAND).given
+    assert wanted("net", given) == {"name": "net", "model_name": "net", "env_name": "torch"}
+    assert "Environment: torch" in apps.shown(app("net", env_name="torch")).lines

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import mlp
-from mlp import sweeping, sweeppicture, tables, words
+from mlp import actions, sweeping, sweeppicture, tables, words
 from mlp.client import Client
 from mlp.compared import RunPicture, RunsTable
 from mlp.errors import Refused, UsageError
@@ -153,6 +153,7 @@ def test_a_sweep_reads_in_a_terminal() -> None:
         "3 of 6 trials have ended, 1 runs, 1 waits, 1 was stopped early",
         "0.25 of 1 core-hours",
         "Best: accuracy 0.97, trial 1 (width=64 lr=0.002)",
+        "1 trial waits: Waits for nodes.",
         "     1        0.97  finished        width=64 lr=0.002",
         "     0        0.91  finished        width=64 lr=0.001",
         "     3         0.8  running         width=64 lr=0.004",
@@ -266,3 +267,22 @@ def test_a_trial_that_was_stopped_early_is_not_said_to_be_cancelled_anywhere() -
     assert (frame[0] if isinstance(frame, list) else frame.iloc[0])["reason"] == "StoppedEarly"
     assert words.state({**stopped, "reason": None}) == "cancelled"
     assert words.state({**stopped, "phase": "cancelling"}) == "cancelling"
+
+
+def test_why_of_a_sweep_says_what_its_trials_wait_for() -> None:
+    class Waiting(Answering):
+        user = "ann"
+
+        def why(self, name: str, user: str | None = None) -> dict[str, Any]:
+            if name != "search.4":
+                raise Refused("NotFound", f"there is no job {name}")
+            return {"job": name, "run": 1, "phase": "queued", "reasons": [], "position": 2, "queue_length": 3}
+
+    client = Waiting(search=sweep())
+    said = actions.why(client, parse(["why", "search"], COMMAND))
+    assert said.lines[0] == "search is running."
+    assert "1 trial waits: Waits for nodes." in said.lines
+    assert said.lines[-2:] == ["search.4 is queued.", "Place 2 of 3 in the queue."]
+    assert "Waits for nodes." in repr(sweeping.trials(sweep()))
+    with pytest.raises(Refused, match="there is no job other"):
+        actions.why(client, parse(["why", "other"], COMMAND))

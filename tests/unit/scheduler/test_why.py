@@ -120,6 +120,23 @@ def test_resources_of_apps_are_not_expected_to_be_released() -> None:
     assert str(verdict.headline.args["way"]) == "Apps of red have it: scale one down."
 
 
+@pytest.mark.parametrize(
+    ("asked", "way"),
+    [
+        (3, "Apps of red have it: scale one down."),
+        (2, "Starts when notebook servers of red end."),
+    ],
+)
+def test_apps_are_named_where_the_end_of_all_else_would_not_be_enough(asked: float, way: str) -> None:
+    red = tenant(cpu=4, used=Resources(cpu=1000), others=("bob's notebook",))
+    replica = job("r", cpu=2, replica=("lin", 0))
+    scene = snapshot(
+        job("a", cpu=asked), nodes=(node(cpu=64),), tenants=(red,), running=(runs(replica, "n"),)
+    )
+    (verdict,) = explain(scene, "a", 0.0).reasons
+    assert str(verdict.headline.args["way"]) == way
+
+
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
     assert explain(snapshot(job("a")), "a", 5.0) == Why(
         (),

@@ -101,6 +101,22 @@ def test_an_old_generation_goes_once_the_new_one_answers() -> None:
     assert (len(step.stop), step.start) == (1, (4,))
 
 
+def test_a_change_that_waits_for_room_says_that_the_old_one_answers_and_the_way_out() -> None:
+    old, queued = job(0, generation=1), job(1, P.QUEUED)
+    waits = decide(APP, [old, queued], {"j0.1"}, 0.0)
+    assert (waits.stop, waits.app.phase) == ((), A.RUNNING)
+    assert str(waits.app.message).startswith(
+        "the version before the change answers; the new one waits for room"
+    )
+    assert str(waits.app.message).endswith("end other work, or delete the app and deploy it again")
+    wide = decide(
+        replace(APP, wanted=2), [old, job(1, generation=1), job(2, P.QUEUED)], {"j0.1", "j1.1"}, 0.0
+    )
+    assert str(wide.app.message).endswith("end other work, or scale the app down by one")
+    starts = decide(APP, [old, job(1, P.STARTING)], {"j0.1"}, 0.0)
+    assert str(starts.app.message) == "the version before the change answers until the new one does"
+
+
 def test_too_many_end_what_does_not_answer_first() -> None:
     plan = decide(replace(APP, wanted=1), [job(0), job(1), job(2)], {"j2.2"}, 0.0)
     assert {each.uid for each in plan.stop} == {"j0.2", "j1.2"}
