@@ -160,9 +160,9 @@ def offer(found: Json) -> Sentences:
         lines = [say("Would be refused: it can never start.")]
     else:
         unknown = words.unknown_start({**found, "phase": "queued"})
-        wait = say("Would wait.") if unknown else say("Would wait; when it would start is not known.")
+        wait = say("Would wait.") if unknown else say("Would wait; its start time is not known.")
         lines = [sentences(wait, unknown)]
-    lines.append(say("Takes of the quota: {amounts}.", amounts=cost))
+    lines.append(say("Needed quota: {amounts}.", amounts=cost))
     lines += verdicts(found.get("reasons") or ())
     lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]
     lines += [said] if (said := words.network(found)) else []

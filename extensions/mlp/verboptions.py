@@ -75,10 +75,12 @@ STATE = Option(
     "state", lambda: say("only those in this state or phase"), _state, None, "STATE", choices=STATES
 )
 TENANT = Option("tenant", lambda: say("only those of this team"), name, None, "NAME", "-t", "tenants")
-OF_USER = Option("user", lambda: say("whose job it is, for admins of its team"), word(255), None, "NAME")
-RANK = Option("rank", lambda: say("of this rank only"), _count, None, "R")
+OF_USER = Option(
+    "user", lambda: say("owner of the job, for admins of the owner's team"), word(255), None, "NAME"
+)
+RANK = Option("rank", lambda: say("only this rank"), _count, None, "R")
 TAIL = Option("tail", lambda: say("only the last N lines of each rank"), _some, None, "N")
-FOLLOW = Option("follow", lambda: say("go on until the job ends"), None, False, short="-f")
+FOLLOW = Option("follow", lambda: say("continue until the job ends"), None, False, short="-f")
 JSON = Option("json", lambda: say("print JSON"), None, False)
 TOKEN_STDIN = Option("token_stdin", lambda: say("read the token from standard input"), None, False)
 NO_BROWSER = Option("no_browser", lambda: say("show the address, and ask for the code"), None, False)

@@ -14,7 +14,7 @@ from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, l
 from mlp_api.apps import AppCreate
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.domain.tenant_context import SYSTEM
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.workspace import JobRun
 from waiting import until

@@ -123,7 +123,7 @@ def test_lines_longer_than_the_box_say_where_the_rest_is(pages: Pages, front: Fr
     shot(page, "monitor-long-lines")
 
 
-def test_what_has_not_come_yet_is_not_said_to_be_missing(pages: Pages, front: FrontService) -> None:
+def test_data_that_has_not_arrived_yet_is_not_reported_as_missing(pages: Pages, front: FrontService) -> None:
     front.data.unsynced = True
     page = pages.widget()
     expect(page.get_by_role("log")).to_have_text("Loading")

@@ -10,7 +10,7 @@ from mlp.client import Client
 from mlp.completion import Remembering, complete
 from mlp.dryrun import dry_run
 from mlp.errors import JobFailed, JobTimeout, Refused
-from mlp.handle import free_name
+from mlp.handle import Job, free_name
 from mlp.verbs import MAGIC
 from mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
 
@@ -219,3 +219,27 @@ def test_a_dry_run_at_a_hub_that_knows_no_previews_says_what_the_shape_would_get
     assert "Would be" not in shown
     assert "Would start now: 2 ranks on n1" in shown
     assert ("GET", "/offer") in world.seen
+
+
+def test_a_job_is_written_with_its_name_its_state_and_its_reason() -> None:
+    client = Client("http://hub.test/services/mlp/api/v1", "token")
+    failure = {
+        "cause": "program-error",
+        "rank": 0,
+        "exit_code": 1,
+        "signal": None,
+        "message": "rank 0: ValueError: boom",
+    }
+    said = [
+        repr(Job(client, job_record(**of)))
+        for of in (
+            {"position": None},
+            {"phase": "running", "progress": 35},
+            {"phase": "failed", "failure": failure},
+        )
+    ]
+    assert said == [
+        "<Job digits: queued>",
+        "<Job digits: running, 35 %>",
+        "<Job digits: failed, rank 0: ValueError: boom>",
+    ]

@@ -275,7 +275,7 @@ def test_why_of_a_sweep_says_what_its_trials_wait_for() -> None:
 
         def why(self, name: str, user: str | None = None) -> dict[str, Any]:
             if name != "search.4":
-                raise Refused("NotFound", f"there is no job {name}")
+                raise Refused("NotFound", f"job {name} does not exist")
             return {"job": name, "run": 1, "phase": "queued", "reasons": [], "position": 2, "queue_length": 3}
 
     client = Waiting(search=sweep())

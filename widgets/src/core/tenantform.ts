@@ -24,7 +24,7 @@ export const PLAIN = {
   network: {
     label: () => t("Network of its jobs and notebooks"),
     hint: () => t("Outbound: other machines, never this one. The change applies to jobs and notebooks that start after it."),
-    options: () => [["", t("As the hub's settings say")], ["none", t("None")], ["outbound", t("Outbound")]],
+    options: () => [["", t("As in the hub's settings")], ["none", t("None")], ["outbound", t("Outbound")]],
   },
   isolation: {
     label: () => t("How its files are kept"),
@@ -43,7 +43,7 @@ export const PLAIN = {
   datasets: {
     label: () => t("Datasets that a member's jobs may read"),
     hint: () => t("Read only, and none of another team. The change applies to jobs that start after it."),
-    options: () => [["own", t("The member's own")], ["members", t("Those of all members")]],
+    options: () => [["own", t("The member's own datasets")], ["members", t("Datasets of all members")]],
   },
   joining: {
     label: () => t("Requests to join it"),

@@ -58,8 +58,8 @@ export function DeployForm({ model, cancel }: { model: Model; cancel: () => void
       <OwnForm form={replaces ? { ...form, refused: null } : form} label={t("Deploy")} yes={replaces ? t("Change that app") : t("Deploy")} doing={t("Deploying")} cancel={cancel}>
         <div class="mlp-form-grid">
           <Field {...form.given("name")} label={t("Name of the app")} autofocus />
-          <Field {...form.given("replicas")} label={t("Replicas")} hint={t("0:2 sleeps while nobody asks")} />
-          <Select label={t("Who may open it")} name="access" value={access} onChange={(one) => setAccess(one as Access)} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
+          <Field {...form.given("replicas")} label={t("Replicas")} hint={t("0:2 sleeps while no requests come")} />
+          <Select label={t("Access")} name="access" value={access} onChange={(one) => setAccess(one as Access)} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
           {ready.length ? <Select label={t("Environment")} name="env_name" value={environment} onChange={setEnvironment} options={[["", t("none: the platform's packages")], ...ready.map((name): [string, string] => [name, name])]} /> : null}
         </div>
       </OwnForm>

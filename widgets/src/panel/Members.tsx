@@ -36,7 +36,7 @@ export function leavesDefault(user: User | undefined, tenant: string): string {
 
 /** The same of anybody, for who may not see in which teams people are. */
 export const leavesDefaultToo = (tenant: string): string =>
-  tenant === "default" ? "" : t("A user who is only in default leaves it: what they start from then on counts for {tenant}. What runs in default continues.", { tenant });
+  tenant === "default" ? "" : t("A user who is only in default leaves it: their new work counts for {tenant}. Their work that runs in default continues.", { tenant });
 
 /** What is said once somebody was put into a tenant. */
 export function joined(made: Member): string {

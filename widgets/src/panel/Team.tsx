@@ -174,7 +174,7 @@ export function Joins({ tenant, open, taken }: { tenant: string; open: boolean; 
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {error ? <ErrorBox error={error} /> : null}
       {items.length ? <p class="mlp-dim">{leavesDefaultToo(tenant)}</p> : null}
-      {items.length ? <Table stack caption={t("Who asks for a place in {tenant}", { tenant })} columns={columns} rows={items} rowKey={(one) => one.user} /> : found.data ? <p class="mlp-dim">{t("Nobody asks now.")}</p> : null}
+      {items.length ? <Table stack caption={t("Requests to join {tenant}", { tenant })} columns={columns} rows={items} rowKey={(one) => one.user} /> : found.data ? <p class="mlp-dim">{t("No open requests now.")}</p> : null}
     </section>
   );
 }

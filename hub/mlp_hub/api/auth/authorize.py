@@ -119,8 +119,7 @@ def _check_job_token(route: Route, principal: Principal, params: dict[str, str])
         raise Refused(
             Reason.FORBIDDEN,
             msg(
-                "a job's token may report metrics and progress of its own job, and read it; submit other jobs from a notebook or a "
-                "terminal, many alike with --array or mlp sweep"
+                "a job's token may read its job, and report metrics and progress; submit other jobs from a notebook or a terminal, many alike with --array or mlp sweep"
             ),
         )
     name = principal.job.partition("@")[0]

@@ -107,11 +107,11 @@ def _way_out(
 
 
 def _until_own_end(state: ClusterState, tenant: str, usages: list[tuple[_Usage, int]]) -> Message:
-    """Say what of the tenant's own has to end, where it holds any of what is used up."""
+    """Return the message about the tenant's own work that has to end, where it holds exhausted amounts."""
     own, dimensions = state.queues[tenant].tenant, [u.dimension for u, _ in usages]
     running = state.running.of_tenant.get(tenant, {}).values()
     kinds = {h.run.job.ref.kind for h in running if any(h.vector.get(d) for d in dimensions)}
-    apps = msg("Apps of {tenant} have it: scale one down.", tenant=TenantRef(tenant))
+    apps = msg("Apps of {tenant} hold it: scale one down.", tenant=TenantRef(tenant))
     if APP in kinds and any(_apps_keep(state, usage, ask) for usage, ask in usages):
         return apps
     jobs = kinds - {SERVER.name, APP}
@@ -124,7 +124,7 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[tuple[_Usage, 
         return msg("Starts when jobs of {tenant} end.", tenant=TenantRef(tenant))
     if APP in kinds:
         return apps
-    return msg("Others have it; it waits until they end.")
+    return msg("Others hold it; the job waits until they end.")
 
 
 def _apps_keep(state: ClusterState, usage: _Usage, ask: int) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mlp_hub.domain import names
-from mlp_hub.domain.app import App, replica_name
-from mlp_hub.domain.environment import EnvironmentUse
-from mlp_hub.domain.job import Job, JobSpec, Replica
-from mlp_hub.domain.runtime import Runtime
+from mlp_hub.domain.apps.app import App, replica_name
+from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.job import Job, JobSpec, Replica
+from mlp_hub.domain.runtime.environment import EnvironmentUse
+from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.apps.probing import ReplicaProbe
 
