@@ -2898,7 +2898,7 @@ export interface Overview {
   app_troubles: AppTrouble[];
 }
 /**
- * Use of a tenant's quota (null: the nodes' capacity); the fields mean the same as those of a `Team`.
+ * Use of a tenant's quota (null: the nodes' capacity); the fields mean the same as those of a `Tenant`.
  */
 export interface TeamHolds {
   name: string;
