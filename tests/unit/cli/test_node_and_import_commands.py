@@ -102,7 +102,7 @@ def test_a_node_is_drained_with_its_reason_and_returned(service: Service, capsys
         ("PUT", "/nodes/n1:drain", {"reason": "a new kernel", "evict": True}),
         ("PUT", "/nodes/n1:return", None),
     ]
-    assert "n1 takes nothing new until: mlp-hub node return n1" in capsys.readouterr().out
+    assert "n1 accepts no new work until: mlp-hub node return n1" in capsys.readouterr().out
 
 
 def test_a_drain_without_a_reason_is_refused_before_anything_is_asked(service: Service, capsys: Any) -> None:

@@ -36,10 +36,10 @@ def test_a_space_is_read(written: str, meant: Range | Choice) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("", "is no space; write one of uniform"),
-        ("0.1,0.2", "is no space"),
-        ("normal(0, 1)", "is no space"),
-        ("uniform(1)", "needs a least and a greatest value"),
+        ("", "is not a space; write one of uniform"),
+        ("0.1,0.2", "is not a space"),
+        ("normal(0, 1)", "is not a space"),
+        ("uniform(1)", "needs a minimum and a maximum"),
         ("uniform(0, inf)", "needs two finite numbers"),
         ("uniform(nan, 1)", "needs two finite numbers"),
         ("uniform(a, b)", "needs two finite numbers"),

@@ -64,7 +64,7 @@ def test_where_its_successor_has_written_nothing_one_is_led_to_the_replica_that_
 
 def test_where_none_failed_there_is_nothing_of_the_previous_one(client: Client) -> None:
     found = apps.act(client, ["logs", "hello"], {"previous": True})
-    assert (list(found), str(found)) == ([], "no lines of a replica of hello that failed are kept")
+    assert (list(found), str(found)) == ([], "no lines of a failed replica of hello are stored")
 
 
 @pytest.mark.parametrize("words", [["logs", "broken", "1", "--previous"], ["show", "broken", "--previous"]])
@@ -81,5 +81,5 @@ def test_no_lines_at_all_are_not_asked_for() -> None:
 
 
 def test_a_replica_is_a_number(client: Client) -> None:
-    with pytest.raises(UsageError, match="first: is no whole number"):
+    with pytest.raises(UsageError, match="first: is not a whole number"):
         apps.act(client, ["logs", "hello", "first"], {})

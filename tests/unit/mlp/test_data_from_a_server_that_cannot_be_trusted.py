@@ -281,7 +281,7 @@ def test_another_pull_at_the_same_file_is_told(server: Server, client: Client, t
 
 
 def test_a_file_that_is_not_there_is_told(server: Server, client: Client, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no g in dataset pets"):
+    with pytest.raises(Refused, match="dataset pets has no g"):
         mlp.data.pull("pets:g", tmp_path, client=client)
 
 

@@ -90,7 +90,7 @@ def test_of_one_team_nobody_has_to_say_which(tmp_path: Path) -> None:
 def test_one_of_an_image_is_there_at_once_and_its_image_is_shown() -> None:
     stand = Stand("red")
     told = said(stand, "create", "vision", "--image", "registry.example.org/ml/train:1")
-    assert told == "vision is there. Use it: mlp submit train.py --env-name vision"
+    assert told == "vision is made. Use it: mlp submit train.py --env-name vision"
     assert stand.asked == [
         ("create_environment", "red", "vision", ("image", "registry.example.org/ml/train:1"))
     ]

@@ -130,7 +130,7 @@ def test_a_refusal_is_told(shaky: Shaky, tmp_path: Path, monkeypatch: pytest.Mon
         self.close_connection = True
 
     monkeypatch.setattr(Answering, "do_GET", refuse)
-    with pytest.raises(Refused, match="there is no job digits"):
+    with pytest.raises(Refused, match="job digits does not exist"):
         fetch(client(shaky), "/users/ann/jobs/digits", "ckpt", tmp_path, "digits")
     assert list(tmp_path.iterdir()) == []
 

@@ -98,7 +98,7 @@ def test_a_delete_whose_answer_was_lost_is_done(world):
 
 
 def test_each_kind_of_refusal_is_a_separate_error(world):
-    with pytest.raises(Refused, match="there is no job x") as refused:
+    with pytest.raises(Refused, match="job x does not exist") as refused:
         client(world).job("x", "ann")
     assert refused.value.reason == "NotFound"
     with pytest.raises(Unauthorized, match="not valid"):
@@ -154,7 +154,7 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
     assert main(["jobs", "--state", "queued"]) == 0
     assert "digits" in capsys.readouterr().out
     assert main(["jobs", "--state", "running"]) == 0
-    assert capsys.readouterr().out == "No job is running; of 1 in all: mlp jobs\n"
+    assert capsys.readouterr().out == "No job is running; to list all 1 jobs: mlp jobs\n"
 
 
 def test_a_hint_is_given_only_for_similar_options(world, capsys):
@@ -165,7 +165,7 @@ def test_a_hint_is_given_only_for_similar_options(world, capsys):
 
 def test_a_job_without_output_says_why_there_is_none(world):
     world.jobs["digits"] = job_record()
-    assert "digits is queued and has no output yet; mlp why digits says more." in repr(
+    assert "digits is queued and has no output yet; mlp why digits shows more." in repr(
         Job(client(world), job_record()).logs()
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
@@ -180,8 +180,7 @@ def test_a_log_that_was_lost_is_not_taken_for_one_of_a_job_that_wrote_nothing(wo
         {"attempt": 2, "stages": [{"stage": "started", "time": "2031-03-01T11:00:00Z"}]},
     ]
     assert repr(Job(client(world), job_record()).logs()) == (
-        "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log holds nothing that can be read, "
-        "as after a power cut or on a full disk."
+        "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log has no readable lines, perhaps after a power cut or on a full disk."
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
     assert repr(Job(client(world), job_record()).logs(1)) == "digits is finished; it has written nothing."
@@ -460,7 +459,7 @@ def test_every_verb_speaks_json(world, tmp_path, capsys):
         assert main([*words, "--json"]) == 0, words
         json.loads(capsys.readouterr().out)
     assert main(["job", "none", "--json"]) == 3
-    assert json.loads(capsys.readouterr().err) == {"error": "NotFound", "msg": "there is no job none"}
+    assert json.loads(capsys.readouterr().err) == {"error": "NotFound", "msg": "job none does not exist"}
 
 
 def test_a_script_without_an_end_is_not_waited_for_and_arguments_go_along(world, tmp_path, capsys):

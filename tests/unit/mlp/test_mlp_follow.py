@@ -79,7 +79,7 @@ def test_a_stream_that_is_closed_for_a_reason_tells_it(world):
 def test_a_job_that_is_not_there_is_refused_not_waited_for(world):
     world.jobs.clear()
     world.accept_streams = False
-    with pytest.raises(Refused, match="there is no job digits"):
+    with pytest.raises(Refused, match="job digits does not exist"):
         frames(world)
 
 

@@ -112,7 +112,7 @@ def test_members_of_an_array_are_of_normal_priority_unless_said_otherwise() -> N
     ("words", "said"),
     [
         (["sweep", "--grid", "lr"], "is no parameter; right: NAME=VALUE"),
-        (["sweep", "--grid", "lr="], "lr has no values; right: lr=0.1,0.01"),
+        (["sweep", "--grid", "lr="], "lr has no values; write lr=0.1,0.01"),
         (["sweep", "--search", "lr=0.1"], "lr is no space; right: uniform"),
         (["sweep", "--goal", "up"], "is none of max, min"),
         (["sweep", "--trials", "0"], "from 1 to 1,000 trials"),
@@ -196,7 +196,7 @@ def test_verbs_list_show_and_steer() -> None:
         repr(sweeping.act(client, ["trials", "search"], {})).splitlines()[1].startswith("search.1  finished")
     )
     assert str(sweeping.act(client, ["cancel", "search"], {})) == "search ends; no more trials are made."
-    assert str(sweeping.act(client, ["extend", "search"], {"trials": 5})) == "search goes on."
+    assert str(sweeping.act(client, ["extend", "search"], {"trials": 5})) == "search continues."
     assert client.asked[-1] == ("extend", "search", {"trials": 5})
     msgspec.convert(client.asked[-1][2], SweepExtend)
     assert "You have no sweeps" in repr(sweeping.act(Answering(), ["ls"], {}))
@@ -204,10 +204,10 @@ def test_verbs_list_show_and_steer() -> None:
 
 def test_before_it_starts_it_says_what_it_would_take() -> None:
     told = {"trials": 40, "at_a_time": 2, "core_hours": 1.5, "core_hours_most": 20, "trial_s": 90.0, "expected_start": None,
-            "expected_end": None, "because": "runs of job s took 90 s", "tenant": "red"}  # fmt: skip
+            "expected_end": None, "because": "the median run of job s took 90 s", "tenant": "red"}  # fmt: skip
     lines = str(sweeping.previewed(told, {"name": "s"})).splitlines()
     assert lines[:2] == ["40 trials, 2 at a time as things are now", "About 1.5 core-hours, 20 at most"]
-    assert lines[-2:] == ["Known from: runs of job s took 90 s", "Nothing was started."]
+    assert lines[-2:] == ["Known from: the median run of job s took 90 s", "Nothing was started."]
 
 
 def test_python_refuses_an_option_that_is_not_there() -> None:

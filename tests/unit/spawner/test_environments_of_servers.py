@@ -173,8 +173,8 @@ def test_an_incomplete_image_is_reported_with_its_missing_parts_and_the_way_out(
     ("code", "tail", "more", "says"),
     [
         (128, "", {"reason": "StartError", "message": 'exec: "python": not found in $PATH'}, "it has no Python that can be started as python"),
-        (2, "Unknown option: -P", {}, "it ended with status 2, and said: Unknown option: -P"),
-        (launcher.LACKS, "own words", {"message": "evil"}, "it ended with status 78, and said: own words"),
+        (2, "Unknown option: -P", {}, "it ended with status 2 and printed: Unknown option: -P"),
+        (launcher.LACKS, "own words", {"message": "evil"}, "it ended with status 78 and printed: own words"),
         (1, "", {}, "it ended with status 1."),
     ],
 )  # fmt: skip

@@ -42,7 +42,7 @@ def test_chosen_options_are_used():
         ({"ram": 1024.5}, "ram is 1024.5"),
         ({"ram": -1}, "ram is -1"),
         ({"ram": 10**12}, "ram is 1000000000000"),
-        ({"image": "evil"}, "'image' is no option of a notebook server; there are: tenant, cpu, ram"),
+        ({"image": "evil"}, "'image' is not an option of a notebook server; options are tenant, cpu, ram"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused_with_value_and_limit(options, message):
