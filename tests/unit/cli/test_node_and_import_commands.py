@@ -161,7 +161,7 @@ def test_a_dry_run_makes_nobody(service: Service, tmp_path: Path, capsys: Any) -
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [(b"j\xf6rg,red,no", "no text in UTF-8"), (b"a,red,no\n" * 60_000, "too large"), (None, "read")],
+    [(b"j\xf6rg,red,no", "not text in UTF-8"), (b"a,red,no\n" * 60_000, "too large"), (None, "read")],
 )
 def test_an_invalid_list_of_people_is_refused_before_any_request(
     service: Service, tmp_path: Path, capsys: Any, data: bytes | None, why: str
