@@ -58,7 +58,7 @@ def test_where_its_successor_has_written_nothing_one_is_led_to_the_replica_that_
     said = str(apps.act(client, ["logs", "broken"], {}))
     assert (
         said
-        == "replica 0 of broken has written nothing\nOf the one that failed: mlp apps logs broken --previous"
+        == "replica 0 of broken has written nothing\nOutput of the failed replica: mlp apps logs broken --previous"
     )
 
 
@@ -70,7 +70,7 @@ def test_where_none_failed_there_is_nothing_of_the_previous_one(client: Client) 
 @pytest.mark.parametrize("words", [["logs", "broken", "1", "--previous"], ["show", "broken", "--previous"]])
 def test_the_previous_log_is_of_no_number_and_of_no_other_act(words: list[str]) -> None:
     with pytest.raises(
-        UsageError, match=r"is not understood. Right: .*logs NAME \[REPLICA\] \| logs NAME --previous"
+        UsageError, match=r"is not understood. Usage: .*logs NAME \[REPLICA\] \| logs NAME --previous"
     ):
         parse(["apps", *words], COMMAND)
 

@@ -58,7 +58,7 @@ def _frames(asked, name, stop):
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "nonsense", "http+unix:///a"])
 def test_an_address_that_cannot_be_one_is_refused(url):
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not the address of a service"):
         Address.parse(url)
 
 
@@ -105,7 +105,7 @@ def test_each_kind_of_refusal_is_a_separate_error(world):
         Client(world.url, "wrong").job("x", "ann")
     with pytest.raises(Unreachable, match=r"does not answer at 127\.0\.0\.1:9 "):
         Client("http://127.0.0.1:9/api/v1", TOKEN, patience=0).job("x", "ann")
-    with pytest.raises(Unreachable, match="is MLP_API_URL right"):
+    with pytest.raises(Unreachable, match="is MLP_API_URL correct"):
         Client(world.url + "/elsewhere", TOKEN, patience=0).job("x", "ann")
     world.fail_next = [(503, {})]
     with pytest.raises(Unreachable, match="away for a moment"):
@@ -147,10 +147,10 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
     world.jobs["digits"] = job_record()
     assert main(["jobs", "--state", "finshed"]) == 2
     assert capsys.readouterr().err.startswith(
-        "mlp: --state finshed: is no state; did you mean finished? Right: creating, running, finished, error, "
+        "mlp: --state finshed: is not a state; did you mean finished? States: creating, running, finished, error, "
     )
     assert main(["cancel", "--state", "foo"]) == 2
-    assert capsys.readouterr().err.startswith("mlp: --state foo: is no state; right: creating, running, ")
+    assert capsys.readouterr().err.startswith("mlp: --state foo: is not a state; choose one of creating, running, ")
     assert main(["jobs", "--state", "queued"]) == 0
     assert "digits" in capsys.readouterr().out
     assert main(["jobs", "--state", "running"]) == 0
@@ -341,9 +341,9 @@ def test_a_run_that_was_named_is_named_in_the_answer(world, capsys):
 def test_a_job_that_is_not_there_is_answered_with_the_nearest_that_is(world, capsys, verb):
     world.jobs["digits"] = job_record(**FINISHED)
     assert main([verb, "digist"]) == 3
-    assert capsys.readouterr().err == "mlp: there is no job digist. Did you mean digits?\n"
+    assert capsys.readouterr().err == "mlp: job digist does not exist. Did you mean digits?\n"
     assert main([verb, "other"]) == 3
-    assert capsys.readouterr().err == "mlp: there is no job other\n"
+    assert capsys.readouterr().err == "mlp: job other does not exist\n"
 
 
 def test_a_pattern_means_every_run_and_one_with_an_at_certain_ones(world, capsys):
@@ -398,8 +398,8 @@ def test_a_dry_run_is_refused_as_submit_is(world, tmp_path, capsys):
     (tmp_path / "a.py").write_text("print(1)")
     asked = ["submit", str(tmp_path / "a.py"), "--workdir", "nowhere"]
     assert main([*asked, "--dry-run"]) == 3
-    assert "there is no directory nowhere" in capsys.readouterr().err
-    with pytest.raises(Refused, match="there is no directory nowhere"):
+    assert "your home directory has no directory nowhere" in capsys.readouterr().err
+    with pytest.raises(Refused, match="your home directory has no directory nowhere"):
         mlp.submit(code="1", workdir="nowhere", dry_run=True)
     assert world.jobs == {}
 

@@ -217,7 +217,7 @@ def test_a_quota_shows_used_free_borrowed_and_who():
         ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
     ]
     assert table.notes == [
-        "quota = used + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
+        "quota = used + free, total in use = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
         "may borrow: quota that others leave idle now.",
         "Order of the jobs of red: age alone.",
     ]

@@ -204,7 +204,7 @@ def test_why_says_how_sure_a_start_is() -> None:
     sure = {"how_sure": "sure", "sure_because": "every job ahead has a time limit"}
     text = str(reasons.why({**told, **sure}))
     assert "Confidence: sure, every job ahead has a time limit." in text
-    assert "How sure" not in str(reasons.why(told))
+    assert "Confidence" not in str(reasons.why(told))
 
 
 STOPPED = {
@@ -222,7 +222,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     at = clock_time(STOPPED["time"])
     assert lines[1:4] == [
         f"Its last attempt ended {at}: {STOPPED['message']}.",
-        "Its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again.",
+        "Its newest checkpoint was written 35 s before it was stopped; later work must be repeated.",
         "Waits for quota: red may use 1 cpu",
     ]
     assert lines[-1] == "With 900 jobs waiting no smaller request was tried."
@@ -233,7 +233,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
 
 def test_a_hint_to_a_smaller_request_warns_about_a_lost_checkpoint_in_the_same_sentence() -> None:
     way = "Could start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4"
-    lost = "; that is a new job, which begins anew: the checkpoint of l2 is not taken along"
+    lost = "; that is a new job. It starts from the beginning and does not use the checkpoint of l2"
     assert words.prospects({**QUEUED, "stopped": STOPPED})[-1] == way + lost
     assert words.prospects({**QUEUED, "stopped": {**STOPPED, "checkpoint_at": None}})[-1] == way
     assert words.prospects({**QUEUED, "stopped": None})[-1] == way

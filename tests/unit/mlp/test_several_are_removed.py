@@ -77,11 +77,11 @@ def test_one_that_is_refused_stops_no_other() -> None:
     hub = Hub()
     found = ran("models rm nothing old", hub)
     assert hub.there["old"] == []
-    assert str(found).splitlines() == ["nothing: there is no model nothing", "old@1 is being deleted"]
+    assert str(found).splitlines() == ["nothing: model nothing does not exist", "old@1 is being deleted"]
     assert len(found.failed) == 1
     assert found.data[0] == {"name": "nothing", "error": "NotFound", "msg": "model nothing does not exist"}
     apps_gone = ran("apps rm none line")
-    assert str(apps_gone).splitlines() == ["none: there is no app none", "line is being deleted"]
+    assert str(apps_gone).splitlines() == ["none: app none does not exist", "line is being deleted"]
     assert apps_gone.failed
 
 

@@ -111,17 +111,17 @@ def test_members_of_an_array_are_of_normal_priority_unless_said_otherwise() -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["sweep", "--grid", "lr"], "is no parameter; right: NAME=VALUE"),
+        (["sweep", "--grid", "lr"], "is not a parameter; write NAME=VALUE"),
         (["sweep", "--grid", "lr="], "lr has no values; write lr=0.1,0.01"),
-        (["sweep", "--search", "lr=0.1"], "lr is no space; right: uniform"),
-        (["sweep", "--goal", "up"], "is none of max, min"),
+        (["sweep", "--search", "lr=0.1"], "lr is not a space; write uniform"),
+        (["sweep", "--goal", "up"], "is not one of max, min"),
         (["sweep", "--trials", "0"], "from 1 to 1,000 trials"),
         (["sweep", "--core-hours", "nan"], "core-hours"),
         (["sweep", "--name", "x" * 44], "at most 43 characters"),
         (["sweep", "a.py", "b"], "a.py -- b"),
-        (["submit", "--array", "x"], "is no array; right: 0-31"),
-        (["sweeps", "extend", "s"], "sweeps extend s is not understood. Right"),
-        (["sweeps", "show"], "sweeps show is not understood. Right"),
+        (["submit", "--array", "x"], "is not an array; write 0-31"),
+        (["sweeps", "extend", "s"], "sweeps extend s is not understood. Usage"),
+        (["sweeps", "show"], "sweeps show is not understood. Usage"),
     ],
 )
 def test_an_invalid_sweep_command_is_refused_with_a_valid_form(words: list[str], said: str) -> None:

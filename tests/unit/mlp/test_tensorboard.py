@@ -124,7 +124,7 @@ def test_tags_are_bounded_and_names_are_cut(follower, told, tmp_path, capsys):
     assert len(names) == tensorboard.MOST_TAGS
     assert {len(name) for name in names} == {100}
     said = capsys.readouterr().err
-    assert said.count("further ones are left out") == 1
+    assert said.count("the rest is left out") == 1
 
 
 def test_many_values_of_a_step_are_several_points(follower, told, tmp_path):
@@ -164,7 +164,7 @@ def test_a_pipe_at_the_path_of_an_event_file_is_reported_and_does_not_block(foll
     follower.add(tmp_path / "events.out.tfevents.1.h")
     follower.look()
     assert points(told) == []
-    assert "no plain file" in capsys.readouterr().err
+    assert "not a plain file" in capsys.readouterr().err
 
 
 def test_a_file_written_faster_than_it_is_read_is_read_in_turns(follower, told, tmp_path):
