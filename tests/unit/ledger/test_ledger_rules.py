@@ -115,7 +115,7 @@ def test_a_release_that_is_cancelled_or_expires_leaves_the_request_held(bench) -
 
 def test_a_whole_release_of_a_part_or_of_a_try_is_refused(bench) -> None:
     bench.held("a", cpu=2)
-    with refused(Reason.INVALID, "over 2 cpu and is released as a whole", "leave 1 cpu out"):
+    with refused(Reason.INVALID, "for 2 cpu and is released as a whole", "leave 1 cpu out"):
         bench.try_("a", release=True, cpu=1)
     bench.try_("b", ram=512)
     with refused(Reason.WRONG_STATE, "is tried and cannot be released; cancel it"):

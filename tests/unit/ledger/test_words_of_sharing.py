@@ -74,7 +74,7 @@ def test_a_parent_is_told_what_its_children_leave_it(bench, make) -> None:
     make("team", 4000, parent="org")
     bench.held("b", tenant="team", cpu=5, holder="job y of eve")
     assert bench.refusal("z", tenant="org", cpu=2) == (
-        "WaitingForQuota: org may use its own 2 cpu and borrow 4 from what its children leave; 0 in use; team borrowed 1 of it; this request asks for 2. Ask for at most 1 cpu, wait until used quota is given back, or have the quota of org raised"
+        "WaitingForQuota: org may use its own 2 cpu and borrow 4 from the quota that its children leave; 0 in use; team borrowed 1 of it; this request asks for 2. Ask for at most 1 cpu, wait until used quota is given back, or have the quota of org raised"
     )
 
 

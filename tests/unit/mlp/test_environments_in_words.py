@@ -120,7 +120,7 @@ def test_a_file_that_is_none_is_refused_before_anything_is_sent(tmp_path: Path) 
     (tmp_path / "bytes").write_bytes(b"caf\xe9")
     (tmp_path / "wide").write_bytes(b"\xff\xfe\0")
     for name, why in (
-        ("none", "file .*none does not exist"),
+        ("none", "^file .*/none does not exist$"),
         ("huge", "not a list of packages"),
         ("bytes", "not text in UTF-8"),
         ("wide", "not text in UTF-8"),

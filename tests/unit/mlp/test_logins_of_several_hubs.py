@@ -159,7 +159,7 @@ def test_a_valid_token_command_is_parsed(line: str) -> None:
     "line", ["token list x", "token create", "token create a b", "token revoke", "token frob", "whoami x"]
 )
 def test_an_invalid_token_command_is_a_usage_error(line: str) -> None:
-    with pytest.raises(UsageError, match="Right: mlp"):
+    with pytest.raises(UsageError, match="Usage: mlp"):
         parse(line.split(), COMMAND)
 
 

@@ -93,7 +93,7 @@ def test_a_submit_that_is_repeated_makes_one_job(world):
 def test_a_delete_whose_answer_was_lost_is_done(world):
     world.fail_next = [(503, {})]
     assert client(world, patience=5).delete("gone", "ann") == {}
-    with pytest.raises(Refused, match="no job gone"):
+    with pytest.raises(Refused, match="job gone does not exist"):
         client(world).delete("gone", "ann")
 
 
@@ -150,7 +150,9 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
         "mlp: --state finshed: is not a state; did you mean finished? States: creating, running, finished, error, "
     )
     assert main(["cancel", "--state", "foo"]) == 2
-    assert capsys.readouterr().err.startswith("mlp: --state foo: is not a state; choose one of creating, running, ")
+    assert capsys.readouterr().err.startswith(
+        "mlp: --state foo: is not a state; choose one of creating, running, "
+    )
     assert main(["jobs", "--state", "queued"]) == 0
     assert "digits" in capsys.readouterr().out
     assert main(["jobs", "--state", "running"]) == 0

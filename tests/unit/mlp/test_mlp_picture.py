@@ -345,7 +345,7 @@ def test_a_stage_in_progress_grows_and_one_of_an_ended_attempt_does_not():
     now = datetime(2026, 11, 21, 10, 0, 40, tzinfo=UTC)
     pulls = (("queued", 0, None), ("admitted", 1, 1.0), ("created", 2, 1.0), ("bound", 2, 0.0))
     (line,) = stages.lines([way(1, *pulls)], now)
-    assert line.startswith("40 s so far: in the queue 1 s")
+    assert line.startswith("40 s of startup: in the queue 1 s")
     assert line.endswith("images and containers 38 s so far")
     assert "so far" not in stages.lines([way(1, *pulls, ended="suspended")], now)[0]
 

@@ -115,14 +115,14 @@ def test_help_names_every_verb_and_every_option(surface):
         (["submit", "--name", "Digits!"], "letters, digits, -, _ and ., such as lr-0.001"),
         (["submit", "--name", ".."], "beginning with a letter, a digit or _"),
         (["submit", "--env", "A"], "NAME=VALUE"),
-        (["submit", "--env", "MLP_RANK=3"], "the platform's environment"),
+        (["submit", "--env", "MLP_RANK=3"], "names that begin with MLP_ belong to the platform"),
         (["submit", "--param", "lr"], "^--param lr: is not a parameter; write NAME=VALUE, such as lr=0.1$"),
         (["submit", "--param", "2=1"], "'2' is not a parameter's name"),
         (["submit", "--wait=yes"], "takes no value"),
         (["watch"], "one job is needed"),
         (["cancel"], "which jobs"),
         (["logs", "a", "--tail", "0"], "at least 1"),
-        (["quota", "red"], "red is too much"),
+        (["quota", "red"], "red is one argument too many"),
     ],
 )
 def test_a_wrong_line_is_told_what_is_wrong_and_what_is_right(words, said):
@@ -155,7 +155,8 @@ def test_help_says_which_words_an_option_takes():
     text = usage(find("submit", MAGIC), MAGIC)
     assert "priority class: low, normal, high (default: normal)" in text
     assert (
-        "where ranks go: same-node, same-rack, same-zone, spread, required:LABEL (on nodes with one value of that label), preferred:LABEL (the same, if possible) (default: bin-pack)" in text
+        "placement of ranks: same-node, same-rack, same-zone, spread, required:LABEL (on nodes with one value of that label), preferred:LABEL (the same, if possible) (default: bin-pack)"
+        in text
     )
 
 

@@ -368,7 +368,7 @@ def test_an_offer_says_where_its_expected_start_comes_from() -> None:
     assert reasons.offer(found).lines[0] == f"Would wait; expected to start {clock_time(at)} ({window})."
     unknown = found | {"expected_start": None, "expected_because": "long of bob has no time limit"}
     assert reasons.offer(unknown).lines[0] == (
-        "Would wait; its start time is not known. No time can be told: long of bob has no time limit."
+        "Would wait; its start time is not known. No time can be estimated: long of bob has no time limit."
     )
 
 

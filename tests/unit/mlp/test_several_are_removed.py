@@ -93,11 +93,11 @@ def test_one_alone_is_refused_as_ever() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("models register net", "The SOURCE is missing. Right: mlp models register net jobs/JOB/ckpt"),
+        ("models register net", "the SOURCE of net is missing. Usage: mlp models register net jobs/JOB/ckpt"),
         ("models rm net@1 --all", "--all needs names without a version; net@1 is one version"),
         ("models show net --all", "models show net --all is not understood"),
-        ("apps keys line create", "which key? .* Right: mlp apps keys line create KEY"),
-        ("apps keys line revoke", "which key? .* Right: mlp apps keys line revoke KEY"),
+        ("apps keys line create", "which key? .* Usage: mlp apps keys line create KEY"),
+        ("apps keys line revoke", "which key? .* Usage: mlp apps keys line revoke KEY"),
     ],
 )
 def test_a_missing_name_is_reported(line: str, said: str) -> None:

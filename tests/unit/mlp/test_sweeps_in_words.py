@@ -142,7 +142,7 @@ def test_a_named_sweep_in_progress_is_shown_and_other_refusals_are_raised() -> N
 
 def test_where_no_job_is_called_so_a_sweep_is_meant() -> None:
     assert isinstance(sweeping.job_or_sweep(Answering(search=sweep()), "search"), mlp.Sweep)
-    with pytest.raises(Refused, match="no job"):
+    with pytest.raises(Refused, match="job search does not exist"):
         sweeping.job_or_sweep(Answering(), "search")
 
 
@@ -150,7 +150,7 @@ def test_a_sweep_reads_in_a_terminal() -> None:
     text = sweeppicture.text({"sweep": sweep(budget_core_hours=1.0)})
     assert text.splitlines() == [
         "search  running  [############------------] 3/6",
-        "3 of 6 trials have ended, 1 runs, 1 waits, 1 was stopped early",
+        "3 of 6 trials have ended, 1 running, 1 waiting, 1 was stopped early",
         "0.25 of 1 core-hours",
         "Best: accuracy 0.97, trial 1 (width=64 lr=0.002)",
         "     1        0.97  finished        width=64 lr=0.002",

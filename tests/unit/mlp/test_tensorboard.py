@@ -164,7 +164,7 @@ def test_a_pipe_at_the_path_of_an_event_file_is_reported_and_does_not_block(foll
     follower.add(tmp_path / "events.out.tfevents.1.h")
     follower.look()
     assert points(told) == []
-    assert "not a plain file" in capsys.readouterr().err
+    assert "no plain file" in capsys.readouterr().err
 
 
 def test_a_file_written_faster_than_it_is_read_is_read_in_turns(follower, told, tmp_path):

@@ -68,16 +68,16 @@ def test_another_teams_is_refused_as_a_made_up_one_is() -> None:
 
 def test_neither_image_nor_kernel_can_be_asked_for() -> None:
     for name in ("image", "kernel"):
-        with pytest.raises(OptionsError, match=f"'{name}' is no option of a notebook server"):
+        with pytest.raises(OptionsError, match=f"'{name}' is not an option of a notebook server"):
             chosen(environment="vision", **{name: "evil"})
-        with pytest.raises(OptionsError, match=f"'{name}' is no option"):
+        with pytest.raises(OptionsError, match=f"'{name}' is not an option"):
             from_form({name: ["evil"]})
 
 
 def test_the_form_has_each_name_once_with_its_teams_and_keeps_the_last_choice() -> None:
     page = form(DEFAULTS, MINE, {"environment": "Speech", "tenant": "red"})
     assert '<label class="form-label" for="mlp-environment">Environment</label>' in page
-    assert '<option value="">the platform&#x27;s</option>' in page
+    assert '<option value="">the platform&#x27;s environment</option>' in page
     assert '<option value="Speech" selected>Speech (team red)</option>' in page
     assert '<option value="vision">vision (team red and blue)</option>' in page
     assert "mlp-environment-gone" not in page
@@ -187,7 +187,7 @@ def test_however_an_image_ends_it_is_told_what_one_that_will_do_has(
 
 
 def test_running_out_of_memory_is_not_blamed_on_the_image() -> None:
-    assert "more than the 2048 MiB" in ended(137, reason="OOMKilled")
+    assert "more than its 2048 MiB" in ended(137, reason="OOMKilled")
 
 
 def test_an_image_that_cannot_be_had_is_the_environments() -> None:

@@ -112,7 +112,9 @@ def test_lent_quota_is_shown_as_reclaimable_with_the_tenants_that_have_it():
     assert "It stops some of their work, and the start waits until that work has ended" in page
     two = Room(cpu=4, cpu_free=0, cpu_back=3, back_from=("blue", "<b>"))
     several = form(DEFAULTS, account("red", "teal", red=two, teal=Room()), {})
-    assert "; 3 cpu more of its quota, lent to teams blue and &lt;b&gt;, can be taken back</option>" in several
+    assert (
+        "; 3 cpu more of its quota, lent to teams blue and &lt;b&gt;, can be taken back</option>" in several
+    )
     assert "mlp-back" in several
     assert "mlp-back" not in form(DEFAULTS, account("red", red=Room(cpu=2, cpu_free=1)), {})
 
