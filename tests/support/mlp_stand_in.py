@@ -293,7 +293,7 @@ class Previewed(Base):
         world.requests.append(json.loads(self.request.body))
         before = world.jobs.get(body.name)
         if body.workdir is not None:
-            self.refuse("Invalid", f"there is no directory {body.workdir} in your home directory")
+            self.refuse("Invalid", f"your home directory has no directory {body.workdir}")
         elif before is not None and before["phase"] not in ENDS:
             self.refuse("Conflict", f"{body.name} run {before['run']} has not ended")
         else:
@@ -486,7 +486,7 @@ class Stream(WebSocketHandler):
 
     def stream_close(self) -> None:
         if self.world.close_code is not None:
-            self.close(self.world.close_code, "no increase")
+            self.close(self.world.close_code, "no more")
         else:
             self.ws_connection.stream.close()
 

@@ -59,7 +59,7 @@ def test_the_same_key_books_once(rig: ApiRig) -> None:
         ({"amount": {"cpu": -1}}, "amount.cpu is -1"),
         ({"amount": {"cpu": 1e300}}, "must be a number from 0 to"),
         ({"amount": {"rom": 1}}, "storage"),
-        ({"amount": {f"gpu:{'x' * 300}": 1}}, "which is no resource"),
+        ({"amount": {f"gpu:{'x' * 300}": 1}}, "which is not a resource"),
         ({"amount": {}}, "amount is nothing"),
         ({"made_by": "ann"}, "there is no field made_by"),
         ({"tenant": "blue"}, "there is no field tenant"),

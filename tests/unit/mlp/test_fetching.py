@@ -139,11 +139,11 @@ def test_a_refusal_is_told(shaky: Shaky, tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(self: Answering) -> None:
         self.send_response(403)
         self.end_headers()
-        self.wfile.write(b'{"msg": "there is no job digits", "reason": "NotFound"}')
+        self.wfile.write(b'{"msg": "job digits does not exist", "reason": "NotFound"}')
         self.close_connection = True
 
     monkeypatch.setattr(Answering, "do_GET", refuse)
-    with pytest.raises(Refused, match="there is no job digits"):
+    with pytest.raises(Refused, match="job digits does not exist"):
         fetch(client(shaky), "/users/ann/jobs/digits", "ckpt", tmp_path, "digits")
     assert list(tmp_path.iterdir()) == []
 

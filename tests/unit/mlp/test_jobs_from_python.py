@@ -141,9 +141,9 @@ def test_a_run_that_was_named_is_named_in_the_answer(world, capsys):
 def test_a_job_that_is_not_there_is_answered_with_the_nearest_that_is(world, capsys, verb):
     world.jobs["digits"] = job_record(**FINISHED)
     assert main([verb, "digist"]) == 3
-    assert capsys.readouterr().err == "mlp: there is no job digist. Did you mean digits?\n"
+    assert capsys.readouterr().err == "mlp: job digist does not exist. Did you mean digits?\n"
     assert main([verb, "other"]) == 3
-    assert capsys.readouterr().err == "mlp: there is no job other\n"
+    assert capsys.readouterr().err == "mlp: job other does not exist\n"
 
 
 def test_a_pattern_means_every_run_and_one_with_an_at_certain_ones(world, capsys):
@@ -198,8 +198,8 @@ def test_a_dry_run_is_refused_as_submit_is(world, tmp_path, capsys):
     (tmp_path / "a.py").write_text("print(1)")
     asked = ["submit", str(tmp_path / "a.py"), "--workdir", "nowhere"]
     assert main([*asked, "--dry-run"]) == 3
-    assert "there is no directory nowhere" in capsys.readouterr().err
-    with pytest.raises(Refused, match="there is no directory nowhere"):
+    assert "your home directory has no directory nowhere" in capsys.readouterr().err
+    with pytest.raises(Refused, match="your home directory has no directory nowhere"):
         mlp.submit(code="1", workdir="nowhere", dry_run=True)
     assert world.jobs == {}
 

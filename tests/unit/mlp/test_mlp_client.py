@@ -33,7 +33,7 @@ def _frames(asked, name, stop):
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "nonsense", "http+unix:///a"])
 def test_an_address_that_cannot_be_one_is_refused(url):
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not the address of a service"):
         Address.parse(url)
 
 
@@ -68,19 +68,19 @@ def test_a_submit_that_is_repeated_makes_one_job(world):
 def test_a_delete_whose_answer_was_lost_is_done(world):
     world.fail_next = [(503, {})]
     assert client(world, patience=5).delete("gone", "ann") == {}
-    with pytest.raises(Refused, match="no job gone"):
+    with pytest.raises(Refused, match="job gone does not exist"):
         client(world).delete("gone", "ann")
 
 
 def test_each_kind_of_refusal_is_a_separate_error(world):
-    with pytest.raises(Refused, match="there is no job x") as refused:
+    with pytest.raises(Refused, match="job x does not exist") as refused:
         client(world).job("x", "ann")
     assert refused.value.reason == "NotFound"
     with pytest.raises(Unauthorized, match="not valid"):
         Client(world.url, "wrong").job("x", "ann")
     with pytest.raises(Unreachable, match=r"does not answer at 127\.0\.0\.1:9 "):
         Client("http://127.0.0.1:9/api/v1", TOKEN, patience=0).job("x", "ann")
-    with pytest.raises(Unreachable, match="is MLP_API_URL right"):
+    with pytest.raises(Unreachable, match="is MLP_API_URL correct"):
         Client(world.url + "/elsewhere", TOKEN, patience=0).job("x", "ann")
     world.fail_next = [(503, {})]
     with pytest.raises(Unreachable, match="away for a moment"):
@@ -122,14 +122,16 @@ def test_a_state_that_is_none_is_refused_with_those_that_are(world, capsys):
     world.jobs["digits"] = job_record()
     assert main(["jobs", "--state", "finshed"]) == 2
     assert capsys.readouterr().err.startswith(
-        "mlp: --state finshed: is no state; did you mean finished? Right: creating, running, finished, error, "
+        "mlp: --state finshed: is not a state; did you mean finished? States: creating, running, finished, error, "
     )
     assert main(["cancel", "--state", "foo"]) == 2
-    assert capsys.readouterr().err.startswith("mlp: --state foo: is no state; right: creating, running, ")
+    assert capsys.readouterr().err.startswith(
+        "mlp: --state foo: is not a state; choose one of creating, running, "
+    )
     assert main(["jobs", "--state", "queued"]) == 0
     assert "digits" in capsys.readouterr().out
     assert main(["jobs", "--state", "running"]) == 0
-    assert capsys.readouterr().out == "No job is running; of 1 in all: mlp jobs\n"
+    assert capsys.readouterr().out == "No job is running; to list all 1 jobs: mlp jobs\n"
 
 
 def test_a_hint_is_given_only_for_similar_options(world, capsys):
@@ -140,7 +142,7 @@ def test_a_hint_is_given_only_for_similar_options(world, capsys):
 
 def test_a_job_without_output_says_why_there_is_none(world):
     world.jobs["digits"] = job_record()
-    assert "digits is queued and has no output yet; mlp why digits says more." in repr(
+    assert "digits is queued and has no output yet; mlp why digits shows more." in repr(
         Job(client(world), job_record()).logs()
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
@@ -155,8 +157,7 @@ def test_a_log_that_was_lost_is_not_taken_for_one_of_a_job_that_wrote_nothing(wo
         {"attempt": 2, "stages": [{"stage": "started", "time": "2031-03-01T11:00:00Z"}]},
     ]
     assert repr(Job(client(world), job_record()).logs()) == (
-        "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log holds nothing that can be read, "
-        "as after a power cut or on a full disk."
+        "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log has no readable lines, perhaps after a power cut or on a full disk."
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
     assert repr(Job(client(world), job_record()).logs(1)) == "digits is finished; it has written nothing."

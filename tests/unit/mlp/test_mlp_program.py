@@ -64,7 +64,7 @@ def test_a_script_is_named_relative_to_the_home_directory(tmp_path, monkeypatch)
 
 
 def test_a_script_that_is_not_there_or_outside_of_the_home_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         build(entry=tmp_path / "no.py")
     with pytest.raises(UsageError, match="a directory"):
         build(entry=tmp_path)

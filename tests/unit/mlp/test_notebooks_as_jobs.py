@@ -184,7 +184,7 @@ def test_all_cells_together_are_bounded_and_an_error_is_kept_always() -> None:
         ('{"nbformat": 4, "nbformat_minor": 5, "cells": [{"cell_type": "cod', "broken JSON"),
         (
             '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": "1"}]}',
-            "is no notebook",
+            "is not a notebook",
         ),
         (notebook("%%mlp submit\n1"), "submits a job itself"),
     ],

@@ -52,7 +52,7 @@ def test_every_verb_speaks_json(world, tmp_path, capsys):
         assert main([*words, "--json"]) == 0, words
         json.loads(capsys.readouterr().out)
     assert main(["job", "none", "--json"]) == 3
-    assert json.loads(capsys.readouterr().err) == {"error": "NotFound", "msg": "there is no job none"}
+    assert json.loads(capsys.readouterr().err) == {"error": "NotFound", "msg": "job none does not exist"}
 
 
 def test_a_script_without_an_end_is_not_waited_for_and_arguments_go_along(world, tmp_path, capsys):
