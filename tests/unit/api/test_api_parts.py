@@ -248,7 +248,7 @@ async def test_an_idempotent_request_is_done_once() -> None:
     answers = RecentAnswers()
     assert [await answers.once("ann", "op", "k", b"x", work) for _ in range(2)] == [1, 1]
     assert await answers.once("bob", "op", "k", b"x", work) == 2
-    with pytest.raises(Refused, match="take a new one"):
+    with pytest.raises(Refused, match="use a new one"):
         await answers.once("ann", "op", "k", b"y", work)
 
 

@@ -82,7 +82,7 @@ def test_a_requested_end_does_not_count_as_a_failure_and_a_successful_exit_does(
     ended = job(phase=P.CANCELLED, target=T.CANCEL)
     assert decide(APP, [ended], set(), 1000.0).app.failures == 0
     told = decide(APP, [job(phase=P.FINISHED, ran=1.0)], set(), 1000.0).app
-    assert "must go on" in str(told.message)
+    assert "must run until it is asked to stop" in str(told.message)
 
 
 def test_an_old_generation_goes_once_the_new_one_answers() -> None:

@@ -107,7 +107,7 @@ def test_five_failures_before_anything_else_end_it_with_the_cause() -> None:
     live, jobs = running(7)
     plan = decide(SWEEP, failed + live[5:], {n: jobs[n] for n in (5, 6)}, 0.0)
     assert (plan.sweep.phase, plan.end, plan.make) == (S.ENDING, (5, 6), 0)
-    assert "first 5 trials failed, so it gives up; the last one: no module named jax" in str(
+    assert "first 5 trials failed, so the sweep gives up; the last one: no module named jax" in str(
         plan.sweep.message
     )
     ended = decide(plan.sweep, failed + trials(*[T.CANCELLED] * 7)[5:], {}, 0.0).sweep

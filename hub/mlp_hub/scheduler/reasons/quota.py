@@ -48,7 +48,7 @@ class FactCache:
         least = Span(state.policy.min_run_s)
         known = (Fact("may_stop", msg("once they have run for {least}", least=least)),)
         if cls.ripe < self.now + 0.5:
-            return msg("Other jobs can be stopped after {least} of run time.", least=least), known
+            return msg("Others can be stopped after {least}.", least=least), known
         return msg("Other jobs can be stopped {at}.", at=self.moment(cls.ripe)), known
 
 
