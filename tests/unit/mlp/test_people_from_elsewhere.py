@@ -61,7 +61,7 @@ def test_words_from_elsewhere_say_what_they_are_here(words, said):
         ("torchrun --nproc_per_node 2 train.py", "as in mlp submit train.py --runtime torch --workers N."),
         ("python -m pkg.train --lr 1", "write python -m pkg.train into a file such as run.sh"),
         ("-m pkg.train", "write python -m PACKAGE.MODULE into a file such as run.sh"),
-        ("a.py --nproc_per_node 2", "Here it is --workers 4"),
+        ("a.py --nproc_per_node 2", "Use --workers 4 instead"),
     ],
 )  # fmt: skip
 def test_a_whole_command_says_how_its_script_is_submitted(words, said):

@@ -284,5 +284,5 @@ def test_why_of_a_sweep_says_what_its_trials_wait_for() -> None:
     assert "1 trial waits: Waits for nodes." in said.lines
     assert said.lines[-2:] == ["search.4 is queued.", "Place 2 of 3 in the queue."]
     assert "Waits for nodes." in repr(sweeping.trials(sweep()))
-    with pytest.raises(Refused, match="there is no job other"):
+    with pytest.raises(Refused, match="job other does not exist"):
         actions.why(client, parse(["why", "other"], COMMAND))

@@ -145,7 +145,7 @@ def test_a_larger_quota_names_what_could_start_and_what_asks_for_too_much() -> N
     found = shown(world, 3)
     assert texts(found) == [
         ("good", "1 waiting job could start: a"),
-        ("bad", "c could still never start: they ask for more than the whole quota"),
+        ("bad", "c could still never start: each asks for more than the whole quota"),
     ]
     assert [(j.user, j.name, j.tenant) for j in found.could_start] == [("ann", "a", "red")]
     assert [(w.name, w.reason, w.since.timestamp()) for w in found.waiting] == [("c", "ExceedsMaxQuota", 3.0)]
@@ -158,7 +158,7 @@ def test_a_lower_quota_names_who_could_never_start_any_more_and_calls_that_a_cha
         tenants=(tenant("red", 8),),
         running=(holding("x", 6),),
     )
-    assert ("bad", "big could never start any more: they ask for more than the whole quota") in texts(
+    assert ("bad", "big could never start any more: each asks for more than the whole quota") in texts(
         shown(world, 3)
     )
     waits = snapshot(
@@ -168,7 +168,7 @@ def test_a_lower_quota_names_who_could_never_start_any_more_and_calls_that_a_cha
         running=(holding("x", 2),),
     )
     assert texts(shown(waits, 3)) == [
-        ("bad", "big could never start any more: they ask for more than the whole quota")
+        ("bad", "big could never start any more: each asks for more than the whole quota")
     ]
 
 
