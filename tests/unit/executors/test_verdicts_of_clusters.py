@@ -290,7 +290,8 @@ def test_a_job_ignored_by_every_operator_is_reported_whatever_a_scheduler_report
     said = Complaint("0/0 tasks in gang unschedulable", final=False)
     told = str(judge(scene(main=untouched, pods=(), records={}, complaint=said)).seen.waits)
     assert (
-        told == "nothing in the cluster handles its Job: the operator is perhaps down, which make doctor checks"
+        told
+        == "nothing in the cluster handles its Job: the operator is perhaps down, which make doctor checks"
     )
     taken = main_view({**found, "status": {"conditions": [{"type": "Created", "status": "True"}]}})
     seen = judge(scene(main=taken, pods=(), records={}, complaint=said)).seen
