@@ -22,7 +22,7 @@ PORTS = range(31_000, 50_001)
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "User": ("username", "state"),
-    "Team": (
+    "Tenant": (
         "name", "cpu", "gpu", "ram", "rom", "cpu_inuse", "gpu_inuse", "ram_inuse", "rom_inuse",
     ),
     "Job": ("name", "user", "tenant", "runtime", "entry", "gpu", "cpu", "ram", "state", "progress"),
@@ -215,4 +215,4 @@ class ContractClient:
         return self.send("PUT", f"/resource_request:{verb}", {"id": request, "applier": applier, **more})
 
     def tenant(self, name: str) -> dict[str, Any]:
-        return self._object("Team", self.send("GET", f"/tenants/{name}"))
+        return self._object("Tenant", self.send("GET", f"/tenants/{name}"))

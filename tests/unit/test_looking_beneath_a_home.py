@@ -174,7 +174,7 @@ def test_an_entry_behind_a_link_tells_nothing_of_the_machine(home: Path, tmp_pat
         with pytest.raises(Refused) as refused:
             asyncio.run(entry_in(workspace, "ann", "x.py"))
         said.add(str(refused.value))
-    assert said == {"Invalid: entry x.py leaves your home directory; give a path below it, as in train.py"}
+    assert said == {"Invalid: entry x.py leaves your home directory; give a path below it, such as train.py"}
 
 
 def test_an_entry_behind_a_link_inside_the_home_is_taken(home: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_directory_of_very_many_is_refused_and_not_held_in_memory(
 
 
 def test_a_job_that_has_no_directory_yet_has_no_files(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no file / here"):
+    with pytest.raises(Refused, match="file / does not exist here"):
         list_directory(tmp_path / "nothing", "", "", 10)
 
 

@@ -282,10 +282,10 @@ def test_mounts_are_claims_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("spec", "served", "said"), [
     (launch("mpi", 2), frozenset({JOBS}), "this cluster cannot run runtime mpi on several ranks: install the MPI Operator"),
-    (launch("plain", per_worker=Resources(cpu=1, ram=1, gpu=500)), ALL, "a cluster gives whole gpus to a rank, not 0.5"),
+    (launch("plain", per_worker=Resources(cpu=1, ram=1, gpu=500)), ALL, "a cluster gives whole GPUs to a rank, not 0.5"),
     (launch("plain", mounts=(Mount("mlp-files", "/all"),)), ALL, "mlp-files holds everybody's files"),
-    (launch("plain", args=("x" * 90_000,) * 12), ALL, "put long arguments and variables into a file"),
-    (launch("plain", program=EntryPoint("missing.py")), ALL, "there is no file missing.py in the home directory"),
+    (launch("plain", args=("x" * 90_000,) * 12), ALL, "put long ones into a file in the home directory"),
+    (launch("plain", program=EntryPoint("missing.py")), ALL, "the home directory has no file missing.py"),
     (launch("plain", workdir="missing"), ALL, "start in missing, and the home directory has no such directory any more"),
     (launch("plain", workdir="../bob"), ALL, "is not in the home directory; submit the job again with another --workdir"),
     (launch("plain", 1, 1), ALL, "parameter servers (ps 1) need runtime tf, not plain"),
@@ -330,7 +330,7 @@ def test_gpus_are_asked_for_as_the_nodes_that_were_chosen_give_them_out(tmp_path
     assert asked({"nvidia.com/mig-1g.10gb"}) == rest | {"nvidia.com/mig-1g.10gb": "1"}
     assert asked(set()) == rest | {"nvidia.com/gpu": "1"}
     assert asked({"amd.com/gpu", "nvidia.com/gpu"}, gpu=0) == rest
-    with pytest.raises(CannotStart, match="not alike"):
+    with pytest.raises(CannotStart, match="nodes with different GPUs"):
         asked({"amd.com/gpu", "nvidia.com/gpu"})
 
 
@@ -360,6 +360,6 @@ def test_doctor_reads_which_way_is_taken_and_why() -> None:
     ]
     assert [str(line) for line in Ways(frozenset({JOBS})).explain()][:3] == [
         "mpi: one rank only; for more, install the MPI Operator, with its kind mpijobs.kubeflow.org/v2beta1",
-        "tf: Job of Kubernetes, since the cluster has no TFJob of Training Operator and Job of Volcano",
-        "torch: Job of Kubernetes, since the cluster has no PyTorchJob of Training Operator",
+        "tf: Job of Kubernetes, because the cluster has no TFJob of Training Operator and Job of Volcano",
+        "torch: Job of Kubernetes, because the cluster has no PyTorchJob of Training Operator",
     ]

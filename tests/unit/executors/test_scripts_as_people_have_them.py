@@ -73,7 +73,7 @@ REFUSED = [
     ("TRAIN.PY", b"print(1)\n", 0o644, "ending in capital letters: run `mv TRAIN.PY TRAIN.py`"),
     ("my job.SH", b"#!/bin/sh\necho 1\n", 0o644, "run `mv 'my job.SH' 'my job.sh'`"),
     ("TRAIN.Py", b"print(1)\n", 0o777, "ending in capital letters"),  # as a disk of Windows has all files
-    ("train", b"#!/usr/bin/env python3\nprint(1)\n", 0o644, "may not be executed: name it .py, .sh or .ipynb, or run `chmod +x train`"),
+    ("train", b"#!/usr/bin/env python3\nprint(1)\n", 0o644, "is not executable: name it .py, .sh or .ipynb, or run `chmod +x train`"),
 ]  # fmt: skip
 
 

@@ -156,7 +156,7 @@ def test_pods_seen_before_their_job_do_not_count_as_a_loss() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"pods": (pod(0),)}, "the pod of rank 1 on node n2 has gone"),
+        ({"pods": (pod(0),)}, "the pod of rank 1 on node n2 vanished without a reason"),
         ({"pods": (pod(0), pod(1, leaves_at=NOW + 5))}, "somebody deleted the pod a-1-1 of rank 1"),
         (
             # its program wrote down how it ended before its pod had gone
@@ -166,7 +166,7 @@ def test_pods_seen_before_their_job_do_not_count_as_a_loss() -> None:
         ({"pods": (pod(0),), "records": {0: RUNS, 1: ASKED}}, "rank 1 was asked to end by the cluster"),
         (
             {"pods": (pod(0), pod(1, disrupted="preempted"))},
-            "the cluster took the pod of rank 1 away: preempted",
+            "the cluster removed the pod of rank 1: preempted",
         ),
         ({"main": None}, "somebody deleted its Job a-1"),
         ({"pods": (), "records": {}, "lost_nodes": {"n2"}}, "node n2 does not answer, and none"),
@@ -277,7 +277,7 @@ def test_a_pod_ignored_by_every_scheduler_is_reported_after_a_moment() -> None:
     told = str(judge(scene(pods=(left,), records={})).seen.waits)
     assert (
         told
-        == "its pod a-1-0 has no node, and no scheduler says why: it may be down, which make doctor tries"
+        == "its pod a-1-0 has no node, and no scheduler gives a reason: the scheduler is perhaps down, which make doctor checks"
     )
 
 
@@ -290,7 +290,8 @@ def test_a_job_ignored_by_every_operator_is_reported_whatever_a_scheduler_report
     said = Complaint("0/0 tasks in gang unschedulable", final=False)
     told = str(judge(scene(main=untouched, pods=(), records={}, complaint=said)).seen.waits)
     assert (
-        told == "nothing in the cluster takes up its Job: the operator may be down, which make doctor tries"
+        told
+        == "nothing in the cluster handles its Job: the operator is perhaps down, which make doctor checks"
     )
     taken = main_view({**found, "status": {"conditions": [{"type": "Created", "status": "True"}]}})
     seen = judge(scene(main=taken, pods=(), records={}, complaint=said)).seen

@@ -52,7 +52,7 @@ def test_a_prefix_is_a_directory_or_one_object(prefix: str, key: str, path: str 
     ],
 )
 def test_a_key_that_is_not_a_path_is_refused(key: str) -> None:
-    with pytest.raises(Refused, match="can be no files"):
+    with pytest.raises(Refused, match="these keys cannot become files"):
         listed("", [("fine", 1, "t"), (key, 1, "t")])
 
 

@@ -92,10 +92,10 @@ def test_a_login_that_is_old_is_taken_no_more(db: Any) -> None:
     [
         (
             TokenRefused(msg("The ID token is for another audience than {audience}.", audience="cli")),
-            "somebody else",
+            "for another audience than cli",
         ),
-        (LoginEnded("session"), "does not know this login"),
-        (LoginEnded("disabled"), "does not know this login"),
+        (LoginEnded("session"), "no longer knows this login"),
+        (LoginEnded("disabled"), "no longer knows this login"),
         (
             ProviderUnreachable(msg("{title} does not answer ({why}).", title="Example", why="x")),
             "does not answer",

@@ -251,5 +251,7 @@ def test_a_provider_changes_who_logs_people_in_and_nothing_of_hubs_without_one(c
 
 
 def test_without_a_provider_people_log_in_with_accounts_of_the_hub(config):
-    assert config.JupyterHub.authenticator_class.endswith("hub_integration.authenticator.NativeAccounts")
+    assert config.JupyterHub.authenticator_class.endswith(
+        "hub_integration.accounts.authenticator.NativeAccounts"
+    )
     assert "CompanyAccounts" not in config

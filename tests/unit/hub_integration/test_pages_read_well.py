@@ -109,7 +109,7 @@ def test_a_user_who_gives_a_terminal_a_token_sees_all_its_scopes() -> None:
         "models": "models",
         "apps": "apps",
         "tenants": "your teams",
-        "notices": "notified of",
+        "notices": "your notifications",
     }
     words["users"] = "your tokens"
     kinds = {scope.removeprefix("custom:mlp:").partition(":")[0] for scope in PERSON_SCOPES}

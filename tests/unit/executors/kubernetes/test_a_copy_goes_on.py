@@ -56,7 +56,7 @@ async def test_an_unreadable_object_is_reported_and_retried(
         return copy.trouble is not None
 
     await waiting.until(troubled, what="trouble", every=0.01)
-    assert str(copy.trouble) == "configmaps of the cluster are not kept up: KeyError('spec')"
+    assert str(copy.trouble) == "configmaps of the cluster are not up to date: KeyError('spec')"
     assert not running.done()
     faulty.clear()
     await copy.synced()

@@ -100,7 +100,7 @@ def test_a_role_of_which_its_operator_makes_no_pods_is_a_fault() -> None:
 def test_an_amount_that_nothing_has_is_a_fault_and_takes_no_memory(memory: str) -> None:
     """Operators' objects take any text with an exponent; whoever makes a number of it never comes back."""
     fault = view(given(TF_JOBS, container=sized(memory=memory))).job_of("red").fault
-    assert "what its pods ask for cannot be read" in str(fault)
+    assert "the resources of its pods cannot be read" in str(fault)
 
 
 def test_an_object_from_a_namespace_without_policies_is_read_whatever_it_lacks() -> None:

@@ -129,7 +129,7 @@ def test_one_is_taken_once_and_remembered_for_as_long_as_it_could_be_taken_over_
 
     assert told(NOW) == ""
     for later in (NOW, NOW + 120 + SKEW_S - 1):
-        assert "taken already" in told(later)
+        assert "already used" in told(later)
     with pytest.raises(TokenRefused):  # by then it is refused for its age
         taken(signed(GOOD), NOW + 120 + SKEW_S)
 

@@ -203,7 +203,7 @@ def test_somebody_else_cannot_confirm(accounts: CompanyAccounts) -> None:
     arrive(accounts)
     assert arrive(accounts, confirms="ann")["name"] == "ann"
     bob = replace(ANN, subject="s-bob", claimed_name="bob")
-    assert "somebody else" in why(lambda: arrive(accounts, bob, confirms="ann"))
+    assert "reports another user" in why(lambda: arrive(accounts, bob, confirms="ann"))
     assert UserInfo.find(accounts.db, "bob") is None
 
 

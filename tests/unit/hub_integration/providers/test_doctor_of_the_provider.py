@@ -38,8 +38,8 @@ def test_a_provider_that_knows_the_hub_is_all_right(issuer: StandIn, tmp_path: P
 @pytest.mark.parametrize(
     ("environ", "words"),
     [
-        ({"MLP_LOGIN_CLIENT_SECRET": "another"}, "does not take the client mlp-hub"),
-        ({"MLP_LOGIN_CLIENT_ID": "another"}, "does not take the client another"),
+        ({"MLP_LOGIN_CLIENT_SECRET": "another"}, "does not accept the client mlp-hub"),
+        ({"MLP_LOGIN_CLIENT_ID": "another"}, "does not accept the client another"),
         ({"MLP_LOGIN_CLI_CLIENT_ID": "mlp-cli"}, "has no device flow"),
     ],
 )
@@ -55,7 +55,7 @@ def test_a_setting_that_is_not_as_the_provider_has_it_is_named(
         ({"issuer": "https://other.example"}, "calls itself"),
         ({"token_endpoint": "http://sso.example/token"}, "https://"),
         ({"code_challenge_methods_supported": ["plain"]}, "PKCE"),
-        ({"end_session_endpoint": None}, "no place to log out"),
+        ({"end_session_endpoint": None}, "no logout address"),
     ],
 )
 def test_an_unexpected_announcement_of_the_provider_is_named(
@@ -79,7 +79,7 @@ def test_a_redirect_uri_that_the_provider_does_not_know_fails_with_what_to_regis
 ) -> None:
     issuer.document = {"authorization_endpoint": f"{issuer.issuer}/no-such-place"}
     (found,) = [one for one in look(issuer, tmp_path) if one.status == "fail"]
-    assert "does not lead people back" in plain(found.found)
+    assert "does not redirect people back" in plain(found.found)
     assert found.remedy is not None
     assert "/hub/oauth_callback" in plain(found.remedy)
 
