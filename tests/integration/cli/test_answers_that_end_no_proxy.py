@@ -66,7 +66,7 @@ def raw(tmp_path: Path) -> Iterator[Raw]:
     made.close()
 
 
-@pytest.mark.parametrize("data", [{"user": "ann"}, {}], ids=["a user's", "the platform's environment"])
+@pytest.mark.parametrize("data", [{"user": "ann"}, {}], ids=["a user's", "the platform's"])
 def test_no_answer_of_a_server_ends_the_proxy(tmp_path: Path, raw: Raw, data: dict[str, str]) -> None:
     running = RunningProxy(tmp_path)
     running.start()
