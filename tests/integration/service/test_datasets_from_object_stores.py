@@ -335,7 +335,7 @@ async def test_a_url_without_a_bucket_is_refused_at_once(
     tmp_path: Path, url: str, endpoint: str | None
 ) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
-        with pytest.raises(Refused, match="; write (s3|https)://") as bad:
+        with pytest.raises(Refused, match=r"; write (s3|https)://") as bad:
             await add(rig, url, endpoint or "")
         assert bad.value.reason is Reason.INVALID
         assert "word" not in str(bad.value)
