@@ -175,7 +175,7 @@ async def test_an_impossible_booking_is_refused_with_its_numbers(tmp_path: Path)
         assert "a window must start within 366 days from now" in await refusal(rig, 400 * DAY, 401 * DAY)
         assert "storage does not belong to nodes" in await refusal(rig, 0, 1, rom=5)
         assert "amount is empty" in await refusal(rig, 0, 1, cpu=0)
-        assert "disk, which is not a resource" in await refusal(rig, 0, 1, disk=3)
+        assert "'disk', which is not a resource" in await refusal(rig, 0, 1, disk=3)
         assert (await refusal(rig, 0, 1, tenant="nobody")).startswith("NotFound")
 
         await book(rig, HOUR, 3 * HOUR, cpu=2)

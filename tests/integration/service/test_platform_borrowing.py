@@ -127,7 +127,7 @@ async def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_sto
         assert [str(n.text) for n in alone.notes] == [
             "4 cpu in use, 3 cpu above the new quota",
             "2 running jobs continue; the change stops nothing, and nothing new starts until enough is given back",
-            "1 waiting job would start later: job third of ann in 20 min, not in 10 min",
+            "1 waiting job would start later: job third of ann in 20 min instead of in 10 min",
             "1 job would still wait for quota: third. Of third: Needs 1 cpu, 0 free. "
             "Starts when jobs of red end.",
         ]
