@@ -183,14 +183,14 @@ async def test_an_impossible_booking_is_refused_with_its_numbers(tmp_path: Path)
         over = await refusal(rig, 0, 2 * HOUR, name="more", cpu=2)
         assert over.startswith("ExceedsMaxQuota: the quota of blue is 4 cpu, of which at ")
         assert (
-            "1 is reserved for blue and 2 is booked for blue (demo); this window asks for 2. Book 1 cpu at most"
+            "1 is reserved for blue and 2 is booked for blue (demo); this window asks for 2. Book at most 1 cpu"
             in over
         )
         assert (await book(rig, 3 * HOUR, 4 * HOUR, name="after", cpu=3)).name == "after"
         over = await refusal(rig, 0, 2 * HOUR, name="wide", tenant="red", cpu=4)
         assert over.startswith("ExceedsMaxQuota: the nodes have 8 cpu, of which at ")
         assert "1 is reserved for blue, 2 is reserved for red and 2 is booked for blue (demo)" in over
-        assert over.endswith("this window asks for 4. Book 3 cpu at most, or another time")
+        assert over.endswith("this window asks for 4. Book at most 3 cpu, or another time")
         assert "the nodes have 0 gpu; this window asks for 1. Book less" in await refusal(
             rig, 0, 1, tenant="red", gpu=1
         )
