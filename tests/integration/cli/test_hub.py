@@ -277,7 +277,7 @@ def test_user_add_without_a_password_makes_one_up(hub: LiveHub) -> None:
         (["Über"], "long enough", "Über was not made"),
         (["frida"], "short", "it needs at least 8"),
         (["frida"], "", "password on standard input is empty"),
-        (["frida", "--tenant", "none-such"], "long enough", "team none-such does not exist"),
+        (["frida", "--tenant", "none-such"], "long enough", "Team none-such does not exist"),
         (["admin"], "long enough", "admin"),
     ],
 )
