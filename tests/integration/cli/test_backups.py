@@ -88,15 +88,17 @@ def test_an_invalid_backup_or_a_target_that_is_not_empty_is_refused_and_nothing_
 ) -> None:
     file = away / "hub.tar"
     assert "must end in .tar or .tar.gz" in fails(hub, "backup", str(away / "hub.zip"))
-    assert "would lie in what is backed up" in fails(hub, "backup", str(hub.home / "homes" / "b.tar"))
+    assert "would be inside a directory of the backup" in fails(
+        hub, "backup", str(hub.home / "homes" / "b.tar")
+    )
     hub.run("backup", "--without-files", str(file))
-    assert "is there already" in fails(hub, "backup", str(file))
+    assert "already exists" in fails(hub, "backup", str(file))
     assert "A hub runs on" in fails(hub, "restore", str(file))
     other = LiveHub(away / "home")
-    assert "There is no state in" in fails(other, "backup", str(away / "other.tar"))
-    assert "There is no file" in fails(other, "restore", str(away / "nothing.tar"))
+    assert "has no state" in fails(other, "backup", str(away / "other.tar"))
+    assert "nothing.tar does not exist" in fails(other, "restore", str(away / "nothing.tar"))
     (away / "bad.tar").write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    assert "is no whole backup" in fails(other, "restore", str(away / "bad.tar"))
+    assert "is not a complete backup" in fails(other, "restore", str(away / "bad.tar"))
     assert not other.home.exists()
     other.home.mkdir()
     (other.home / "mine").touch()
@@ -222,7 +224,7 @@ def test_on_postgresql_too_a_backup_is_a_hub_again_and_an_older_database_is_save
             (saved,) = (hub.home / "db").glob("before-*")
             assert sorted(path.name for path in saved.iterdir()) == ["hub", "platform"]
         others = {"MLP_DATABASE_URL": server.url("two"), "MLP_HUB_DATABASE_URL": server.url("two_hub")}
-        assert "the settings say sqlite" in fails(LiveHub(away / "new"), "restore", str(away / "b.tar"))
+        assert "the settings have sqlite" in fails(LiveHub(away / "new"), "restore", str(away / "b.tar"))
         other = LiveHub(away / "new", **others)
         try:
             other.run("restore", str(away / "b.tar"))

@@ -106,7 +106,7 @@ def other_host(head: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (other_host, "the Host that arrives is inside.example:"),
+        (other_host, "the Host header that arrives is inside.example:"),
         (without_upgrade, "WebSockets do not pass"),
         (lambda head: head.replace(b"/_mlp_probe/", b"/below/_mlp_probe/"), "does not lead to this hub"),
     ],
@@ -125,7 +125,7 @@ def test_a_gateway_that_holds_answers_back_is_found(
     monkeypatch.setattr(checks_gateway, "WAIT_S", 1.0)  # the answer ends later than any patience
     with forwarder(running.port, buffered=True) as port:
         (check,) = found(running, port)
-    assert (check.status, "arrives only when it has said all" in check.found) == ("fail", True)
+    assert (check.status, "arrive only when they are complete" in check.found) == ("fail", True)
 
 
 def test_an_address_that_nobody_answers_is_a_warning(running: RunningProxy) -> None:

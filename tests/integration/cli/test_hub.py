@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -193,7 +194,7 @@ def test_a_component_that_cannot_start_shows_its_last_words_and_nothing_is_left(
     assert done.returncode == 1
     assert "--- hub.log" in done.stderr
     assert "nonsense" in done.stderr
-    assert "The hub does not stay up" in done.stderr
+    assert re.search(r"The hub failed \d+ times: it ", done.stderr)
     assert set(other.pids().values()) == {None}
     other.destroy()
 
@@ -255,7 +256,7 @@ def test_a_token_can_be_held_to_some_scopes(hub: LiveHub) -> None:
 def test_a_token_for_nobody_is_refused_with_the_way_out(hub: LiveHub) -> None:
     done = hub.run("token", "--user", "nobody-here", check=False)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "There is no user nobody-here" in done.stderr
+    assert "User nobody-here does not exist" in done.stderr
     assert "mlp-hub user add nobody-here" in done.stderr
 
 
@@ -276,7 +277,7 @@ def test_user_add_without_a_password_makes_one_up(hub: LiveHub) -> None:
         (["Über"], "long enough", "Über was not made"),
         (["frida"], "short", "it needs at least 8"),
         (["frida"], "", "password on standard input is empty"),
-        (["frida", "--tenant", "none-such"], "long enough", "no team none-such"),
+        (["frida", "--tenant", "none-such"], "long enough", "Team none-such does not exist"),
         (["admin"], "long enough", "admin"),
     ],
 )

@@ -110,7 +110,7 @@ def test_from_a_login_to_a_job_and_to_the_logout(laptop: Laptop, hub: LiveHub) -
     told = laptop.mlp("login", hub.url, "--expires", "7d")
     assert "Logged in as ann" in told.stdout
     assert stat.S_IMODE(laptop.stored.stat().st_mode) == 0o600
-    assert "may close this window" in laptop.saw()
+    assert "can close this window" in laptop.saw()
     token = next(iter(json.loads(laptop.stored.read_text())["hubs"].values()))["token"]
     assert token not in told.stdout + told.stderr
     assert laptop.json("whoami")["user"] == "ann"

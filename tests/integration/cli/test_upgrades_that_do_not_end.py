@@ -136,7 +136,7 @@ def test_where_it_cannot_be_put_back_either_both_errors_are_told_and_where_the_c
     monkeypatch.setattr(migrate, "upgrade", fails)
     with pytest.raises(CommandFailed) as failure:
         upgrade.bring(settings)
-    for words in ("could not be put back", "there is no room", "Input/output error", str(copies(settings))):
+    for words in ("could not be restored", "there is no room", "Input/output error", str(copies(settings))):
         assert words in failure.value.text()
 
 
@@ -170,7 +170,7 @@ def test_no_tables_are_changed_beneath_another_service_that_lives(
     if not lives:
         assert "of this version now" in upgrade.bring(settings)
         return
-    with pytest.raises(CommandFailed, match="Another service decides about this database: elsewhere"):
+    with pytest.raises(CommandFailed, match="Another service holds the lease of this database: elsewhere"):
         upgrade.bring(settings)
     assert as_before(settings)
     assert not list(settings.db_dir.glob("before-*"))

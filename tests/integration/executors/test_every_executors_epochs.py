@@ -59,7 +59,7 @@ class TestEpochs(Contract):
     async def test_a_new_epoch_begins_only_when_no_act_of_an_older_one_is_in_progress(self) -> None:
         async with self.executing(epoch=2) as executor:
             with self.under.an_act(executor, 1):
-                with pytest.raises(Unavailable, match="does not go on"):
+                with pytest.raises(Unavailable, match="without progress"):
                     await executor.fence(2, 0.05)
                 with pytest.raises(Superseded):  # it is refused already, although the newer one has not begun
                     await executor.stop("nobody.0", 0.0, 1)

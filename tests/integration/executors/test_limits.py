@@ -311,7 +311,7 @@ def test_a_script_that_does_not_exist_fails_before_anything_runs(lab: Lab) -> No
     seen = lab.run(lab.spec(None, entry="nowhere/train.py"))
     assert seen.failure is not None
     assert seen.failure.cause is Cause.START_FAILED
-    assert seen.failure.message == "there is no file nowhere/train.py in the home directory"
+    assert seen.failure.message == "the home directory has no file nowhere/train.py"
     assert seen.started_at is None
     assert seen.finished_at is not None
     assert seen.finished_at >= began

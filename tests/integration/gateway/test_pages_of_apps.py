@@ -15,7 +15,7 @@ from waiting import PATIENCE_S, wait_for
 
 APP = f"{PREFIX}/ann/shop"
 PAGE = {"Accept": "text/html,*/*", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
-REFUSED_PAGE = "There is no such app"
+REFUSED_PAGE = "This app does not exist"
 
 
 @pytest.fixture(scope="module")

@@ -416,7 +416,11 @@ def test_a_page_without_a_recent_login_changes_nothing_at_the_hub_even_with_its_
             [method, path, body],
         )
         assert found[0] == 403, (method, path, found)
-        assert "/hub/confirm" in found[1] or "people are kept in the panel" in found[1], (method, path, found)
+        assert "/hub/confirm" in found[1] or "people are managed in the panel" in found[1], (
+            method,
+            path,
+            found,
+        )
     context.close()
     people = {u["username"]: u for u in hub.ok("GET", "/users")}
     assert "intruder" not in people

@@ -30,7 +30,7 @@ def refused(hub: LiveHub, body: dict, user: str = "ann") -> tuple[str, str]:
         ({"name": "a", "code": "1", "cpu": 10_000}, "ExceedsMaxQuota", ["10000"]),
         ({"name": "a", "code": "1", "workers": 5000}, "ExceedsMaxQuota", ["5000"]),
         ({"name": "a", "code": "1", "gpu": 1, "gpu_kind": "h900"}, "NoMatchingFlavor", ["h900"]),
-        ({"name": "Bad Name", "code": "1"}, "Invalid", ["name", "as in lr-0.001"]),
+        ({"name": "Bad Name", "code": "1"}, "Invalid", ["name", "such as lr-0.001"]),
         ({"name": "-x", "code": "1"}, "Invalid", ["name", "beginning with a letter, a digit or _"]),
         ({"name": "..", "code": "1"}, "Invalid", ["name", "beginning with a letter, a digit or _"]),
         ({"name": "a", "code": "1", "colour": "red"}, "Invalid", ["colour"]),

@@ -38,8 +38,8 @@ def test_a_notebook_and_jobs_share_their_owners_cap(hub: LiveHub) -> None:
     refused = person.spawn("cleo", tenant="capped", cpu="0.4", ram="512")
     assert refused.status_code == 403
     assert (
-        "cleo may hold 0.5 cpu in capped, which is the cap there; 0.3 cpu in use by job first of cleo (0.3); "
-        "this asks for 0.4 cpu. End a job, choose a smaller server, or ask an admin of capped to raise the cap."
+        "cleo may hold 0.5 cpu in capped, which is the cap there; 0.3 cpu in use by job first of cleo (0.3). "
+        "This request asks for 0.4 cpu. End a job, choose a smaller server, or ask an admin of capped to raise the cap."
     ) in text_of(refused)
     person.http.headers["Accept-Language"] = "zh-CN"
     assert "cleo 在 capped 最多可占用" in text_of(person.spawn("cleo", tenant="capped", cpu="0.4", ram="512"))

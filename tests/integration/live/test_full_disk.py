@@ -52,7 +52,7 @@ def test_the_supervisor_outlives_a_full_disk_and_all_comes_back_by_itself(tmp_pa
 
         wait_for(no_room_at_all, message="for the database to take no writes")
         assert hub.http.get(HEALTH).json()["status"] == "failing"
-        assert "the database takes no writes" in hub.run("status", check=False).stdout
+        assert "the database accepts no writes" in hub.run("status", check=False).stdout
         refused = hub.call("POST", "/users/admin/jobs", body={"name": "a", "code": "1"})
         assert not refused.is_success
         hub.kill("service")  # which comes back, with no byte left, and says why it takes nothing

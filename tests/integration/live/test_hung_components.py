@@ -91,7 +91,7 @@ def test_a_hub_that_is_away_is_named_by_health_and_status(hub: LiveHub) -> None:
     assert [p["component"] for p in answer.json()["problems"]] == ["hub"]
     told = hub.run("status", check=False)
     assert told.returncode == 1
-    assert "the supervisor is not running: nothing starts again what dies" in told.stdout
+    assert "the supervisor is not running: nothing restarts failed parts" in told.stdout
     assert "hub: the hub does not answer" in told.stdout
     assert "found again" in hub.up()
     assert hub.http.get(HEALTH).json() == {

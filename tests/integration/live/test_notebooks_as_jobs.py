@@ -62,7 +62,7 @@ def test_a_notebook_of_the_home_is_a_program(hub: LiveHub) -> None:
     body = {"name": "own", "entry": "own.ipynb", "cpu": 0.5, "ram": 512}
     for more, why in (
         ({"workers": 2, "runtime": "plain"}, "one kernel"),
-        ({"runtime": "mpi"}, "launcher of its own"),
+        ({"runtime": "mpi"}, "has its own launcher"),
         ({"args": ["--lr", "1"]}, "takes no arguments"),
     ):
         answer = hub.call("POST", "/users/ann/jobs", "ann", {**body, **more})

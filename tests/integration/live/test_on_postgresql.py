@@ -93,7 +93,7 @@ def test_commands_say_that_the_database_is_away_and_leave_what_needs_it(
 
     done = hub.run("down", "--jobs", "stop", check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
-    assert "The running jobs cannot be suspended, and were left running" in done.stderr
+    assert "The running jobs cannot be suspended, and still run" in done.stderr
     assert "1 notebook server stopped" in done.stdout
     assert "1 job still running" in done.stdout
     assert set(hub.pids().values()) == {None}

@@ -39,7 +39,7 @@ def test_the_usage_of_a_job_is_available_after_its_end_in_rest_and_command(hub: 
     assert 0 <= rank["ram_mean"] <= rank["ram_peak"]
     assert 0 < rank["cpu_mean"] <= rank["cpu_peak"] <= 1.2
     said = command(hub, "ann", "job", "eats")
-    assert f"Asked 1 GiB, used {rank['ram_peak']} MiB at most; asked 1 cpu, used " in said
+    assert f"Requested 1 GiB, used at most {rank['ram_peak']} MiB; requested 1 cpu, used " in said
     assert json.loads(command(hub, "ann", "job", "eats", "--json"))["job"]["ranks"][0] == rank
 
 

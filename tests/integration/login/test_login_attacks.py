@@ -112,7 +112,7 @@ def test_a_browser_that_did_not_begin_a_login_finishes_none(hub: HubStack, issue
     sent_to_provider(victim)  # who has a login of their own under way
     answer = step(victim, back)
     assert answer.status_code == 400
-    assert "was not begun in this browser" in text_of(answer)
+    assert "was not started in this browser" in text_of(answer)
     assert step(victim, "/hub/home").is_redirect
 
 

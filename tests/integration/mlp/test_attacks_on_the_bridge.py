@@ -95,7 +95,7 @@ class Service:
                 )
                 if "none" in self.request.path:
                     self.set_status(403)
-                    self.finish({"msg": "there is no job none", "reason": "NotFound"})
+                    self.finish({"msg": "job none does not exist", "reason": "NotFound"})
                     return
                 await super().get(*args, **kwargs)
 

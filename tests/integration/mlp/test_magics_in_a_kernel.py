@@ -171,14 +171,14 @@ def test_a_job_that_fails_fails_the_cell_that_waits_with_one_sentence(world, tmp
 def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
     world.jobs["digits"] = job_record(**FINISHED)
     for cell, said in [
-        ("%mlp watch none", "Refused (NotFound): there is no job none"),
+        ("%mlp watch none", "Refused (NotFound): job none does not exist"),
         ("%%mlp submit --name -digits\n1", "beginning with a letter, a digit or _"),
         (
             "%%mlp submit --wrokers 2\n1",
             "Usage: %mlp submit has no option --wrokers. Did you mean --workers?",
         ),
         ("%%mlp submit\nx = = 1", "Syntax error: invalid syntax, in line 2 of the cell"),
-        ("%mlp submit none.py", "Usage: none.py is not there"),
+        ("%mlp submit none.py", "Usage: none.py does not exist"),
         ("%%mlp jobs\n1", "a cell's text is a program"),
     ]:
         (shown,) = run(cell, tmp_path=tmp_path, check=False)
@@ -260,7 +260,7 @@ def test_an_interrupt_ends_the_waiting_and_not_the_job(world, tmp_path):
         "get_ipython().run_cell_magic('mlp', 'submit --name digits --wait', 'print(1)')"
     )
     (shown,) = run(cell, tmp_path=tmp_path)
-    assert "digits goes on" in text(shown)
+    assert "digits continues" in text(shown)
     assert world.jobs["digits"]["phase"] == "running"
 
 

@@ -154,12 +154,16 @@ def test_one_that_was_saved_with_an_environments_kernel_runs_in_the_jobs(run: Ca
             1,
             "the kernel ended in cell 1 of 1: it crashed (SIGSEGV) in compiled code",
         ),
-        (notebook("input('how many? ')"), 1, "nobody answers in a job; give what it asks for with --param"),
+        (
+            notebook("input('how many? ')"),
+            1,
+            "nobody answers questions in a job; give the value with --param",
+        ),
         (notebook("raise SystemExit"), 0, "To exit: use"),
         (
             notebook("1", kernel="nowhere"),
             2,
-            "there is no kernel nowhere where the job runs; there are: python3",
+            "kernel nowhere does not exist where the job runs; available: python3",
         ),
         (
             notebook("1", kernel="mlp-env-tools"),

@@ -81,9 +81,7 @@ def test_output_of_a_cell_without_a_page_is_bounded_and_the_page_learns_how_much
     kernel.open()
     shown = kernel.rest(asked)
     note, *_ = shown.strip().partition("\n")
-    assert note.endswith(
-        "MiB of output were dropped while no page was open; what follows is the newest of it.]"
-    )
+    assert note.endswith("MiB of output were dropped while no page was open; its newest part follows.]")
     dropped = float(note.removeprefix("[").split()[0])
     numbers = [int(number) for number in re.findall(r"^(\d+) x{1000}$", shown, re.MULTILINE)]
     assert 20 < dropped < 120, "a kernel that is faster than its server loses some by itself"

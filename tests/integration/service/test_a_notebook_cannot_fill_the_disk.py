@@ -113,7 +113,7 @@ async def test_deleted_files_that_a_notebook_holds_open_count_for_its_users_home
         await rig.serve(WRITES.format(how=FLOODS["no name"], mib=80, pause=0.02))
         await is_ended(rig, "ann")
         (entry,) = (await rig.platform.audit.entries(action="server.stop"))[0]
-        assert "a home may hold 40 MiB" in str(entry.detail["message"])
+        assert "the limit of a home is 40 MiB" in str(entry.detail["message"])
         assert await rig.platform.disk.problems() == []
 
 

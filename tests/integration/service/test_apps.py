@@ -224,7 +224,7 @@ async def test_an_app_of_a_former_member_ends_with_the_reason_even_where_jobs_ma
         await rig.endpoint(lambda e: bool(e.replicas), "web")
         await tenants.remove_member("red", "ann", actor="rita")
         told = await rig.app(lambda a: a.phase == "waiting" and not a.running, "web")
-        assert "ann is not a member of team red any more, and an app has no end of its own" in str(
+        assert "ann is no longer a member of team red, so this app cannot run there any more" in str(
             told.message
         )
         await rig.endpoint(lambda e: not e.replicas, "web")
@@ -277,7 +277,7 @@ async def test_weights_without_a_program_are_deployed_with_a_command_alone(tmp_p
         with pytest.raises(Refused) as refused:
             await rig.deploy()
         assert refused.value.reason is Reason.INVALID
-        assert "model line@1 is model.safetensors, weights without a program" in str(refused.value.message)
+        assert "model line@1 is model.safetensors: weights without a program" in str(refused.value.message)
         assert await rig.platform.apps.list(SYSTEM, "ann") == ([], None)
         await rig.deploy(command='exec python -m http.server "$PORT" --bind 127.0.0.1')
         await rig.app(lambda a: a.phase == "running")

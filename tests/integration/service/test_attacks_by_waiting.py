@@ -60,7 +60,7 @@ async def test_a_removed_member_cannot_resume_jobs_of_the_tenant(tmp_path: Path)
         await p.tenants.remove_member("red", "ann")
         no = await refused(p.jobs.resume(SYSTEM, "ann", "j"))
         assert no.reason is Reason.FORBIDDEN
-        assert "not a member any more" in no.msg
+        assert "no longer a member" in no.msg
         assert (await p.jobs.get(SYSTEM, "ann", "j")).phase == "suspended"
         await p.tenants.set_member("red", "ann")
         await p.jobs.resume(SYSTEM, "ann", "j")

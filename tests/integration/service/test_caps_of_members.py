@@ -161,7 +161,7 @@ async def test_a_notebook_beyond_the_cap_is_refused_with_current_holdings_and_st
         assert refused.reason is Reason.WAITING_FOR_QUOTA
         assert refused.retry_after is not None
         assert str(refused.msg) == (
-            "ann may hold 3 cpu in red, which is the cap there; 2 cpu in use by job a of ann (2); this asks for 2 cpu. "
+            "ann may hold 3 cpu in red, which is the cap there; 2 cpu in use by job a of ann (2). This request asks for 2 cpu. "
             "End a job, choose a smaller server, or ask an admin of red to raise the cap"
         )
         (waits,) = [e for e in await rig.platform.cluster_queue.entries("red") if e.kind == "server"]
@@ -192,7 +192,7 @@ async def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_pa
         refused = await refusal(rig, cpu=4, **ANNS)
         assert (refused.reason, refused.retry_after) == (Reason.EXCEEDS_MAX_QUOTA, None)
         assert str(refused.msg) == (
-            "ann may hold 3 cpu in red, which is the cap there; this asks for 4 cpu, which can never start. "
+            "ann may hold 3 cpu in red, which is the cap there. This request asks for 4 cpu and can never start. "
             "Choose a smaller server, or ask an admin of red to raise the cap"
         )
         assert phase_of(rig, "ann") is None
@@ -214,7 +214,7 @@ async def test_a_server_whose_place_is_named_is_held_to_the_cap_too(tmp_path: Pa
         await rig.until("grows", "running")
         refused = await refusal(rig, cpu=2, node="n1", **ANNS)
         assert refused.reason is Reason.WAITING_FOR_QUOTA
-        assert "2 cpu in use by job grows of ann (2); this asks for 2 cpu" in str(refused.msg)
+        assert "2 cpu in use by job grows of ann (2). This request asks for 2 cpu" in str(refused.msg)
         assert await started(rig, cpu=1, node="n1", **ANNS) == "n1"
 
 

@@ -53,7 +53,7 @@ async def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -
         said = await refusal(rig.submit("train", data=["pets"]))
         assert said == (
             Reason.WRONG_STATE,
-            "dataset pets is being uploaded; a job can read it once it is ready",
+            "dataset pets is being uploaded; a job can read it when it is ready",
         )
         await rig.platform.datasets.heartbeat(
             SYSTEM, "ann", "pets", DatasetHeartbeat(state="error", progress=1)
@@ -61,7 +61,7 @@ async def test_one_that_is_not_ready_is_refused_with_its_state(tmp_path: Path) -
         assert "dataset pets is in error" in (await refusal(rig.submit("train", data=["pets"])))[1]
         assert await refusal(rig.submit("train", data=["cats"])) == (
             Reason.NOT_FOUND,
-            "there is no dataset cats",
+            "dataset cats does not exist",
         )
         assert (await rig.platform.jobs.list(SYSTEM, "ann"))[0] == []
 
@@ -75,7 +75,7 @@ async def test_one_that_comes_from_a_source_is_not_said_to_be_uploaded(
         said = await refusal(rig.submit("train", data=["pets"]))
         assert said == (
             Reason.WRONG_STATE,
-            f"dataset pets is {words}; a job can read it once it is ready",
+            f"dataset pets is {words}; a job can read it when it is ready",
         )
 
 
@@ -95,7 +95,7 @@ async def test_it_is_held_by_jobs_that_wait_run_or_are_suspended(tmp_path: Path)
         await rig.until("full", "running")
         await rig.submit("train", sim=LONG, data=["pets"])
         said = (
-            "dataset pets is read by job train of ann, which is {}, and cannot be {} before that has ended; wait for it or "
+            "dataset pets is read by job train of ann, which is {}, and cannot be {} before that job has ended; wait for it or "
             "cancel it"
         )
         delete = (Reason.CONFLICT, said.format("queued", "deleted"))
@@ -143,7 +143,7 @@ async def test_file_state_at_the_start_is_recorded_and_an_exact_rerun_is_refused
         reason, said = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "train@1", exactly))
         assert reason is Reason.CONFLICT
         assert (
-            f"dataset pets has changed since train ran: 2 files with the checksum {(read.digest or '')[:12]}"
+            f"dataset pets has changed since train ran: it had 2 files with the checksum {(read.digest or '')[:12]}"
             in said
         )
         await rig.platform.jobs.resubmit(SYSTEM, "ann", "train@1", Resubmit())
@@ -200,7 +200,7 @@ async def test_a_job_whose_data_went_before_it_started_fails_and_holds_nothing(
         job = await rig.until("train", "failed")
         assert job.failure is not None
         assert job.failure.cause == "start-failed"
-        said = "dataset pets was deleted, and another one" if again else "there is no dataset pets"
+        said = "dataset pets was deleted, and another one" if again else "dataset pets does not exist"
         assert said in str(job.failure.message.message)
         assert rig.held().cpu == 0
 

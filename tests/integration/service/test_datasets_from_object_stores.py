@@ -146,7 +146,7 @@ async def test_a_key_that_is_not_a_path_writes_nothing(tmp_path: Path, false: Fa
 
     async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
-        assert "can be no files: a/../../out" in await refused(rig)
+        assert "cannot be files: a/../../out" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
 
 
@@ -185,7 +185,7 @@ async def test_a_file_that_differs_from_its_listing_is_not_kept(
 
     async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
-        assert "k is cut or changes each time" in await refused(rig)
+        assert "k is cut or changes at each fetch" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
 
 
@@ -335,7 +335,7 @@ async def test_a_url_without_a_bucket_is_refused_at_once(
     tmp_path: Path, url: str, endpoint: str | None
 ) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
-        with pytest.raises(Refused, match="right: ") as bad:
+        with pytest.raises(Refused, match=r"; write (s3|https)://") as bad:
             await add(rig, url, endpoint or "")
         assert bad.value.reason is Reason.INVALID
         assert "word" not in str(bad.value)
@@ -344,10 +344,10 @@ async def test_a_url_without_a_bucket_is_refused_at_once(
 async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
         await rig.platform.secrets.put("store", KEYS, user="bob", actor="bob")
-        with pytest.raises(Refused, match="there is no secret store"):
+        with pytest.raises(Refused, match="secret store does not exist"):
             await add(rig, "s3://photos/", "", "store")
         await rig.platform.secrets.put("half", {"access_key_id": "A"}, user="ann", actor="ann")
-        with pytest.raises(Refused, match="opens no object store"):
+        with pytest.raises(Refused, match="cannot open an object store"):
             await add(rig, "s3://photos/", "", "half")
         await rig.platform.secrets.put("store", KEYS, tenant="default", actor="admin")
 
@@ -356,7 +356,7 @@ async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Pa
             tx.secrets.put(replace(row, tenant="", user="ann"))
 
         await rig.db.write(move)  # as who writes to the database might
-        with pytest.raises(Refused, match="sealed with another key"):
+        with pytest.raises(Refused, match="encrypted with another key"):
             await add(rig, "s3://photos/", "", "store")
 
 
@@ -373,5 +373,5 @@ async def test_a_former_member_can_no_longer_open_secrets_of_the_tenant(tmp_path
         sources = DataSources(p.secrets, ())
         assert (await rig.db.read(lambda tx: sources.opened(tx, found))).key_id == KEYS["access_key_id"]
         await p.tenants.remove_member("red", "ann")
-        with pytest.raises(Refused, match="there is no secret store"):
+        with pytest.raises(Refused, match="secret store does not exist"):
             await rig.db.read(lambda tx: sources.opened(tx, found))

@@ -103,9 +103,11 @@ async def test_missing_data_and_missing_room_end_the_job_with_the_reason(
         await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/pets/", store.url, "store")
         await rig.submit("none", data=["ann/pets/birds"])
-        assert "there is nothing below pets/birds in the source" in await why(rig, "none")
+        assert "the source has nothing below pets/birds" in await why(rig, "none")
         await rig.submit("half", data=["ann/pets/cat"])
-        assert "there is nothing below pets/cat in" in await why(rig, "half"), "which only begins so"
+        assert (await why(rig, "half")).endswith("the source has nothing below pets/cat"), (
+            "which only begins so"
+        )
         await rig.platform.tenants.update("default", TenantUpdate(rom=5))
         await rig.submit("large", data=["ann/pets/cats"])
         assert "storage" in await why(rig, "large")
@@ -149,7 +151,7 @@ async def test_a_job_that_is_cancelled_while_its_data_come_leaves_nothing(
 
     async def on_its_way(rig: Rig) -> bool:
         said = str((await rig.platform.jobs.get(SYSTEM, "ann", "one")).message)
-        return said == "what it reads of dataset pets is being fetched from s3://photos/: 0 %"
+        return said == "files of dataset pets that it reads are being fetched from s3://photos/: 0 %"
 
     async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
@@ -185,7 +187,7 @@ async def test_only_datasets_read_through_have_parts_and_they_are_read_only(
         reason, said = await refused(datasets.access(SYSTEM, "ann", "pets", write=True))
         assert (reason, said) == (
             Reason.WRONG_STATE,
-            "dataset pets is read through from s3://photos/pets/: it is written to there",
+            "dataset pets is read through from s3://photos/pets/: write to it there",
         )
         access = await datasets.access(SYSTEM, "ann", "pets", write=False)
         assert access.through
@@ -206,8 +208,8 @@ async def test_a_source_that_cannot_be_read_is_in_error_with_the_reason(
         url = {"bucket": "s3://nothere/", "prefix": "s3://photos/nothing"}.get(wrong, "s3://photos/pets")
         made = await add(rig, url, store.url, "store")
         said = {
-            "bucket": "there is no bucket nothere at",
-            "prefix": "there is nothing below nothing/ in the source",
+            "bucket": "has no bucket nothere",
+            "prefix": "the source has nothing below nothing/",
             "private": "private address",
         }[wrong]
         assert (made.state, said in str(made.message)) == ("error", True), str(made.message)

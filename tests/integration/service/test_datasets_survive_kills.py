@@ -198,7 +198,7 @@ async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_w
         await rig.platform.datasets.sweep()
         failed = await show(rig)
         assert failed.state == "error"
-        assert "nothing was heard of its upload" in str(failed.message)
+        assert "its upload sent nothing" in str(failed.message)
         await charged(rig, SIZE)
         await say(rig, "creating")
         again = await show(rig)

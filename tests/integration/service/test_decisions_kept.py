@@ -91,15 +91,15 @@ async def test_a_resize_and_the_admission_after_it_record_beneficiary_loss_and_n
         assert str(admitted.summary).startswith("admitted on node n1 with 4 workers, its most")
         assert (shrunk.kind, grown.kind) == ("resized", "resized")
         assert str(shrunk.summary).startswith(
-            "goes on with 2 workers instead of 4; the rest goes to job other of ann. "
+            "continues with 2 workers instead of 4; the rest goes to job other of ann. "
             "It was the only one that could be stopped. That loses "
         )
-        assert texts(shrunk.changed) == ["job other of ann waits, and may have what is beyond its least"]
+        assert texts(shrunk.changed) == ["job other of ann waits, and can get the workers beyond the minimum"]
         assert [(v.job, v.gives, v.chosen) for v in shrunk.victims] == [("wide", 2, True)]
         assert [(n.node, n.ranks, n.chosen) for n in shrunk.nodes] == [("n1", 2, True)]
         assert (
             str(grown.summary)
-            == "goes on with 4 workers, its most, instead of 2: nobody waits for what it gets"
+            == "continues with 4 workers, its most, instead of 2: no job waits for the room that it gets"
         )
         assert texts(grown.changed) == ["job other of ann ended"]
         (other,) = await told_of(rig, "ann", "other")

@@ -123,7 +123,7 @@ async def test_an_environment_that_cannot_be_built_shows_the_reason_and_leaves_n
             "No solution found when resolving dependencies",
         )
         assert str((await refusal(rig.submit("digits", env_name="tools"))).message) == (
-            "environment tools is in error; a job can have it once it is ready"
+            "environment tools is in error; a job can use it when it is ready"
         )
         await delete(rig)
         await gone(rig)
@@ -161,7 +161,7 @@ async def test_one_that_a_job_uses_is_not_deleted_before_that_has_ended(tmp_path
         await create(rig, requirements="numpy")
         await at_rest(rig)
         exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
-        assert "environment tools was made of other packages when digits ran" in str(exactly.message)
+        assert "environment tools had other packages when digits ran" in str(exactly.message)
 
 
 async def server(rig: Rig, environment: str, tenant: str = "default", user: str = "ann") -> None:
@@ -228,7 +228,7 @@ async def test_a_server_gets_none_but_those_of_its_team_that_are_ready(tmp_path:
             for uid in (*uids, "", "../x", "never"):
                 refused = await refusal(server(rig, uid))
                 assert refused.reason is Reason.NOT_FOUND
-                assert "is none of team default that is ready; choose again" in str(refused.message)
+                assert "is not a ready environment of team default; choose again" in str(refused.message)
                 assert (await asyncio.to_thread(rig.held)).cpu == 0
         assert (await at_rest(rig, "young")).state == "ready"
         (young,) = (await rig.platform.environments.for_servers(["default"]))["default"]
@@ -265,7 +265,7 @@ async def test_where_jobs_are_pods_since_those_of_packages_go_with_their_files_a
         await rig.start()
         half = await at_rest(rig, "half")
         assert half.state == "error"
-        assert "bring their packages in an image" in str(half.message)
+        assert "whose packages are in an image" in str(half.message)
         for name in ("half", "tools"):
             await delete(rig, name)
             await gone(rig, name)
@@ -282,10 +282,10 @@ async def test_an_unauthorized_request_is_refused_with_the_reason(tmp_path: Path
         await create(rig, "tools")
         await at_rest(rig)
         assert str((await refusal(create(rig, "tools"))).message) == (
-            "environment tools is there already; delete it first, or choose another name"
+            "environment tools already exists; delete it first, or choose another name"
         )
         assert str((await refusal(create(rig, "Tools"))).message) == (
-            "environment tools is there already, and Tools differs from it in case only; choose another name"
+            "environment tools already exists, and Tools differs from it only in case; choose another name"
         )
         await rig.platform.tenants.create(TenantCreate(name="closed", network="none"), actor="root")
         refused = await refusal(create(rig, tenant="closed"))
@@ -374,7 +374,7 @@ async def test_a_hub_whose_jobs_run_elsewhere_refuses_with_the_way_that_it_has(t
 
     async with running_rig(rig):
         for doing in (create(rig), rig.submit("digits", env_name="tools")):
-            assert "bring their packages in an image" in str((await refusal(doing)).message)
+            assert "whose packages are in an image" in str((await refusal(doing)).message)
 
 
 async def test_one_that_is_deleted_while_it_is_made_is_made_no_further(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def test_it_is_ready_at_once_listed_shown_and_gone_and_takes_no_storage(tm
         listed = await rig.platform.environments.list("default")
         assert [(each.name, each.lock) for each in listed] == [("vision", DIGEST), ("speech", "")]
         assert (await asyncio.to_thread(rig.held)).rom == 0
-        assert "differs from it in case only" in str((await refusal(create(rig, name="Vision"))).message)
+        assert "differs from it only in case" in str((await refusal(create(rig, name="Vision"))).message)
         by_another = await refusal(rig.platform.environments.delete("default", "vision", actor="bob"))
         assert by_another.reason is Reason.FORBIDDEN
         await rig.restart()
@@ -124,7 +124,7 @@ async def test_one_that_a_job_uses_stays_and_a_namesake_is_another_one(tmp_path:
         assert (await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits"))).reason is Reason.NOT_FOUND
         await create(rig, "registry.example.org/ml/other:2")
         exactly = await refusal(rig.platform.jobs.resubmit(SYSTEM, "ann", "digits", Resubmit(exactly=True)))
-        assert f"was of image {OTHER} when" in str(exactly.message)
+        assert f"had the image {OTHER} when" in str(exactly.message)
 
 
 async def test_a_server_has_its_image_and_keeps_it_when_it_is_deleted(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ async def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Pat
         await rig.platform.tenants.create(TenantCreate(name="red"), actor="root")
         outside = "evil.example/train:1"
         refused = await refusal(create(rig, outside, tenant="red"))
-        assert (refused.reason, "those are registry.example.org/ml: ask" in str(refused.message)) == (
+        assert (refused.reason, "allowed are registry.example.org/ml: ask" in str(refused.message)) == (
             Reason.FORBIDDEN,
             True,
         )
@@ -205,7 +205,7 @@ async def test_it_is_one_of_the_two_and_the_one_that_this_hub_has(
         monkeypatch.setattr(SimulatedExecutor, "images", False)
         with_maker(rig)
         refused = await refusal(create(rig, name="other"))
-        assert str(refused.message).startswith("image: nothing here starts containers")
+        assert str(refused.message).startswith("image: this hub starts no containers")
         assert "-f requirements.txt" in str((await refusal(rig.submit("a", env_name="vision"))).message)
 
 

@@ -56,7 +56,7 @@ async def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left
         assert await places(p, "ann") == {"default": ("member", "default")}
         said = [str(d["message"]) for d in await told(p, "group.left_out")]
         assert len(said) == 2
-        assert any("there is no tenant red" in s for s in said)
+        assert any("tenant red does not exist" in s for s in said)
         assert any("Bad Name cannot be a tenant's name" in s for s in said)
         p = await under(rig, MADE)
         await p.tenants.sync_groups("ann", ["/ml/red/admins"])
@@ -91,7 +91,9 @@ async def test_manual_memberships_stay_and_changes_of_group_memberships_are_refu
             lambda: p.tenants.set_member("blue", "ann", "admin"),
             lambda: p.tenants.remove_member("blue", "ann"),
         ):
-            with pytest.raises(Refused, match="a group of Keycloak, which manages this place") as refused:
+            with pytest.raises(
+                Refused, match="a group of Keycloak, which manages this membership"
+            ) as refused:
                 await change()
             assert refused.value.reason is Reason.WRONG_STATE
         await p.tenants.sync_groups("ann", [])
@@ -139,7 +141,7 @@ async def test_a_disabled_user_has_no_waiting_jobs_and_keeps_manual_memberships(
         for name in ("one", "two"):
             job = await p.jobs.get(SYSTEM, "ann", name)
             assert job.phase == "suspended"
-            assert "the account of ann was taken away" in str(job.message)
+            assert "the account of ann was removed" in str(job.message)
         assert set(await places(p, "ann")) == {"red", "default"}
         [detail] = await told(p, "user.ended")
         assert (detail["stopped_jobs"], detail["suspended_jobs"]) == (0, 2)

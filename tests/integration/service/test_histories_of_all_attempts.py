@@ -73,7 +73,7 @@ async def test_a_requeued_job_that_is_cancelled_counts_as_having_run_also_in_the
         ran = (await requeued(rig)).ran_s
         await rig.platform.jobs.cancel(SYSTEM, "ann", "low")
         done = await rig.until("low", "cancelled")
-        assert tenths(done, "cancelled while it waited to go on; it had run for {} s") == [near(ran)]
+        assert tenths(done, "cancelled while it waited to continue; it had run for {} s") == [near(ran)]
         assert (done.started_at, done.waiting_since, done.ran_s) == (None, None, ran)
         assert done.waited_s > 0
         await rig.submit("never", workers=4, priority="low")

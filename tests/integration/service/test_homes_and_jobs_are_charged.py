@@ -180,7 +180,9 @@ async def test_only_the_user_who_fills_the_storage_is_stopped_and_warned(tmp_pat
         await asyncio.to_thread(put, rig, "ann", 12 * MIB)
         await rig.platform._charges.sweep()
         await exact(rig, "ann", "bob", tenant="red")
-        with pytest.raises(Refused, match=r"the storage of red is full: .* is yours \(home of ann: ") as full:
+        with pytest.raises(
+            Refused, match=r"the storage of red is full: .* of that by you \(home of ann: "
+        ) as full:
             await rig.submit("more", tenant="red")
         assert full.value.reason is Reason.WAITING_FOR_QUOTA
         for _ in range(2):

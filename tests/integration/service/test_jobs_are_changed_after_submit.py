@@ -111,7 +111,7 @@ async def test_the_owner_asks_for_less_and_an_admin_of_another_team_for_nothing(
         await rig.platform.jobs.cancel(SYSTEM, "ann", "waits")
         no = await refused(rig, "lea", "waits", priority="high")
         assert no.reason is Reason.WRONG_STATE
-        assert "waits is cancelled: nothing of it can be changed any more" in no.msg
+        assert "waits is cancelled and cannot be changed any more" in no.msg
 
 
 async def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ async def test_a_job_that_runs_gets_another_time_limit_also_across_a_crash(tmp_p
         await until(lambda: limit_is(5000))
         rig.ahead = 100.0
         no = await refused(rig, "lea", "long", time_limit=50)
-        assert "has run for 1" in no.msg
+        assert "has already run for 1" in no.msg
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "long")).phase == Phase.RUNNING.value
 
 
@@ -144,4 +144,4 @@ async def test_where_all_tenants_wait_in_one_line_no_team_orders_it(tmp_path: Pa
         await rig.submit("runs", **WHOLE)
         await rig.submit("waits", **WHOLE)
         no = await refused(rig, "lea", "waits", place="first")
-        assert "one line" in no.msg
+        assert "one queue" in no.msg

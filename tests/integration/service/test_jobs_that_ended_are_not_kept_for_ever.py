@@ -111,9 +111,7 @@ async def test_of_a_user_who_has_too_many_those_go_that_ended_first_and_others_k
         await settled(rig)
         assert await names(rig) == ["a7", "a8"]
         assert await names(rig, "vic") == ["v"]
-        assert {why for _, _, d in told(rig) for why in [d["why"]]} == {
-            "more than 2 jobs of one user have ended"
-        }
+        assert {why for _, _, d in told(rig) for why in [d["why"]]} == {"one user has more than 2 ended jobs"}
         gone = [name for _, _, d in told(rig) for name in d["jobs"]]  # type: ignore[attr-defined]
         assert gone == [f"a{i}" for i in range(7)]
 

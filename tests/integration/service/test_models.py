@@ -213,7 +213,7 @@ async def test_a_model_is_of_its_jobs_tenant_and_of_no_other(tmp_path: Path) -> 
             await rig.platform.tenants.create(api.TenantCreate(name=name))
         await rig.platform.tenants.set_member("red", "ann")
         await job(rig, tenant="red")
-        with pytest.raises(Refused, match="the job is of red"):
+        with pytest.raises(Refused, match="the job belongs to red"):
             await register(rig, tenant="blue")
         with pytest.raises(Refused) as caught:
             await register(rig, "home/x", tenant="blue")
@@ -243,7 +243,7 @@ async def test_a_directory_without_a_model_is_reported_and_leaves_nothing(kind: 
         await register(rig)
         found = await at_rest(rig)
         assert found.state == "error"
-        assert "no model was found in it, but " in str(found.message)
+        assert "it contains no model, but " in str(found.message)
         assert (await files(rig), await held(rig), found.size) == ({}, 0, 0)
         await register(rig, any_files=True)
         kept = await at_rest(rig)
@@ -422,7 +422,7 @@ async def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_p
         await register(rig)
         found = await at_rest(rig)
         assert found.state == "error"
-        assert "further down: register jobs/digits@1/ckpt/export/best" in str(found.message)
+        assert "directories below it are: register jobs/digits@1/ckpt/export/best" in str(found.message)
         assert "--any-files" in str(found.message)
         (seen,) = await rig.platform.models.found_in(SYSTEM, "ann", "digits")
         assert (seen.src, seen.format) == ("jobs/digits@1/ckpt/export/best", "safetensors")
@@ -433,7 +433,7 @@ async def test_a_model_that_lies_further_down_is_named_as_it_is_registered(tmp_p
 @pytest.mark.parametrize(
     ("src", "right"),
     [
-        ("jobs/digits", "right: digits for the checkpoints, jobs/digits/ckpt"),
+        ("jobs/digits", "write digits for the checkpoints, jobs/digits/ckpt"),
         ("job/digits", "did you mean jobs/digits/ckpt?"),
         ("job/digits/out/net", "did you mean jobs/digits/out/net?"),
     ],
@@ -456,7 +456,7 @@ async def test_files_written_beside_the_program_are_reported_to_be_in_the_home(t
             (home / "ckpt/deep/model.safetensors").write_bytes(WEIGHTS)
 
         await asyncio.to_thread(write)
-        with pytest.raises(Refused, match=r"not to /workspace/ckpt/deep\. Right: home/ckpt/deep"):
+        with pytest.raises(Refused, match=r"not to /workspace/ckpt/deep\. Write home/ckpt/deep"):
             await register(rig, "jobs/digits/ckpt/deep")
         await register(rig, "home/ckpt/deep")
         assert (await at_rest(rig)).state == "ready"

@@ -123,7 +123,7 @@ async def test_it_is_called_off_while_it_waits_and_nothing_is_left(tmp_path: Pat
         assert (await refusal(rig.platform.tenants.delete(TENANT)))[0] is Reason.WRONG_STATE
         await ask(rig, "shared")
         failed = await over(rig, "failed")
-        assert str(failed.message) == "called off by root"
+        assert str(failed.message) == "cancelled by root"
         assert not root.exists()
         assert await asyncio.to_thread(of_tenant, rig) == before
         await rig.submit("next", "ann", tenant=TENANT)
@@ -202,7 +202,7 @@ async def test_an_undo_of_a_move_that_is_killed_leaves_everything_as_it_was(
         rig.crash()
         await rig.start()
         failed = await over(rig, "failed")
-        assert "2 MiB are to be copied, and 1 MiB are free" in str(failed.message)
+        assert "2 MiB must be copied, but only 1 MiB are free" in str(failed.message)
         assert (await rig.platform.tenants.get(TENANT)).isolation == "shared"
         assert await asyncio.to_thread(of_tenant, rig) == before
         assert not (tmp_path / "red").exists()
@@ -254,14 +254,14 @@ async def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Pa
             "red": "give an absolute path",
             f"{tmp_path}/a/../b": "give an absolute path",
             "/": "give an absolute path",
-            str(rig.root / "datasets" / "red"): "it lies in the hub's own files",
-            str(tmp_path): "it lies in the hub's own files",
-            str(others / "below"): "it lies in the root of tenant blue",
+            str(rig.root / "datasets" / "red"): "it is inside the hub's own files",
+            str(tmp_path): "it is inside the hub's own files",
+            str(others / "below"): "it is inside the root of tenant blue",
             str(full): "it is not empty",
-            str(open_to_all / "red"): "others may change what lies on the way to it",
+            str(open_to_all / "red"): "others may change a directory on the way to it",
             str(tmp_path / "link" / "red"): "link on the way to it is a link",
-            str(tmp_path / "link"): "is a link or no directory",
-            str(tmp_path / "file"): "is a link or no directory",
+            str(tmp_path / "link"): "is a link or not a directory",
+            str(tmp_path / "file"): "is a link or not a directory",
         }.items():
             reason, said = await refusal(ask(rig, "dedicated", root))
             assert reason is Reason.INVALID

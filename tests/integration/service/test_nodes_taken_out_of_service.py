@@ -61,7 +61,7 @@ async def test_a_drained_node_keeps_what_runs_takes_nothing_new_and_comes_back(t
         why = await rig.platform.jobs.why(SYSTEM, "ann", "later")
         assert "drained by an administrator (n1)" in str([f.who for r in why.reasons for f in r.facts])
         assert str(why.reasons[0].message).endswith("Starts once node n1 is back.")
-        because = "node n1 is drained by an administrator: it can start once that is back in service"
+        because = "node n1 is drained by an administrator: it can start when that node is back in service"
         assert str(why.expected_because) == because, "no end of the job that runs there helps"
 
         async def told() -> QueueEntry | None:
@@ -182,7 +182,7 @@ async def test_unknown_nodes_and_those_of_a_cluster_are_refused(tmp_path: Path) 
             rig.platform.drains.preview("n9"),
             rig.platform.drains.give_back("n9", "admin"),
         ):
-            with pytest.raises(Refused, match="there is no node n9"):
+            with pytest.raises(Refused, match="node n9 does not exist"):
                 await act
         rig.executor.drains = False
         with pytest.raises(Refused, match="kubectl drain n1"):

@@ -340,10 +340,13 @@ async def test_approvers_are_notified_of_requests_and_requesters_of_the_answers(
             for one in post["notices"]
         ]
         assert told == [
-            ("ann", "asked", "", "bob asks for a place in red: for the paper"),
-            ("bob", "answered", "", "ann took you in: you are a member of red now."),
+            ("ann", "asked", "", "bob asks to join red: for the paper"),
+            ("bob", "answered", "", "ann accepted you: you are a member of red now."),
             ("root", "asked", "", "ann asks for more quota of red: it is May"),
-            ("ann", "answered", "", "root accepted what you asked for red. gladly"),
+            ("ann", "answered", "", "root accepted your request for red. gladly"),
         ]
         titles = [post["notices"][0]["title"] for post in receiver.got]
-        assert titles[:2] == ["A request waits for you, of team red", "Your request is answered, of team red"]
+        assert titles[:2] == [
+            "A request waits for your answer, of team red",
+            "Your request has an answer, of team red",
+        ]

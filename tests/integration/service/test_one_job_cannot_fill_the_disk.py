@@ -95,7 +95,7 @@ async def test_a_job_over_its_bound_is_stopped_with_the_numbers(
         await rig.go("large", WRITES.format(how=how, mib=1, pause=0))
         stopped = await rig.until("large", "failed")
         assert stopped.reason == "disk"
-        assert "a job may hold 40 MiB" in str(stopped.message)
+        assert "the limit of a job is 40 MiB" in str(stopped.message)
         assert threads
         assert threading.get_ident() not in threads  # nothing of it on the event loop
         assert (await rig.platform.jobs.get(SYSTEM, "bob", "steady")).phase == "running"
@@ -114,7 +114,7 @@ async def test_a_home_over_its_bound_stops_who_writes_to_it_and_takes_no_jobs(di
         await rig.go("quiet", STEADY)
         await rig.go("writer", WRITES.format(how=FLOODS["home"], mib=80, pause=0.02))
         stopped = await rig.until("writer", "failed")
-        assert "a home may hold 40 MiB" in str(stopped.message)
+        assert "the limit of a home is 40 MiB" in str(stopped.message)
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "quiet")).phase == "running"
         with pytest.raises(Refused) as refused:
             await rig.submit("more", code="print(1)", runtime="plain")

@@ -170,27 +170,27 @@ async def test_an_impossible_booking_is_refused_with_its_numbers(tmp_path: Path)
         await teams(rig, reserved={"cpu": 1})
         await rig.platform.tenants.update("red", TenantUpdate(reserved={"cpu": 2}))
         assert "a window ends after it starts" in await refusal(rig, HOUR, HOUR)
-        assert "which is over" in await refusal(rig, -HOUR, -1)
-        assert "30 days are the most" in await refusal(rig, 0, 31 * DAY)
-        assert "366 days from now at the latest" in await refusal(rig, 400 * DAY, 401 * DAY)
-        assert "storage is not a matter of nodes" in await refusal(rig, 0, 1, rom=5)
-        assert "amount is nothing" in await refusal(rig, 0, 1, cpu=0)
-        assert "no resource" in await refusal(rig, 0, 1, disk=3)
+        assert "which has passed" in await refusal(rig, -HOUR, -1)
+        assert "the limit is 30 days" in await refusal(rig, 0, 31 * DAY)
+        assert "a window must start within 366 days from now" in await refusal(rig, 400 * DAY, 401 * DAY)
+        assert "storage does not belong to nodes" in await refusal(rig, 0, 1, rom=5)
+        assert "amount is empty" in await refusal(rig, 0, 1, cpu=0)
+        assert "'disk', which is not a resource" in await refusal(rig, 0, 1, disk=3)
         assert (await refusal(rig, 0, 1, tenant="nobody")).startswith("NotFound")
 
         await book(rig, HOUR, 3 * HOUR, cpu=2)
-        assert "has a booked window demo already" in await refusal(rig, HOUR, 3 * HOUR, cpu=1)
+        assert "already has a booked window demo" in await refusal(rig, HOUR, 3 * HOUR, cpu=1)
         over = await refusal(rig, 0, 2 * HOUR, name="more", cpu=2)
         assert over.startswith("ExceedsMaxQuota: the quota of blue is 4 cpu, of which at ")
         assert (
-            "1 is reserved for blue and 2 is booked for blue (demo); this window asks for 2. Book 1 cpu at most"
+            "1 is reserved for blue and 2 is booked for blue (demo); this window asks for 2. Book at most 1 cpu"
             in over
         )
         assert (await book(rig, 3 * HOUR, 4 * HOUR, name="after", cpu=3)).name == "after"
         over = await refusal(rig, 0, 2 * HOUR, name="wide", tenant="red", cpu=4)
         assert over.startswith("ExceedsMaxQuota: the nodes have 8 cpu, of which at ")
         assert "1 is reserved for blue, 2 is reserved for red and 2 is booked for blue (demo)" in over
-        assert over.endswith("this window asks for 4. Book 3 cpu at most, or another time")
+        assert over.endswith("this window asks for 4. Book at most 3 cpu, or another time")
         assert "the nodes have 0 gpu; this window asks for 1. Book less" in await refusal(
             rig, 0, 1, tenant="red", gpu=1
         )
@@ -209,7 +209,7 @@ async def test_windows_of_all_tenants_together_are_bounded(
         await teams(rig)
         await book(rig, HOUR, 2 * HOUR, cpu=1.0)
         await book(rig, HOUR, 2 * HOUR, tenant="red", cpu=1.0)
-        with pytest.raises(Refused, match="2 windows are booked, which is the most of all") as caught:
+        with pytest.raises(Refused, match="2 windows are booked, which is the limit of all") as caught:
             await book(rig, HOUR, 2 * HOUR, name="third", cpu=1.0)
         assert caught.value.reason is Reason.INVALID
         await rig.platform.bookings.remove("red", "demo", actor="root")

@@ -58,7 +58,7 @@ async def test_borrowed_quota_is_reclaimed_from_the_cheapest_job_which_requeues_
         assert str(why_stopped.summary).startswith(
             f"{(await told(rig, 'ann', 'cheap', 'preempted'))[0]} It was "
         )
-        assert "It was chosen before 1 other. That loses " in str(why_stopped.summary)
+        assert "It was chosen over 1 other job. That loses " in str(why_stopped.summary)
         assert await told(rig, "ann", "cheap", "requeued") == [
             "back in the queue with its age kept: the other job gets its resources"
         ]
@@ -126,8 +126,8 @@ async def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_sto
         assert str(alone.back_inside_because) == "job two of ann ends by then at the latest"
         assert [str(n.text) for n in alone.notes] == [
             "4 cpu in use, 3 cpu above the new quota",
-            "2 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
-            "1 waiting job would start later: job third of ann in 20 min, not in 10 min",
+            "2 running jobs continue; the change stops nothing, and nothing new starts until enough is given back",
+            "1 waiting job would start later: job third of ann in 20 min instead of in 10 min",
             "1 job would still wait for quota: third. Of third: Needs 1 cpu, 0 free. "
             "Starts when jobs of red end.",
         ]

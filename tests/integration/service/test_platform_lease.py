@@ -144,7 +144,7 @@ async def test_a_leader_that_was_silent_for_too_long_changes_nothing_more_and_be
         assert first.lease._renewing is not None
         first.lease._renewing.cancel()  # it is stopped in its tracks, as by SIGSTOP
         await second.start()
-        with pytest.raises(LeaseLost, match="stands by"):
+        with pytest.raises(LeaseLost, match="is on standby"):
             await first.jobs.submit("ann", ask("late"))
         await second.jobs.submit("ann", ask("next", DURATION=0.1))
 

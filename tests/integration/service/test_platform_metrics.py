@@ -235,7 +235,7 @@ async def test_bytes_and_names_of_metrics_per_job_are_limited(tmp_path: Path) ->
         found = rig.db.read_now(lambda tx: tx.metrics.last_seq(uid))
         assert found == 11 + 20_000, "the batch with which it has them is the last"
         told = {e.kind: str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "j")}
-        assert told["metrics-names"].startswith("1000 names of metrics are known of this job")
+        assert told["metrics-names"].startswith("this job has 1000 metric names")
         assert told["metrics-full"].startswith("1 MiB of metric points are stored")
 
 

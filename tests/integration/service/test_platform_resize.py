@@ -63,7 +63,7 @@ async def test_an_elastic_job_shrinks_for_another_and_grows_again(tmp_path: Path
         ]
         assert told[0].startswith("Resizing from 4 to 2 workers. ")
         assert "other of bob" in told[0]
-        assert told[1] == "Resizing from 2 to 4 workers. There is room that nobody waits for."
+        assert told[1] == "Resizing from 2 to 4 workers. No job waits for the free room."
 
 
 async def test_logs_of_ranks_stay_readable_after_the_job_gave_them_up(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ async def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: P
         ).run == 2
         await rig.until("digits", "finished")
         (home / "train.py").write_text("print(2)\n")
-        assert "train.py is not what it was when digits ran" in (await refused(Resubmit(exactly=True))).msg
+        assert "train.py has changed since digits ran" in (await refused(Resubmit(exactly=True))).msg
         again = await jobs.resubmit(SYSTEM, "ann", "digits@1", Resubmit(params={"lr": 0.2}, args=["--fast"]))
         assert (again.params, again.args) == ({"lr": 0.2}, ["--fast"])
 

@@ -44,7 +44,7 @@ async def test_a_name_whose_run_has_ended_makes_the_next_run_and_the_earlier_sta
         assert (await jobs.get(SYSTEM, "ann", "lr-0.001")).run == 3
         assert (await jobs.get(SYSTEM, "ann", "lr-0.001@2")).run == 2
         assert (await jobs.why(SYSTEM, "ann", "lr-0.001@2")).run == 2
-        assert (await refused(jobs.get(SYSTEM, "ann", "lr-0.001@4"))).msg == "there is no job lr-0.001@4"
+        assert (await refused(jobs.get(SYSTEM, "ann", "lr-0.001@4"))).msg == "job lr-0.001@4 does not exist"
         for run, directory in ((1, "lr-0.001"), (2, "lr-0.001@2")):
             assert (rig.directories.jobs / "ann" / directory / "log").is_dir()
             assert rig.workspace("ann", "lr-0.001", run).name == directory

@@ -91,7 +91,9 @@ async def test_another_tenants_runtime_is_neither_seen_nor_used(tmp_path: Path) 
             with pytest.raises(Refused) as caught:
                 await rig.submit("taken", "bob", tenant=tenant, runtime="mine")
             assert "Mine" not in str(caught.value)
-        with pytest.raises(Refused, match=r"no runtime mine; choose one of mpi, tf, torch, plain$"):
+        with pytest.raises(
+            Refused, match=r"runtime mine does not exist; choose one of mpi, tf, torch, plain$"
+        ):
             await rig.platform.jobs.offer("bob", JobCreate(name="x", code="x", tenant="blue", runtime="mine"))
         # each tenant has its own of a name
         await registered(rig, tenant="blue", title="Other")
@@ -137,7 +139,7 @@ async def test_a_job_keeps_the_definition_that_it_was_submitted_with(tmp_path: P
         rig.end(runs)
         await rig.until("runs", "finished")
         await rig.until("waits", "finished")
-        with pytest.raises(Refused, match="no runtime mine"):
+        with pytest.raises(Refused, match="runtime mine does not exist"):
             await rig.submit("new", tenant="red", runtime="mine")
         await rig.platform.jobs.resubmit(SYSTEM, "ann", "waits")
         await rig.until("waits", "finished")
@@ -171,7 +173,7 @@ async def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Pat
         await rig.platform.tenants.create(TenantCreate(name="red"))
         for number in range(MOST_OF_TENANT):
             await registered(rig, f"r{number}")
-        with pytest.raises(Refused, match=f"red has {MOST_OF_TENANT} runtimes, which is the most"):
+        with pytest.raises(Refused, match=f"red has {MOST_OF_TENANT} runtimes, which is the limit"):
             await registered(rig, "more")
         await registered(rig, "r1", title="Changed")
         await rig.platform.tenants.delete("red")

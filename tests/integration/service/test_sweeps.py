@@ -105,7 +105,7 @@ async def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_
         assert stopped.reason == "StoppedEarly"
         assert (
             str(stopped.message)
-            == "stopped early: at 1 its acc was 0.1, and enough others were as good or better"
+            == "stopped early: at step 1 its acc was 0.1, and enough others were as good or better"
         )
         listed = await rig.platform.runs.search(SYSTEM, user="ann", search="state=cancelled")
         (one,) = [run for run in listed.runs if run.name == "s.1"]
@@ -163,7 +163,7 @@ async def test_all_trials_failing_end_it_after_five_with_the_cause(tmp_path: Pat
         await sweep(rig, grid={"lr": list(range(40))}, env={"SIM_DURATION": "0", "SIM_EXIT": "3"})
         ended = await over(rig)
         assert ended.state == "failed"
-        assert "trials failed, so it gives up; the last one: " in str(ended.message)
+        assert "trials failed, so the sweep gives up; the last one: " in str(ended.message)
         assert ended.counts.failed in range(5, 9)
         with pytest.raises(Refused, match="run it again"):
             await rig.platform.sweeps.extend(SYSTEM, "ann", "s", SweepExtend(trials=5))
@@ -254,7 +254,7 @@ async def test_a_deleted_one_takes_the_jobs_of_its_trials_along(tmp_path: Path) 
             return False
 
         await until(gone, what="the sweep to be gone")
-        with pytest.raises(Refused, match="there is no job"):
+        with pytest.raises(Refused, match=r"job s\.0 does not exist"):
             await rig.platform.jobs.get(SYSTEM, "ann", "s.0")
 
 
@@ -351,7 +351,7 @@ async def test_results_from_before_a_death_count_after_it(tmp_path: Path) -> Non
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "nothing to try: give --grid (as in lr=0.1,0.01) or --search"),
+    ({}, "nothing to try: give --grid (such as lr=0.1,0.01) or --search"),
     ({"grid": {"lr": []}}, "parameter lr: no value is given"),
     (
         {"search": {"x": "uniform(0, 1)"}, "sampler": "random"},
@@ -364,23 +364,23 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"search": {"x": "uniform(0, inf)"}, "trials": 3, "sampler": "random"}, "two finite numbers"),
     (
         {"grid": {"x": [1]}, "params": {"x": 2}},
-        "parameter x is given twice: each has its place in one of --grid, --search and --param",
+        "parameter x is given twice: each parameter can be in only one of --grid, --search and --param",
     ),
     ({"grid": {"x": [1]}, "metric": "acc"}, "is more acc better, or less? Give --goal max or --goal min"),
     ({"grid": {"x": [1]}, "goal": "max"}, "--goal without --metric compares nothing"),
     ({"grid": {"x": [1]}, "stop": "asha"}, "--stop without --metric compares nothing"),
-    ({"grid": {"x": [1, 2]}, "trials": 3}, "3 trials are more than the 2 points"),
+    ({"grid": {"x": [1, 2]}, "trials": 3}, "3 trials are more than all 2 points"),
     ({"grid": {"x": list(range(100)), "y": list(range(11))}}, "the grid has 1100 points"),
-    ({"array": "0-3", "grid": {"x": [1]}}, "--array goes with neither --grid nor --search"),
+    ({"array": "0-3", "grid": {"x": [1]}}, "--array cannot be used with --grid or --search"),
     ({"array": "3-0"}, "--array 3-0 is empty"),
-    ({"grid": {"x": [1]}, "core_hours": 0.0001}, "0.0001 core-hours cannot hold one trial"),
+    ({"grid": {"x": [1]}, "core_hours": 0.0001}, "0.0001 core-hours are too few for one trial"),
     (
         {"grid": {"x": [1]}, "core_hours": 0.5, "time_limit": 3600},
-        "cannot hold one trial, which may take 1 (1 cores for 3",
+        "are too few for one trial, which can take 1 (1 cores for 3",
     ),
     (
         {"grid": {"x": [1]}, "deadline": 60, "time_limit": 3600},
-        "--deadline in 60 s cannot hold one trial, whose --time-limit is 3600 s",
+        "--deadline in 60 s is too early for one trial with --time-limit 3600 s",
     ),
     ({"grid": {"x": [1]}, "cpu": 64.0}, "64"),
 ]

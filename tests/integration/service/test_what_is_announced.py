@@ -31,7 +31,7 @@ async def test_nobody_announces_more_than_the_disk_has(
 ) -> None:
     async with running_rig(tmp_path) as rig:
         monkeypatch.setattr(rig.platform.storage, "_free", lambda: MIB)
-        with pytest.raises(Refused, match=r"the disk has .* for all, and .* are asked for") as refused:
+        with pytest.raises(Refused, match=r"the disk has .* for all, but .* are requested") as refused:
             await make(rig, MIB + 1)
         assert refused.value.reason is Reason.DISK_FULL
         uid = await make(rig, MIB)

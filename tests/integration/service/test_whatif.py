@@ -170,12 +170,12 @@ async def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({}, "says nothing to run"),
-        ({"changes": {}}, "changes go with `from`"),
-        ({"from": "now", "version": 1}, "version says nothing here"),
+        ({}, "has nothing to run"),
+        ({"changes": {}}, "changes need `from`"),
+        ({"from": "now", "version": 1}, "version has no effect here"),
         ({**SCENARIO, "jobs": [{"name": "a", "cpu": -1}]}, "takes cores from 0 on"),
-        ({**SCENARIO, "jobs": [{"name": "a", "count": 100_000}]}, "100000 jobs; at most 20000"),
-        ({**SCENARIO, "nodes": [{"name": "n", "count": 100_000}]}, "100000 nodes; at most 10000"),
+        ({**SCENARIO, "jobs": [{"name": "a", "count": 100_000}]}, "100000 jobs; the limit here is 20000"),
+        ({**SCENARIO, "nodes": [{"name": "n", "count": 100_000}]}, "100000 nodes; the limit here is 10000"),
         ({"from": "now", "changes": {"tenants": {"grey": {}}}}, "there is no tenant grey"),
         ({"from": "now", "changes": {"new_tenants": {"default": {}}}}, "there is a tenant default already"),
         ({"from": "now", "changes": {"remove_nodes": ["n9"]}}, "there is no node n9"),
@@ -223,7 +223,7 @@ async def test_an_admin_has_one_run_at_a_time_and_the_service_answers_meanwhile(
         whatif = rig.platform.whatif
         run = asyncio.ensure_future(whatif.simulate("admin", asked(**SCENARIO)))
         await asyncio.sleep(0)
-        with pytest.raises(Refused, match="a run of yours is under way"):
+        with pytest.raises(Refused, match="a run of yours is in progress"):
             await whatif.simulate("admin", asked(**SCENARIO))
         await rig.submit("meanwhile", sim={"DURATION": 0})
         assert (await run).after.jobs == 4
@@ -248,9 +248,11 @@ async def test_repeated_concurrent_exports_and_one_export_too_many_are_refused(
         first = [asyncio.ensure_future(whatif.export(who, days)) for who, days in (("ann", None), ("bob", 7))]
         await asyncio.sleep(0.01)
         for days in (None, 7, 3650):
-            with pytest.raises(Refused, match="an export of yours is under way"):
+            with pytest.raises(Refused, match="an export of yours is in progress"):
                 await whatif.export("ann", days)
-        with pytest.raises(Refused, match="an export of each of 2 others is under way, the most"):
+        with pytest.raises(
+            Refused, match="2 other users each have an export in progress, which is the limit"
+        ):
             await whatif.export("eve", None)
         assert begun == 2
         gate.set()
@@ -278,7 +280,7 @@ async def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         await busy(rig)
         document = await rig.platform.whatif.export("root", None)
         remarks = document.pop("remarks")
-        assert str(remarks[0]).startswith("The format knows no running jobs: they come first, at second 0")
+        assert str(remarks[0]).startswith("The format has no running jobs: they come first, at second 0")
         notes = document.pop("notes")
         assert [note.split()[0] for note in notes] == ["runs", "runs", "waits", "waits", "waits"]
         runtimes = {j["runtime"] for j in document["jobs"]}
@@ -287,7 +289,7 @@ async def test_an_export_is_a_scenario_that_runs(tmp_path: Path) -> None:
         found = await rig.platform.whatif.simulate("admin", asked(**document))
         assert (found.after.jobs, found.after.finished) == (5, 5)
         past = await rig.platform.whatif.export("root", 1)
-        assert "`--export now` has those" in str(past.pop("remarks")[0])
+        assert "`--export now` includes them" in str(past.pop("remarks")[0])
         assert past["jobs"] == []
 
 
@@ -352,6 +354,6 @@ async def test_a_notebook_server_that_waits_takes_part(tmp_path: Path) -> None:
         assert found.moves.earlier == 4
         server = next(m for m in found.moves.most if m.job == "notebook server")
         assert (server.user, server.after_s) == ("bob", 0)
-        assert any("notebook server that waits" in str(r) for r in found.remarks)
+        assert any("waiting notebook server counts" in str(r) for r in found.remarks)
         (asks,) = [e for e in await rig.platform.cluster_queue.entries("red") if e.kind == "server"]
         assert asks.phase == "queued"

@@ -65,7 +65,7 @@ async def test_where_the_bound_is_reached_that_is_said(
         assert why.would_start_now == []
         assert (
             str(why.cut_short)
-            == "with 9 jobs waiting no smaller request was tried, there may be one that starts now"
+            == "with 9 waiting jobs, no smaller request was tried: one that starts now is possible"
         )
 
 
@@ -88,7 +88,7 @@ async def test_a_list_shows_the_expected_start_of_each_job_or_why_it_is_unknown(
             "limited": (False, ""),
             "endless": (False, ""),
             "soon": (True, "job limited of ann ends by then at the latest"),
-            "never": (False, "no time can be told: job endless of ann has no time limit"),
+            "never": (False, "no time can be estimated: job endless of ann has no time limit"),
         }
 
 

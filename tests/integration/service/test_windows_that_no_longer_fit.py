@@ -48,9 +48,7 @@ async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_agai
         assert made.short is None
 
         day = str(msg("{period}", period=Period(made.start.timestamp(), made.end.timestamp())))
-        says = (
-            f"window demo of blue, {day}, no longer fits: needs 8 cpu, left is 6: the quota of blue is 6 cpu"
-        )
+        says = f"window demo of blue, {day}, no longer fits: needs 8 cpu, but 6 is left: the quota of blue is 6 cpu"
         told = await rig.platform.previews.of("blue", TenantUpdate(cpu=6))
         assert [str(n.text) for n in told.notes if n.tone == "bad"] == [f"The {says}"]
         assert [(b.name, b.short is None) for b in told.bookings] == [("demo", False)]
@@ -62,7 +60,7 @@ async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_agai
         assert short is not None
         assert (short.left, str(short.message)) == (
             {"cpu": 6.0},
-            "needs 8 cpu, left is 6: the quota of blue is 6 cpu",
+            "needs 8 cpu, but 6 is left: the quota of blue is 6 cpu",
         )
         assert (await only(rig)).amount == {"cpu": 8.0}
         assert (await rig.platform.tenants.update("blue", TenantUpdate(cpu=6))).notes == []
@@ -89,7 +87,7 @@ async def test_a_reservation_of_another_tenant_can_leave_a_window_too_little(tmp
         assert short is not None
         assert (
             str(short.message)
-            == "needs 6 cpu, left is 3: the nodes have 8 cpu, of which 5 is reserved or booked besides"
+            == "needs 6 cpu, but 3 is left: the nodes have 8 cpu, of which 5 is already reserved or booked"
         )
         await rig.platform.tenants.update("red", TenantUpdate(cpu=8))
         assert (await only(rig)).short is None
@@ -134,7 +132,7 @@ async def test_a_node_that_is_down_is_expected_back_until_the_window_opens(tmp_p
         rig.ahead = 700
         short = (await only(rig)).short
         assert short is not None
-        assert str(short.message) == "needs 12 cpu, left is 8: the nodes that are up have 8 cpu"
+        assert str(short.message) == "needs 12 cpu, but 8 is left: the nodes that are up have 8 cpu"
         rig.executor.restore_node("n2")
         assert (await only(rig)).short is None
 

@@ -84,7 +84,7 @@ def test_people_are_made_and_deleted_in_the_panel_and_nowhere_else(stack):
                 method, path, token, json={"usernames": ["ghost"], "name": "other", "admin": True}
             )
             assert refused.status_code == 403, (method, path, refused.text)
-            assert "people are kept in the panel" in refused.json()["msg"]
+            assert "people are managed in the panel" in refused.json()["msg"]
     assert stack.api("GET", "/users/ghost").status_code == 404
     assert stack.api("GET", "/users/lou").json()["admin"] is False
     assert Browser(stack).sign_up("ghost").status_code == 201

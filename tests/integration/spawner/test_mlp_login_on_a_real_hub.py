@@ -65,7 +65,7 @@ def told(stack, user: str) -> list[dict]:
 def test_a_yes_becomes_a_token_that_is_named_bounded_and_written_down(stack):
     ann = logged_in(stack, "ann")
     shown = text_of(ann.get(f"{PAGE}?{urlencode(asked())}"))
-    assert "The command `mlp` on laptop asks for a token of ann. It holds for 7 days" in shown
+    assert "The command `mlp` on laptop asks for a token of ann. The token is valid for 7 days" in shown
     made = exchange(stack, code_of(say_yes(ann)))
     assert made.status_code == 201, made.text
     assert (made.json()["user"], made.json()["expires_in"]) == ("ann", 7 * 24 * 3600)

@@ -49,7 +49,7 @@ def test_a_kernel_that_ran_out_of_memory_says_so_in_its_cell_and_another_that_di
     assert "Error" in other.run("import os; open(os.environ['MLP_MEMORY_EVENTS'], 'w')")
     said = words(messages_of_death(eater, EATS), eater.last)
     assert said.startswith("before\nOut of memory: this kernel was ended")
-    assert f"more than the {RAM} MiB" in said
+    assert f"used more than its {RAM} MiB of memory" in said
     assert "start the server with more memory" in said
     assert words(messages_of_death(other, "import os; os.kill(os.getpid(), 9)"), other.last) == ""
     other.close()
@@ -73,7 +73,7 @@ def test_a_server_that_ran_out_of_memory_is_reported_on_the_hubs_pages_until_the
     wait_for(lambda: not stack.api("GET", "/users/omb", token).json()["servers"])
     person = Browser(stack)
     person.login("omb")
-    said = f"The notebook server ran out of memory: it used more than the {RAM} MiB that it might. Start it again with more"
+    said = f"The notebook server ran out of memory: it used more than its {RAM} MiB. Start it again with more"
     for page in ("/hub/spawn/omb", "/hub/home"):
         assert said in text_of(person.get(page))
     token = start_server(stack, "omb", ram=RAM)

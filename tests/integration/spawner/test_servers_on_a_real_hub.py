@@ -238,7 +238,7 @@ def test_a_server_that_does_not_fit_is_refused_with_the_numbers(stack):
         json={"user_options": {"image": "x"}},
     )
     assert answer.status_code == 400
-    assert "is no option" in answer.json()["message"]
+    assert "is not an option" in answer.json()["message"]
 
 
 def test_a_start_waits_for_room_that_is_being_made_and_its_page_says_so(stack):

@@ -100,7 +100,7 @@ def test_the_form_has_it_and_keeps_the_choice_until_it_is_gone(made: HubStack) -
     fields = {"cpu": "0.2", "ram": "512"}
     person.spawn("cyd", tenant="blue", environment="tools", **fields)
     said = unescape(text_of(person.get("/hub/spawn-pending/cyd")))
-    assert "team blue has no environment 'tools' that is ready; it has: theirs" in said
+    assert "team blue has no ready environment 'tools'; it has: theirs" in said
     person.spawn("cyd", tenant="red", environment="tools", **fields)
     token = user_token(made, "cyd", "servers!user", "access:servers!user", "read:users!user")
 
@@ -117,9 +117,8 @@ def test_the_form_has_it_and_keeps_the_choice_until_it_is_gone(made: HubStack) -
     made.tell_service(environments={"red": []})
     try:
         page = person.get("/hub/spawn/cyd")
-        assert (
-            "Environment tools, which your last server had, is not there for team red any more."
-            in text_of(page)
+        assert "Environment tools, which your last server had, no longer exists for team red." in text_of(
+            page
         )
         assert '<option value="" selected>' in page.text
         person.spawn("cyd", tenant="red", environment="", **fields)
@@ -159,7 +158,7 @@ def test_a_start_without_options_repeats_the_last_ones_with_the_platforms_where_
         person = Browser(made)
         person.login("ann")
         assert "mlp-environment-gone" not in person.get("/hub/spawn/ann").text
-        assert "has no environment 'tools'" in refused(made, "ann", environment="tools")
+        assert "has no ready environment 'tools'" in refused(made, "ann", environment="tools")
     finally:
         made.tell_service(environments={"red": [TOOLS]})
 
@@ -180,11 +179,11 @@ def test_a_start_without_options_repeats_the_last_ones_with_the_platforms_where_
     ],
 )
 def test_nobody_gets_another_teams_nor_what_is_none(made: HubStack, given: object) -> None:
-    assert "team red has no environment " in refused(made, "ann", environment=given)
+    assert "team red has no ready environment " in refused(made, "ann", environment=given)
 
 
 def test_a_user_outside_the_team_gets_none_of_its_environments(made: HubStack) -> None:
-    assert "team blue has no environment 'tools' that is ready; it has: theirs" in refused(
+    assert "team blue has no ready environment 'tools'; it has: theirs" in refused(
         made, "bea", environment="tools"
     )
     assert "you are not in a team 'red'" in refused(made, "bea", environment="tools", tenant="red")
@@ -192,6 +191,6 @@ def test_a_user_outside_the_team_gets_none_of_its_environments(made: HubStack) -
 
 @pytest.mark.parametrize("name", ["image", "kernel"])
 def test_image_and_kernel_are_nobodys_to_choose(made: HubStack, name: str) -> None:
-    assert f"'{name}' is no option of a notebook server" in refused(
+    assert f"'{name}' is not an option of a notebook server" in refused(
         made, "ann", environment="tools", **{name: "evil"}
     )

@@ -143,7 +143,7 @@ def test_a_notebook_server_ends_with_its_sessions_and_the_page_says_so_before(st
     lab = f"{stack.notebooks('dan')}/user/dan/lab"
     assert copied.get(lab, follow_redirects=False).status_code == 200
     said = text_of(here.get(PAGE))
-    assert "a notebook server that runs is stopped: save your notebooks first. Jobs go on." in said
+    assert "a running notebook server is stopped: save your notebooks first. Jobs continue." in said
     assert "stops your notebook servers" in said
     change(stack, "dan", here)
     assert copied.get(lab, follow_redirects=False).status_code != 200

@@ -96,7 +96,7 @@ def test_usage_notes_of_an_old_token_are_not_shown_for_a_new_one(stack: HubStack
     try:
         page.reload()
         ready(page)
-        expect(page.get_by_role("alert").first).to_contain_text("cannot be told just now")
+        expect(page.get_by_role("alert").first).to_contain_text("are not available now")
         expect(page.get_by_role("row").filter(has_text="first")).to_be_visible()
     finally:
         stack.tell_service(limits={"addresses": 1})

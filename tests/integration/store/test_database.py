@@ -102,12 +102,12 @@ async def test_nothing_is_accepted_while_the_file_of_the_database_is_gone_or_ano
     file, aside = Path(str(db.url.database)), Path(f"{db.url.database}-aside")
     file.rename(aside)
     for _ in range(2):
-        with pytest.raises(StoreUnavailable, match="is gone or another one"):
+        with pytest.raises(StoreUnavailable, match="is missing or was replaced"):
             await db.write(put("lost"))
     assert "put it back" in (db.trouble or "")
     assert not file.exists()
     file.write_bytes(aside.read_bytes())
-    with pytest.raises(StoreUnavailable, match="is gone or another one"):
+    with pytest.raises(StoreUnavailable, match="is missing or was replaced"):
         await db.write(put("lost"))
     aside.replace(file)
     await db.write(put("b"))

@@ -114,7 +114,7 @@ async def test_a_writer_blocked_by_another_process_gets_a_clear_error(
     await db.write(write)
     with closing(sqlite3.connect(tmp_path / "mlp.sqlite", isolation_level=None)) as hangs:
         hangs.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreUnavailable, match="another process has kept the database"):
+        with pytest.raises(StoreUnavailable, match="another process has locked the database"):
             await db.write(write)
     await db.write(write)
     db.close()

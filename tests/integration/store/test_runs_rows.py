@@ -150,7 +150,7 @@ def test_nothing_is_found_but_what_is_within(filled: Database) -> None:
 
 
 def test_a_state_that_is_none_is_refused_with_those_there_are(filled: Database) -> None:
-    with pytest.raises(Refused, match=r"there is no state sunny; choose one of .*running"):
+    with pytest.raises(Refused, match=r"state sunny does not exist; choose one of .*running"):
         found(filled, "state=sunny")
 
 
