@@ -59,7 +59,7 @@ def test_a_personal_secret_is_set_offered_for_a_copy_replaced_and_removed(
     expect(row).to_contain_text("session_token")
     page.get_by_role("button", name="Remove lab").click()
     question = page.get_by_role("dialog", name="Remove secret lab?")
-    expect(question).to_contain_text("What is in it is forgotten")
+    expect(question).to_contain_text("Its contents are deleted")
     question.get_by_role("button", name="Remove").click()
     expect(region(page)).to_contain_text("No secrets yet")
     assert not pages.unexpected()

@@ -24,5 +24,5 @@ export const capital = (text: string): string => `${text.charAt(0).toUpperCase()
 /** "No time can be told: long of bob has no time limit." */
 export function unknownStart(said: string): string {
   const because = said.replace(/[.。]+$/, ""); // a sentence, where it is the verdict itself
-  return because.startsWith(t("no estimate")) ? t("{text}.", { text: capital(because) }) : t("No time can be estimated: {because}.", { because });
+  return because.startsWith(t("no time can be estimated")) ? t("{text}.", { text: capital(because) }) : t("No time can be estimated: {because}.", { because });
 }
