@@ -292,7 +292,7 @@ class Previewed(Base):
         world.requests.append(json.loads(self.request.body))
         before = world.jobs.get(body.name)
         if body.workdir is not None:
-            self.refuse("Invalid", f"there is no directory {body.workdir} in your home directory")
+            self.refuse("Invalid", f"your home directory has no directory {body.workdir}")
         elif before is not None and before["phase"] not in ENDS:
             self.refuse("Conflict", f"{body.name} run {before['run']} has not ended")
         else:
