@@ -168,7 +168,7 @@ class Data:
                     "open": False, "amount": {"cpu": 8.0, "gpu:a100": 2.0}, "made_by": "ann", "made_at": when(),
                     "short": {
                         "since": when(-60), "left": {"cpu": 6.0, "gpu:a100": 2.0},
-                        "message": "needs 8 cpu, 6 are left: the quota of teal is 6 cpu",
+                        "message": "needs 8 cpu, but 6 is left: the quota of teal is 6 cpu",
                     },
                     "notes": [SERVERS_STAY],
                 },

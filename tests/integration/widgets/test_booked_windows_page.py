@@ -57,7 +57,7 @@ def test_a_window_that_no_longer_fits_says_so_and_why(pages: Pages) -> None:
     page = pages.panel("admin/tenants/teal")
     row = region(page).get_by_role("row").filter(has_text="conference-demo")
     expect(row).to_contain_text("has not fit since")
-    expect(row).to_contain_text("needs 8 cpu, 6 are left: the quota of teal is 6 cpu")
+    expect(row).to_contain_text("needs 8 cpu, but 6 is left: the quota of teal is 6 cpu")
     expect(region(page).get_by_role("row").filter(has_text="review")).not_to_contain_text(
         "has not fit since"
     )
