@@ -82,6 +82,7 @@ def test_an_image_without_a_notebook_server_is_refused_with_its_missing_parts(
     assert says in said
     if environment in IMAGES:
         assert (
-            f"The image {IMAGES[environment]} of environment {environment} cannot start a notebook server" in said
+            f"The image {IMAGES[environment]} of environment {environment} cannot start a notebook server"
+            in said
         )
         assert "Such an image needs Python 3.11 or later, JupyterHub and JupyterLab" in said

@@ -81,7 +81,9 @@ def test_doctor_says_whether_policies_hold(kube: Kube) -> None:
     }
     checks = cluster(Settings.load(environ))
     found = {each.name: each for each in checks}
-    assert [each.found for each in checks if each.name == "operators" and each.found.endswith(": tested")] == [
+    assert [
+        each.found for each in checks if each.name == "operators" and each.found.endswith(": tested")
+    ] == [
         "MPI Operator works: tested",
         "Training Operator works: tested",
         "Volcano's scheduler works: tested",

@@ -187,7 +187,7 @@ def test_a_quota_that_ends_in_the_middle_is_told_and_the_rest_goes_later(
     with pytest.raises(Refused) as at_once:
         mlp.data.push(many, name, tenant=tenant, client=client)
     assert "rom" in str(at_once.value) or "storage" in str(at_once.value), at_once.value
-    with pytest.raises(Refused, match="dataset .* does not exist"):
+    with pytest.raises(Refused, match=r"dataset .* does not exist"):
         client.dataset(name)
     made = rig.ask("POST", "/users/ann/datasets", {"name": name, "size": 0, "tenant": tenant}, token=rig.ann)
     assert made.status == 201

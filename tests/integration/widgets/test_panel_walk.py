@@ -115,7 +115,9 @@ def test_an_administrator_reads_what_is_set_less_safe_than_it_could_be(
 ) -> None:
     front.data.session["warnings"] = ["all pages are on one host name"]
     page = pages.panel("admin/tenants")
-    expect(page.get_by_role("note", name="Settings are less safe")).to_contain_text("all pages are on one host name")
+    expect(page.get_by_role("note", name="Settings are less safe")).to_contain_text(
+        "all pages are on one host name"
+    )
     page.goto(f"{front.url}/services/mlp/")
     expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
     expect(page.get_by_role("note", name="Settings are less safe")).to_have_count(0)

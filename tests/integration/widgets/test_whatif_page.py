@@ -15,7 +15,9 @@ from front_shapes import WAITS, unmoved, waited, work
 def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService, look: str) -> None:
     dark, width = LOOKS[look]
     page = pages.panel("admin/what-if", dark=dark, width=width)
-    expect(page.get_by_text("Policy in force: fair (share of the machines, current and recent use).")).to_be_visible()
+    expect(
+        page.get_by_text("Policy in force: fair (share of the machines, current and recent use).")
+    ).to_be_visible()
     policies = page.get_by_label("Policy").locator("option")
     expect(policies.first).to_have_text("As it is (fair)")
     expect(policies.filter(has_text="fifo (first come, first served)")).to_have_count(1)
