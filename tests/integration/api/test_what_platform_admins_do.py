@@ -319,7 +319,7 @@ def test_an_odd_line_is_refused_and_stops_no_other(rig: ApiRig, line: str, why: 
     found = people(rig, f"{line}\numa,red,no\numa,blue,no\n", dry_run=True)
     assert [s for _, s in states(found)] == ["refused", "new", "refused"]
     assert why in found["people"][0]["note"]
-    assert found["people"][2]["note"] == "line 2 has uma already"
+    assert found["people"][2]["note"] == "line 2 already has uma"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_request_is_declined_with_a_word_or_taken_back(rig: ApiRig, team: str)
         ({"cpu": 1e30}, "cpu"),
         ({"ram": 10**19}, "ram"),
         ({"cpu": 4}, "already has 8 cpu, which is not less than 4 cpu"),
-        ({}, "enter an amount"),
+        ({}, "ask for something"),
         ({"gpu": 2}, "no limit of gpu"),
         ({"rom": 2}, "no limit of storage"),
         ({"cpu": 16, "reason": ""}, "reason"),

@@ -114,7 +114,7 @@ def test_announcements_appear_on_the_hubs_pages_until_they_are_dismissed(
     expect(told_here).to_contain_text("The hub is <b>down</b> on Sunday.")  # as text
     expect(told_here).to_contain_text("Cake. · to team red")
     assert page.evaluate("document.documentElement.scrollWidth") == 420
-    told_here.get_by_role("button", name="Put away: The hub").click()
+    told_here.get_by_role("button", name="Hide: The hub").click()
     expect(told_here).not_to_contain_text("Sunday")
     page.goto(f"{stack.url}/hub/token")
     expect(told_here).to_contain_text("Cake.")

@@ -59,7 +59,7 @@ def test_a_window_that_no_longer_fits_says_so_and_why(pages: Pages) -> None:
     expect(row).to_contain_text("has not fit since")
     expect(row).to_contain_text("needs 8 cpu, but 6 is left: the quota of teal is 6 cpu")
     expect(region(page).get_by_role("row").filter(has_text="review")).not_to_contain_text("has not fit since")
-    note = "A notebook server that runs into the window keeps what it holds until it is stopped"
+    note = "A notebook server that runs into the window keeps its resources until it is stopped"
     expect(region(page).get_by_text(note)).to_have_count(1)
     shot(page, "panel-window-that-no-longer-fits", full=True)
 

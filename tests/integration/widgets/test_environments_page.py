@@ -21,7 +21,7 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("Vision")
     page.keyboard.press("Enter")
-    expect(region.get_by_role("alert").first).to_have_text("There is vision already")
+    expect(region.get_by_role("alert").first).to_have_text("vision already exists")
     page.get_by_label("Name", exact=True).fill("speech")
     page.get_by_label("Requirements").fill("-e .\n")
     refusal = {

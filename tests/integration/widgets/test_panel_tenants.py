@@ -141,7 +141,7 @@ def test_the_network_of_a_tenant_is_shown_and_set(pages: Pages, front: FrontServ
     expect(choice).to_have_value("")
     choice.select_option("Outbound")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Tenant red saved")).to_be_visible()
+    expect(page.get_by_text("Team red saved")).to_be_visible()
     assert front.data.tenants["red"]["network"] == "outbound"
 
 

@@ -76,7 +76,7 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps = page.get_by_role("region", name="Caps of members")
     expect(caps).to_contain_text("Each other member")
     caps.get_by_role("button", name="Set a cap").click()
-    caps.get_by_label("Cap of").select_option("bob")
+    caps.get_by_label("Cap of", exact=True).select_option("bob")
     caps.get_by_label("Cores").fill("2")
     caps.get_by_label("Jobs at once").fill("1.5")
     caps.get_by_role("button", name="Set", exact=True).click()
