@@ -22,7 +22,7 @@ ON_THE_WIRE_TOO = {
         "Notice",
         "PreviewStop",
     ),
-    *("ServiceAccount", "Sweep", "SweepTrial", "Taint", "Team", "User", "Verdict", "Why"),
+    *("ServiceAccount", "Sweep", "SweepTrial", "Taint", "Tenant", "User", "Verdict", "Why"),
 }
 IN_NOTEBOOKS_TOO = {"Job", "MLPError", "Refused", "Sweep", "Unauthorized"}
 OF_TWO_FRAMEWORKS = {"ReportCallback"}
