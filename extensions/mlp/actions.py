@@ -114,7 +114,7 @@ def get(client: Client, call: ParsedLine) -> tables.Sentences:
 
 def why(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show why."""
-    return Job(client, {"name": call.names[0], "user": client.user}).why()
+    return sweeping.why(client, call.names[0])
 
 
 def runtimes(client: Client, call: ParsedLine) -> tables.Table:

@@ -9,6 +9,7 @@ from mlp import sweeping
 from mlp.client import Client
 from mlp.language import say
 from mlp.sweeping import Json, Sweep
+from mlp.tables import Sentences
 from mlp.waiting import OutlastingWait
 
 
@@ -70,6 +71,10 @@ class AsyncSweep:
     async def curves(self, most: int = 100) -> dict[int, list[tuple[float, float]]]:
         """Return (step, value) of the metric of each trial, `most` of each."""
         return await asyncio.to_thread(self.sweep.curves, most)
+
+    async def why(self) -> Sentences:
+        """Return what its trials wait for: the reason of each, and the numbers of the first that waits."""
+        return await asyncio.to_thread(self.sweep.why)
 
     async def cancel(self) -> AsyncSweep:
         """Make no more trials, and end the live ones."""

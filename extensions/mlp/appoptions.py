@@ -88,6 +88,7 @@ DEPLOY: tuple[Option, ...] = (
     Option("command", lambda: say("command that runs instead of the platform's server; it finds the model at /model and listens on PORT"), _line, None, "LINE"),
     Option("port", lambda: say("port on which the command listens"), _port, 8080, "N", wire=False),
     Option("runtime", lambda: say("plain, or one of your team's with one process"), name, None, "NAME", "-r", "runtimes", shown_default=lambda: "plain"),
+    replace(BY_NAME["env_name"], help=lambda: say("an environment of the team, whose packages the server or the command has")),
     BY_NAME["priority"],
     Option("access", lambda: say("users who may send requests to it, in addition to you and its keys"), _access, "tenant", "WHO", choices=" ".join(ACCESS)),
     BY_NAME["env"],

@@ -139,7 +139,7 @@ def table(found: Sequence[Json], me: str) -> Table:
             "" if a.get("under_way") is None else f"{a['under_way']:g}",
             str(a.get("model_name") or a.get("command") or ""),
             str(a.get("tenant", "")),
-            str(a.get("url", "")),
+            _address(a),
             str(a.get("message") or ""),
         ]
         for a in found
@@ -166,10 +166,15 @@ def _replicas(app: Mapping[str, Any]) -> str:
     return f"{found} ({app['replicas']})" if ":" in str(app.get("replicas")) else found
 
 
+def _address(app: Mapping[str, Any]) -> str:
+    """Return where a browser finds an app; a hub of before tells only the path."""
+    return str(app.get("address") or app.get("url") or "")
+
+
 def deployed(made: Json) -> Sentences:
     """Write that an app was taken in."""
     lines = [
-        say("{name} is being started. It will answer at {url}", name=made["name"], url=str(made.get("url"))),
+        say("{name} is being started. It will answer at {url}", name=made["name"], url=_address(made)),
         say("See: {command}", command=words.command(f"apps show {made['name']}")),
     ]
     return Sentences(lines, made)
@@ -181,7 +186,7 @@ def _of_another(found: Json) -> Sentences:
     what = say("{what}: {why}", what=f"{found['user']}/{found['name']}", why=state(found))
     lines = [
         say("{what}, {why}", what=what, why=told) if told else what,
-        say("Address: {url}", url=str(found.get("url"))),
+        say("Address: {url}", url=_address(found)),
         _answering(found),
     ]
     if found.get("model_name"):
@@ -205,7 +210,7 @@ def shown(found: Json) -> Sentences:
     what = say("{what}: {why}", what=str(found["name"]), why=state(found))
     lines = [
         say("{what}, {why}", what=what, why=told) if told else what,
-        say("Address: {url}", url=str(found.get("url"))),
+        say("Address: {url}", url=_address(found)),
         _answering(found),
     ]
     if ":" in str(found.get("replicas")):
@@ -221,6 +226,8 @@ def shown(found: Json) -> Sentences:
         lines.append(say("Requests in progress: {n}", n=f"{found['under_way']:g}"))
     if found.get("model_name"):
         lines.append(say("Model: {name}", name=found["model_name"]))
+    if found.get("env_name"):
+        lines.append(say("Environment: {name}", name=found["env_name"]))
     if found.get("command"):
         lines.append(say("Command: {line}", line=found["command"]))
     for one in found.get("running") or ():

@@ -31,21 +31,21 @@ def requirements_in(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise UsageError(say("file {path} does not exist", path=path)) from None
+        raise UsageError(say("file {path} does not exist", path=str(path))) from None
     except OSError as error:
-        raise UsageError(say("{path} cannot be read: {why}", path=path, why=str(error))) from None
+        raise UsageError(say("{path} cannot be read: {why}", path=str(path), why=str(error))) from None
     if len(data) > MOST_BYTES:
         raise UsageError(
             say(
                 "{path} has more than {most} bytes, so it is not a list of packages",
-                path=path,
+                path=str(path),
                 most=f"{MOST_BYTES:,}",
             )
         )
     try:  # `pip freeze > requirements.txt` in PowerShell writes UTF-16, editors of Windows a mark before UTF-8
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:
-        raise UsageError(say("{path} is not text in UTF-8; save it as UTF-8", path=path)) from None
+        raise UsageError(say("{path} is not text in UTF-8; save it as UTF-8", path=str(path))) from None
 
 
 def state(found: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def download(client: Client, path: str, to: Path, /, **query: str) -> int:
     client = client.patiently()
     part = to.with_name(f".{to.name}.part")
     try:
-        with part.open("wb") as file:
+        with open(part, "wb", opener=through_no_link) as file:
             size = _Download(client, path, query, file).run()
         part.replace(to)
     except OSError as error:
@@ -92,6 +93,11 @@ def download(client: Client, path: str, to: Path, /, **query: str) -> int:
     finally:
         part.unlink(missing_ok=True)
     return size
+
+
+def through_no_link(path: str, flags: int) -> int:
+    """Open a file that is being fetched: in a directory of several people somebody may have put a link of its name. Raises OSError."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 class _Download:

@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,10 @@ class Job:
         return self
 
     def __repr__(self) -> str:
-        return f"<Job {words.title(self.data)}: {words.state(self.data)}, {self.progress} %>"
+        running = f"{self.progress} %" if self.phase == "running" else ""
+        failure = self.data.get("failure") or {}
+        why = running or str(failure.get("message") or "") or words.cause(self.data)
+        return f"<Job {words.title(self.data)}: {words.state(self.data)}{why and say(', ')}{words.bare(why)}>"
 
     # ---------------------------------------------------------------- waiting
 
@@ -189,10 +192,7 @@ class Job:
             for line in self._client.log(self.reference, self.user, rank=r, tail=tail)
         ]
         lines.sort(key=lambda line: str(line.get("time", "")))
-        silence = (
-            "" if lines else self._silence(rank if rank not in now else None, rank is None or len(now) == 1)
-        )
-        return Log(lines, with_rank=len(ranks) > 1, empty=silence)
+        return Log(lines, with_rank=len(ranks) > 1, empty="" if lines else self._why_empty(rank, now))
 
     def files(self, path: str = "") -> tables.Table:
         """Return what is in a directory that the job wrote, as `ckpt`; without one, in /workspace itself."""
@@ -210,10 +210,10 @@ class Job:
         most = str(self.data.get("workers", 1)).rpartition(":")[2]
         return set(range(int(most) + int(self.data.get("ps") or 0)))
 
-    def _silence(self, absent: int | None = None, of_all: bool = True) -> str:
-        """Return the reason for missing output; `absent` is a requested rank that the job does not have now."""
-        if absent is not None and self.data.get("restarts"):
-            return say("Rank {rank} of {job} has written nothing.", rank=absent, job=words.title(self.data))
+    def _why_empty(self, rank: int | None, now: Collection[int]) -> str:
+        """Say why a rank of the job, or all (None), wrote no output; `now` are the ranks that it has now."""
+        if rank is not None and rank not in now and self.data.get("restarts"):
+            return say("Rank {rank} of {job} has written nothing.", rank=rank, job=words.title(self.data))
         phase, name = str(self.data.get("phase")), words.title(self.data)
         if phase in {"queued", "suspended"}:
             why = words.command(f"why {words.reference(self.data)}")
@@ -225,7 +225,8 @@ class Job:
             )
         how = {"job": name, "state": words.state_word(self.data)}
         if self.final:
-            if of_all and (wrote := self._first_line_at()):
+            is_whole = rank is None or len(now) == 1
+            if is_whole and (wrote := self._first_line_at()):
                 return say(
                     "{job} is {state}. It wrote its first line at {time}, but its log has no readable lines, perhaps after a power cut or on a full disk.",
                     time=clock_time(wrote),
@@ -327,17 +328,17 @@ def ask_for_job(
     """
     told = provenance.told()
 
-    def answer(body: Json) -> tuple[Json, Json]:
+    def asked(body: Json) -> tuple[Json, Json]:
         return body, ask({**body, "provenance": told} if told else body)
 
     try:
-        return answer(body)
+        return asked(body)
     except Refused as refused:
         there = _latest(client, str(body["name"])) if refused.reason == "Conflict" else None
         if there is None:
             raise
     if there.final:  # it ended just now
-        return answer(body)
+        return asked(body)
     if named:
         there.note = words.still_there(there.data)
         return body, there
@@ -345,12 +346,12 @@ def ask_for_job(
     for _ in range(TRIES):
         name = free_name(body["name"], taken)
         try:
-            return answer({**body, "name": name})
+            return asked({**body, "name": name})
         except Refused as refused:
             if refused.reason != "Conflict":
                 raise
         taken.add(name)  # somebody took it meanwhile, as where many are submitted side by side
-    return answer(body)
+    return asked(body)  # no number was free: the service's refusal of the name itself is what is raised
 
 
 def _latest(client: Client, name: str) -> Job | None:

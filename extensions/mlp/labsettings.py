@@ -1,11 +1,12 @@
 """Unreadable settings of JupyterLab count as not set: otherwise Lab's page stays empty without a reason.
 
-A power cut or a full disk leaves such a file. It is written again when its user changes that
-setting.
+A power cut or a full disk leaves such a file. It is written anew when its user changes that setting. jupyterlab_server has no
+public way to say so: `_get_user_settings` is its own, and `tests/unit/mlp/test_settings_of_jupyterlab.py` fails where that changes.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +21,9 @@ def tolerate(log: Any) -> None:
 
     def tolerant(folder: str, name: str, schema: Any) -> dict[str, Any]:
         try:
+            path = f"{folder}/{name.replace(':', '/')}{served.SETTINGS_EXTENSION}"
+            if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - as a text
+                raise OSError(f"{path} is not a file")  # noqa: TRY301 - to open a named pipe would hold the server up for ever
             return dict(read(folder, name, schema))
         except Exception as error:  # noqa: BLE001 - whatever lies there
             why = getattr(error, "log_message", None) or str(error)

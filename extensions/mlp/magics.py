@@ -16,6 +16,7 @@ from mlp.handle import Job, send
 from mlp.language import say
 from mlp.outcomes import Outcomes
 from mlp.sweepoptions import starts
+from mlp.terms import RUNTIMES
 from mlp.verbs import MAGIC, ParsedLine, find, help_of, parse, script_after_hyphens, usage
 from mlp.words import sentences
 
@@ -123,6 +124,9 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
                     command=f"%mlp {call.verb.name} {script}",
                 )
             )
+        if cell is not None and call.given.get("runtime", RUNTIMES[0]) in RUNTIMES:
+            note = program.unseen(cell, self.space(), call.given.get("with", ()))
+            sys.stdout.write(f"{note}\n" if note else "")
         return program.build(
             call.given,
             entry=script,

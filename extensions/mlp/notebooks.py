@@ -166,12 +166,31 @@ def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
     if (notebook["nbformat"], notebook.get("nbformat_minor", 0)) >= (4, 5):
         injected["id"] = _free_id(cells)
     cells.insert(0 if at is None else at + 1, injected)
-    known = None if at is None else _assigned(source(cells[at]))
+    if at is None:
+        return _overwritten(cells, params)
+    known = _assigned(source(cells[at]))
     return [
         say("parameter {name} is not among those of the cell tagged {tag}", name=name, tag=PARAMETERS)
         for name in params
         if known is not None and name not in known
     ]
+
+
+def _overwritten(cells: list[dict[str, Any]], params: Mapping[str, Any]) -> list[str]:
+    """Say which parameters have no effect, because a later cell assigns them and no cell is tagged for them."""
+    said: dict[str, str] = {}
+    for number, cell in enumerate((cell for cell in cells if runs(cell)), 1):
+        for name in params.keys() & (_assigned(source(cell)) or set()) if number > 1 else ():
+            said.setdefault(
+                name,
+                say(
+                    "parameter {name} may have no effect: cell {n} assigns {name}; give that cell the tag {tag}",
+                    name=name,
+                    n=number,
+                    tag=PARAMETERS,
+                ),
+            )
+    return [said[name] for name in params if name in said]
 
 
 def _free_id(cells: list[dict[str, Any]]) -> str:

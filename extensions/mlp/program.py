@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import os
 import re
+import symtable
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mlp import notebooks, scripts, settings
 from mlp.errors import ProgramError, UsageError
 from mlp.language import say
-from mlp.options import JOB_NAME, SUBMIT, default_runtime, most_workers
+from mlp.options import SUBMIT, default_runtime, most_workers
 from mlp.terms import RUNTIMES
 
 CODE_LIMIT = 1_048_576
 VARIABLES_LIMIT = 65_536
 VARIABLES = "NOTEBOOK_VARIABLES"
+_OF_A_NOTEBOOK = frozenset({"display", "get_ipython"})
+_ALL_OF = re.compile(r"^\s*from\s+\S+\s+import\s+\*", re.MULTILINE)
+_SHOWN = 5
 PROLOGUE = "globals().update(__import__('json').loads(__import__('os').environ['NOTEBOOK_VARIABLES']))"
 
 
@@ -116,10 +121,12 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _name_of(entry: str | os.PathLike[str] | None) -> str:
-    """Return a file's name as that of a job, as the form in JupyterLab has it; empty where there is none."""
-    stem = "" if entry is None else Path(entry).stem
-    name = re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", stem))[:50]
-    return name if JOB_NAME.fullmatch(name) else ""
+    """Return a file's name as that of a job; empty where none is left of it.
+
+    The form in JupyterLab has the same rule: `widgets/test/jobnames.json` holds both to it.
+    """
+    stem = "" if entry is None else re.sub(r"\.[^.]*\Z", "", Path(entry).name)
+    return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", stem))[:50]
 
 
 def _carried(name: str, text: str) -> str:
@@ -231,6 +238,29 @@ def _where(error: SyntaxError | ValueError, *, cell: bool) -> str:
     if cell and shown.startswith(("!", "%")):
         lines.append(say("The cell runs as its own program: lines with ! and % do not work in it"))
     return "\n".join(lines)
+
+
+def unseen(text: str, space: Collection[str], sent: Collection[str] = ()) -> str:
+    """Say which names of the notebook a program reads and does not have; empty where there are none. `sent` are those of `--with`."""
+    try:
+        tables = [top := symtable.symtable(text, "cell", "exec")]
+    except (SyntaxError, ValueError):
+        return ""
+    read, bound = set[str](), {*sent}
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            if table is top or symbol.is_global():
+                (bound if symbol.is_assigned() or symbol.is_imported() else read).add(symbol.get_name())
+    has = {*space, *_OF_A_NOTEBOOK} - (vars(builtins).keys() - _OF_A_NOTEBOOK)
+    names = sorted(name for name in (read - bound) & has if not name.startswith("_"))
+    if not names or _ALL_OF.search(text):
+        return ""
+    return say(
+        "The program does not see {names} of this notebook: send variables with --with, import or define the rest in the cell",
+        names=", ".join(names[:_SHOWN]) + (" ..." if names[_SHOWN:] else ""),
+    )
 
 
 def with_prologue(text: str) -> str:

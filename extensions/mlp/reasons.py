@@ -160,7 +160,8 @@ def offer(found: Json) -> Sentences:
         lines = [say("Would be refused: it can never start.")]
     else:
         unknown = words.unknown_start({**found, "phase": "queued"})
-        lines = [sentences(say("Would wait; its start time is not known."), unknown)]
+        wait = say("Would wait.") if unknown else say("Would wait; its start time is not known.")
+        lines = [sentences(wait, unknown)]
     lines.append(say("Needed quota: {amounts}.", amounts=cost))
     lines += verdicts(found.get("reasons") or ())
     lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]

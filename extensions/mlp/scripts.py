@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import unicodedata
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from mlp.errors import UsageError
 from mlp.language import say
 
 MOST_NAMES = 10_000
+_SHELL = re.compile(r"\b(?:ba|da|z|k)?sh\b")
+_WAITS = re.compile(r"\b(?:wait|fg)\b")
 _RUNNER = """# {name}
 import os, sys, tempfile
 path = os.path.join(tempfile.mkdtemp(), {name})
@@ -39,7 +42,10 @@ def _plain(name: str) -> str:
 
 
 def interpreter(name: str, text: str) -> Sequence[str]:
-    """Return what runs a script of a shell, by its first line; nothing where Python does. Raises `UsageError` for one from Windows."""
+    """Return what runs a script of a shell, by its first line; nothing where Python does.
+
+    Raises `UsageError` for one from Windows, and for one that ends while its last command still runs.
+    """
     first, *_ = text.split("\n", 1)
     words = first[2:].strip().split(maxsplit=1) if first.startswith("#!") else []
     program, *options = words or [""]
@@ -61,7 +67,24 @@ def interpreter(name: str, text: str) -> Sequence[str]:
                 remedy=rf"sed -i 's/\r$//' {shlex.quote(name)}",
             )
         )
-    return (program, *options) if program.startswith("/") else ("/bin/sh",)
+    by = (program, *options) if program.startswith("/") else ("/bin/sh",)
+    if _SHELL.search(" ".join(by)):
+        _check_end(name, text)
+    return by
+
+
+def _check_end(name: str, text: str) -> None:
+    """Refuse a script that leaves its last command in the background: the job ends with the script and takes it along."""
+    lines = [line for each in text.splitlines() if (line := each.strip()) and not line.startswith("#")]
+    last = lines[-1] if lines else ""
+    if last.endswith("&") and not last.endswith("&&") and not _WAITS.search(text):
+        raise UsageError(
+            say(
+                "{file} ends with a command in the background, which would end with the job at once: remove the & at its end, or add "
+                "the line `wait`",
+                file=name,
+            )
+        )
 
 
 def carried(name: str, text: str, by: Sequence[str]) -> str:

@@ -60,7 +60,7 @@ def _line(attempt: Json, now: datetime, *, alone: bool) -> str:
     elif last.get("stage") == "started":
         text = say("{span} until it ran: {parts}", **told)
     else:
-        text = say("{span} so far: {parts}", **told)
+        text = say("{span} of startup: {parts}", **told)
     return text if alone else say("attempt {n}: {what}", n=int(attempt.get("attempt") or 0), what=text)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from mlp import program, provenance, sweeppicture, words
+from mlp import program, provenance, reasons, sweeppicture, words
 from mlp.client import Client
 from mlp.errors import MLPError, Refused
 from mlp.format import clock_time, core_hours, number, span
@@ -116,6 +116,17 @@ class Sweep:
         """Delete it with the jobs of its trials."""
         self._client.delete_sweep(self.reference)
 
+    def why(self) -> Sentences:
+        """Return what its trials wait for: the reason of each, and the numbers of the first that waits."""
+        self.refresh()
+        state = say("{job} is {state}.", job=self.title, state=sweeppicture.state(self.data))
+        first = next((t for t in self.data["trials"] if sweeppicture.waits(t) and t["job"]), None)
+        found = None if first is None else self._client.why(str(first["job"]), self.user)
+        numbers = [] if found is None else reasons.why(found).lines
+        return Sentences(
+            [state, *sweeppicture.summary(self.data), *numbers], {"sweep": self.data, "why": found}
+        )
+
     def snapshot(self) -> Json:
         """Return what its picture is made of."""
         snapshot: Json = {"sweep": self.data}
@@ -217,6 +228,18 @@ def job_or_sweep(client: Client, name: str) -> Job | Sweep:
         raise
 
 
+def why(client: Client, name: str) -> Sentences:
+    """Return why the job of this name waits, or the trials of the sweep where no job is called so."""
+    try:
+        return Job(client, {"name": name, "user": client.user}).why()
+    except Refused as error:
+        if error.reason != "NotFound":
+            raise
+        with contextlib.suppress(Refused):
+            return Sweep(client, client.sweep(name)).why()
+        raise
+
+
 def get_sweep(name: str) -> Sweep:
     """Return one of your sweeps by its name, the latest run, or a certain one: `search@2`."""
     client = Client.from_env()
@@ -285,7 +308,7 @@ def trials(found: Json) -> Table:
             "" if t["value"] is None else number(t["value"]),
             str(t["steps"]),
             core_hours(t["core_hours"]),
-            str(t["message"]) if t["state"] in {"failed", "stopped"} else "",
+            str(t["message"]) if t["state"] in {"failed", "stopped"} or sweeppicture.waits(t) else "",
         ]
         for t in order
     ]

@@ -7,6 +7,7 @@ is text to show, never markup.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
@@ -20,6 +21,8 @@ from mlp.terms import REASONS
 
 Json = Mapping[str, Any]
 BEST_ROWS = 10
+MOST_REASONS = 3
+"""Tuning: different reasons that a summary shows."""
 WIDTH, HEIGHT = 620, 200
 GREY = "#848484"
 
@@ -128,7 +131,21 @@ def summary(sweep: Json) -> list[str]:
         )
     if sweep.get("message"):
         lines.append(str(sweep["message"]))
-    return lines
+    return [*lines, *waiting(sweep)]
+
+
+def waits(trial: Json) -> bool:
+    """Whether a trial waits for room, though it goes on."""
+    return trial["state"] == "planned" or (trial["state"] == "running" and trial.get("phase") == "queued")
+
+
+def waiting(sweep: Json) -> list[str]:
+    """Say what its trials wait for, each reason once: 2 trials wait: Waits for nodes."""
+    found = Counter(str(t["message"]) for t in sweep.get("trials") or () if waits(t) and t.get("message"))
+    return [
+        says("1 trial waits: {why}", "{n} trials wait: {why}", n, why=why)
+        for why, n in found.most_common(MOST_REASONS)
+    ]
 
 
 def text(snapshot: Json, rows: int = 5) -> str:

@@ -79,7 +79,7 @@ OF_USER = Option(
     "user", lambda: say("owner of the job, for admins of the owner's team"), word(255), None, "NAME"
 )
 RANK = Option("rank", lambda: say("only this rank"), _count, None, "R")
-TAIL = Option("tail", lambda: say("only the last lines"), _some, None, "N")
+TAIL = Option("tail", lambda: say("only the last N lines of each rank"), _some, None, "N")
 FOLLOW = Option("follow", lambda: say("continue until the job ends"), None, False, short="-f")
 JSON = Option("json", lambda: say("print JSON"), None, False)
 TOKEN_STDIN = Option("token_stdin", lambda: say("read the token from standard input"), None, False)

@@ -318,7 +318,7 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
             call.rest = left
             break
         if not word.startswith("-") or word == "-":
-            call.names.append(word)
+            _take_name(word, left, call, surface)
             continue
         flag, equals, value = word.partition("=")
         option = known.get(flag) or _unknown(flag, verb, surface, known)
@@ -364,6 +364,21 @@ def _check_short_name(flag: str, value: str, known: Mapping[str, Option]) -> Non
     )
 
 
+def _take_name(word: str, after: Sequence[str], call: ParsedLine, surface: str) -> None:
+    """Take a name, or a script; the words after it say what was meant by one that is a command."""
+    if not call.names:
+        _check_program((word, *after), call, surface)
+    call.names.append(word)
+
+
+def _check_program(words: Sequence[str], call: ParsedLine, surface: str) -> None:
+    """Refuse a whole command, such as `python train.py`, where a script is meant."""
+    if call.verb.takes not in {"script", "sweep"}:
+        return
+    if hint := elsewhere.program_hint(words, f"{surface} {call.verb.name}"):
+        raise UsageError(hint)
+
+
 def script_after_hyphens(call: ParsedLine) -> None:
     """Use the first word after `--` as the script if none is before it, as in `mlp submit -- -x.py`."""
     if call.verb.takes == "script" and not call.names and call.rest:
@@ -401,14 +416,8 @@ def _check_names(call: ParsedLine, surface: str) -> None:
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
     if call.rest and verb.takes not in {"script", "sweep"}:
         raise UsageError(say("nothing may follow -- here. Usage: {line}", line=line))
-    if verb.takes in {"script", "sweep"} and count > 1:
-        raise UsageError(
-            say(
-                "{second}: arguments of the script go after --, as in: {first} -- {second}",
-                first=call.names[0],
-                second=call.names[1],
-            )
-        )
+    if verb.takes in {"script", "sweep"}:
+        _check_script(call, surface)
     if verb.takes == "job" and count != 1:
         raise UsageError(say("one job is needed. Usage: {line}", line=line))
     _check_acts(call, line)
@@ -426,6 +435,19 @@ def _check_names(call: ParsedLine, surface: str) -> None:
         raise UsageError(say("{what} is not a language here. Usage: {line}", what=call.names[0], line=line))
     if verb.takes == "shell" and not count:
         raise UsageError(say("which shell? Usage: {line}", line=line))
+
+
+def _check_script(call: ParsedLine, surface: str) -> None:
+    if not call.names:
+        _check_program(call.rest, call, surface)
+    if len(call.names) > 1:
+        raise UsageError(
+            say(
+                "{second}: arguments of the script go after --, as in: {first} -- {second}",
+                first=call.names[0],
+                second=call.names[1],
+            )
+        )
 
 
 def _check_acts(call: ParsedLine, line: str) -> None:

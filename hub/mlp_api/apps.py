@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mlp_api.jobs import Cpu, EnvName, Ram, RuntimeName
+from mlp_api.jobs import Cpu, EnvironmentName, EnvName, Ram, RuntimeName
 from mlp_api.models import MODEL_PATTERN
 from mlp_api.said import Detail, Text
 from mlp_api.types import Gpu, Name, Request, Response
@@ -39,14 +39,9 @@ AppPhase = Literal["starting", "running", "waiting", "error", "deleting"]
 class AppCreate(Request, kw_only=True):
     """App to deploy: the platform serves a model by the Open Inference Protocol, or a `command` runs.
 
-    A command sees the model at /model. `command_port` is the port where the command listens, and the
-    variable PORT has its number. cpu, gpu and ram are per replica. With `replicas` MIN:MAX the number
-    of replicas follows the load, so that each has `concurrency` requests at once. Fewer run when the
-    others were not needed for `idle` seconds. With a MIN of 0, no replica runs without requests.
-
-    With `replace` an existing app of this name changes to this definition. Replicas of the new version
-    answer before replicas of the old version end. `access` gives access to more than the owner and the
-    app's keys: to the members of its tenant, or to everybody on this hub.
+    `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
+    that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+    before those of the old one go. `env_name` is an environment of the tenant, whose packages the server or the command has. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
     """
 
     name: Name
@@ -62,6 +57,7 @@ class AppCreate(Request, kw_only=True):
     command: Command | None = None
     command_port: InnerPort = 8080
     runtime: RuntimeName | None = None
+    env_name: EnvironmentName | None = None
     priority: Name = "normal"
     access: AppAccess = "tenant"
     env: Env = field(default_factory=dict)
@@ -79,8 +75,7 @@ class AppScale(Request):
 class SharedApp(Response):
     """App as users with access to it see it: its address and its state, but not its configuration.
 
-    `serves` is the kind of server below `url`: a `model` by the Open Inference Protocol, as
-    `model_name`, or a `command` in its own way.
+    `address` is `url` with the hub's public address. `serves` says what answers there: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
     """
 
     name: str
@@ -88,6 +83,7 @@ class SharedApp(Response):
     tenant: str
     uid: str
     url: str
+    address: str
     state: AppState
     phase: AppPhase
     access: AppAccess
@@ -119,6 +115,8 @@ class AppReplica(Response):
 class Application(Response):
     """An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
 
+    `address` is the same with the hub's public address, as a browser opens it.
+
     `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
     run now, `ready` those that answer, `under_way` the requests that they had at once lately, null where nobody asks. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
     """
@@ -131,6 +129,7 @@ class Application(Response):
     model_name: str
     port: int
     url: str
+    address: str
     state: AppState
     phase: AppPhase
     uid: str
@@ -145,6 +144,7 @@ class Application(Response):
     command: str | None
     command_port: int
     runtime: str
+    env_name: str | None
     priority: str
     access: AppAccess
     generation: int

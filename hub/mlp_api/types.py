@@ -139,7 +139,7 @@ class TenantCreate(Request):
         Meta(
             description="what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but "
             "never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started "
-            "later goes by it"
+            "later follows it"
         ),
     ] = None
     leavers: Annotated[

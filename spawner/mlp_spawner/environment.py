@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from urllib.parse import quote, urlsplit
 
-from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS, thread_variables
+from mlp_hub.sandbox import ENVIRONMENTS_AT, KERNELS, QUIET, thread_variables
 
 API_PATH = "/services/mlp/api/v1"
 _PASSED_ON = ("JUPYTERHUB_", "JPY_", "MEM_", "CPU_", "MLP_")
@@ -50,7 +50,8 @@ def build_for_pod(given: Mapping[str, str], user: str, api_url: str, data_url: s
 def _common(given: Mapping[str, str], user: str, home: str) -> dict[str, str]:
     passed_on = {k: v for k, v in given.items() if k.startswith(_PASSED_ON)}
     return (
-        thread_variables(_cores(given))
+        QUIET
+        | thread_variables(_cores(given))
         | passed_on
         | {
             "HOME": home,

@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import signal
+import site
 import socket
 import sys
 import tempfile
@@ -44,6 +45,11 @@ _LONGEST = 500
 """Safety: characters of these words."""
 _SETTINGS_S = 20.0
 """Tuning: seconds that a program of settings may take: a slow one is left out, or a start waits longer for one that hangs."""
+_FOLDERS = {
+    "CONFIG": (".jupyter", "etc/jupyter", "JUPYTER_CONFIG_PATH"),
+    "DATA": (".local/share/jupyter", "share/jupyter", "JUPYTER_PATH"),
+}
+"""Given: of what a user has set and installed for Jupyter its place in the home, that below Python's user base, and the variable for more."""
 _DONE = 77
 """Exit status of a process that tried settings to their end. Not 0: a program that ends its process itself has that, most likely."""
 
@@ -130,14 +136,39 @@ def main() -> None:
 
 def _what_fails(patience_s: float = _SETTINGS_S) -> str:
     """Return the user's Jupyter setting or extension that would end or delay the server, or hide its pages."""
-    return _what_ends_us(_programs_of_settings(), patience_s) or _which_extensions_fail(patience_s)
+    return (
+        _what_ends_us(_settings("config.py"), patience_s)
+        or _which_are_no_files(_settings("config.json"))
+        or _which_extensions_fail(patience_s)
+        or _which_lab_settings_fail(patience_s)
+    )
 
 
-def _programs_of_settings() -> list[str]:
-    """Return the programs of settings that Jupyter Server, or an extension of it, would run; of other parts of Jupyter too."""
-    own = os.environ.get("JUPYTER_CONFIG_DIR") or os.path.expanduser("~/.jupyter")  # noqa: PTH111 - as a text
-    names = (name for name in _names_in(own) if name.startswith("jupyter_") and name.endswith("config.py"))
-    return [f"{own}/{name}" for name in names]
+def _settings(ending: str) -> list[str]:
+    """Return the settings that Jupyter Server, or an extension of it, would read; of other parts of Jupyter too."""
+    found = ((folder, name) for folder in _own_folders("CONFIG") for name in _names_in(folder))
+    return [f"{own}/{name}" for own, name in found if name.startswith("jupyter_") and name.endswith(ending)]
+
+
+def _own_folders(kind: str) -> list[str]:
+    """Return the folders of the user's own in which Jupyter looks for settings (`CONFIG`), or for what is installed (`DATA`)."""
+    usual, below, more = _FOLDERS[kind]
+    home = os.path.expanduser("~")  # noqa: PTH111 - as a text
+    found = [os.environ.get(f"JUPYTER_{kind}_DIR") or f"{home}/{usual}"]
+    if site.ENABLE_USER_SITE:
+        found.append(f"{site.getuserbase()}/{below}")
+    found += [path for path in os.environ.get(more, "").split(os.pathsep) if _is_in(home, path)]
+    return list(dict.fromkeys(found))
+
+
+def _is_in(home: str, path: str) -> bool:
+    return os.path.abspath(path).startswith(f"{home}/")  # noqa: PTH100 - as a text
+
+
+def _which_are_no_files(paths: list[str]) -> str:
+    """Name what is neither a file nor a link to one: whoever opens a named pipe waits for ever."""
+    found = (path for path in paths if os.path.exists(path) and not os.path.isfile(path))  # noqa: PTH110, PTH113
+    return next((f"{path} is not a file" for path in found), "")
 
 
 def _what_ends_us(programs: list[str], patience_s: float) -> str:
@@ -156,11 +187,20 @@ def _what_ends_us(programs: list[str], patience_s: float) -> str:
 
 def _which_extensions_fail(patience_s: float) -> str:
     """Say that JupyterLab could not read what its user has installed for it: each of its pages would be an error."""
-    own = os.environ.get("JUPYTER_DATA_DIR") or os.path.expanduser("~/.local/share/jupyter")  # noqa: PTH111 - as a text
-    folder = f"{own}/labextensions"
-    if not _names_in(folder) or _fate_of(lambda: _read_extensions(folder), patience_s):
-        return ""
-    return f"an extension in {folder} cannot be read"
+    for own in _own_folders("DATA"):
+        folder = f"{own}/labextensions"
+        if _names_in(folder) and not _fate_of(lambda folder=folder: _read_extensions(folder), patience_s):  # type: ignore[misc]
+            return f"an extension in {folder} cannot be read"
+    return ""
+
+
+def _which_lab_settings_fail(patience_s: float) -> str:
+    """Say the same of settings for all of JupyterLab, which each of its pages reads."""
+    for own in _own_folders("CONFIG"):
+        folder = f"{own}/labconfig"
+        if _names_in(folder) and not _fate_of(lambda folder=folder: _read_lab_settings(folder), patience_s):  # type: ignore[misc]
+            return f"a setting in {folder} cannot be read"
+    return ""
 
 
 def _fate_of(act: Callable[[], object], patience_s: float) -> bool | None:
@@ -204,6 +244,16 @@ def _read_extensions(folder: str) -> None:
                 _read_json(installed)
 
 
+def _read_lab_settings(folder: str) -> None:
+    """Read what `ConfigManager` of jupyter_server reads there for jupyterlab_server, and fail as they do: not by what is no JSON."""
+    for section in ("page_config", "default_setting_overrides"):
+        for found in (*glob(f"{folder}/{section}.d/*.json"), f"{folder}/{section}.json"):  # noqa: PTH207 - as a text
+            if os.path.isfile(found) and os.path.getsize(found):  # noqa: PTH113, PTH202 - as a text
+                with contextlib.suppress(json.JSONDecodeError):
+                    for each in _read_json(found).values():
+                        _ = each.items() if section == "default_setting_overrides" else None
+
+
 def _read_json(path: str) -> Any:
     with open(path, encoding="utf-8") as file:  # noqa: PTH123 - as a text
         return json.load(file)
@@ -219,8 +269,13 @@ def _names_in(folder: str) -> list[str]:
 def _leave_settings(*, chosen: bool) -> None:
     """Hide the user's Jupyter settings and extensions from Jupyter; with `chosen`, from kernels too."""
     own = tempfile.mkdtemp(prefix="mlp-plain-")
-    for name in ("CONFIG", "DATA"):
+    home = os.path.expanduser("~")  # noqa: PTH111 - as a text
+    for name, (_, _, more) in _FOLDERS.items():
         os.environ[f"JUPYTER_{name}_DIR"] = f"{own}/{name.lower()}"
+        if more in os.environ:
+            kept = [path for path in os.environ[more].split(os.pathsep) if not _is_in(home, path)]
+            os.environ[more] = os.pathsep.join(kept)
+    site.ENABLE_USER_SITE = False  # which Jupyter asks whether it is to look there; what is imported does not depend on it any more
     if chosen:
         os.environ["PYTHONNOUSERSITE"] = "1"
         os.environ["IPYTHONDIR"] = f"{own}/ipython"

@@ -21,18 +21,22 @@ from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.apps.connecting import connect
 from mlp_hub.service.apps.endpoints import Endpoint
+from mlp_hub.service.config import NoticePolicy
 from platform_rig import FAST, Rig
 from waiting import PATIENCE_S, until
 
 ROOM = Resources(64_000, 0, 64_000, 0)
 ROOT = os.geteuid() == 0
+PAGES = "http://hub.test/services/mlp/"
 
 
 class AppRig(Rig):
     """A platform with real jobs, and so real apps."""
 
     def __init__(self, root: Path, room: Resources = ROOM) -> None:
-        super().__init__(root, policy=replace(FAST, first_uid=300_000 if ROOT else None))
+        super().__init__(
+            root, policy=replace(FAST, first_uid=300_000 if ROOT else None, notices=NoticePolicy(pages=PAGES))
+        )
         for path in (self.directories.homes, self.directories.jobs):
             path.mkdir()
         here = (NodeInfo("here", room, room),)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
 import json
 import os
@@ -20,6 +22,11 @@ from api_rig import Answer, ApiRig
 from mlp.client import Client
 from waiting import PATIENCE_S, wait_for
 
+MIB = 2**20
+LOCK = (
+    '<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
+    "<D:locktype><D:write/></D:locktype><D:owner>{owner}</D:owner></D:lockinfo>"
+)
 _PROGRAM = """
 import json, logging, os, sys
 from pathlib import Path
@@ -217,3 +224,29 @@ def serving(
         yield dav
     finally:
         dav.stop()
+
+
+def used(rig: ApiRig, data: str) -> int:
+    found: int = rig.ask("GET", f"/users/ann/datasets/{data.rpartition('/')[2]}", token=rig.ann).json["used"]
+    return found
+
+
+def in_use(rig: ApiRig, team: str) -> int:
+    found: int = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"]
+    return found
+
+
+def settled(rig: ApiRig, team: str, size: int) -> None:
+    wait_for(lambda: in_use(rig, team) == size, message=f"for {size} bytes to be charged")
+
+
+def on_disk(rig: ApiRig, data: str) -> Path:
+    return rig.root / "datasets" / Path(data).relative_to("/data")
+
+
+def left_over(rig: ApiRig) -> list[str]:
+    return [path.name for path in (rig.root / ".uploads").iterdir()]
+
+
+def sha(body: bytes) -> str:
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"

@@ -25,6 +25,7 @@ def shared(name: str, user: str, **change: Any) -> Json:
     """An app of somebody else's, as who may open it is shown it."""
     return {
         "name": name, "user": user, "tenant": "red", "uid": f"{user}-{name}", "url": f"/services/mlp/apps/{user}/{name}/",
+        "address": f"http://hub.test/services/mlp/apps/{user}/{name}/",
         "state": "ready", "phase": "running", "access": "tenant", "serves": "model", "model_name": "digits@1",
         "wanted": 1, "ready": 1, "message": "", "detail": {}, "created_at": when(-900), **change,
     }  # fmt: skip

@@ -392,8 +392,8 @@ def app(name: str, **change: Any) -> Json:
     }  # fmt: skip
     return {
         "name": name, "user": "ann", "tenant": "red", "gpu": 0.0, "cpu": 1.0, "model_name": "digits@2", "port": 31000,
-        "url": f"/services/mlp/apps/ann/{name}/", "state": "ready", "phase": "running", "uid": name, "ram": 1024, "gpu_kind": None,
-        "replicas": 2, "idle": 900, "concurrency": 8, "under_way": 1.5, "wanted": 2, "ready": 1, "command": None, "command_port": 8080, "runtime": "plain",
+        "url": f"/services/mlp/apps/ann/{name}/", "address": f"http://hub.test/services/mlp/apps/ann/{name}/", "state": "ready", "phase": "running", "uid": name, "ram": 1024, "gpu_kind": None,
+        "replicas": 2, "idle": 900, "concurrency": 8, "under_way": 1.5, "wanted": 2, "ready": 1, "command": None, "command_port": 8080, "runtime": "plain", "env_name": None,
         "priority": "normal", "access": "tenant", "generation": 1, "failures": 0, "message": "1 of 2 replicas answer",
         "detail": {}, "tail": "", "running": [one, {**one, **waits}], "created_at": when(-900), **change,
     }  # fmt: skip

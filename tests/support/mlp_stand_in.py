@@ -19,6 +19,7 @@ from tornado.netutil import bind_sockets, bind_unix_socket
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
 
+from mlp.client import Client
 from mlp_api.jobs import JobCreate
 from mlp_api.metrics import MetricBatch
 
@@ -485,6 +486,11 @@ class Stream(WebSocketHandler):
 
     def stream_close(self) -> None:
         if self.world.close_code is not None:
-            self.close(self.world.close_code, "no increase")
+            self.close(self.world.close_code, "no more")
         else:
             self.ws_connection.stream.close()
+
+
+def client(world: StandIn, **options: Any) -> Client:
+    """Return a client of a stand-in that does not wait between its tries."""
+    return Client(world.url, TOKEN, sleep=lambda _: None, **options)

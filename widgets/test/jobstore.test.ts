@@ -132,6 +132,12 @@ test("rows of a line that goes on are lines that change, also where another rank
   assert.deepEqual(logs.lines.map((l) => l.text), ["outer 2", "of another", "over"]);
 });
 
+test("a line that is cut says how much more of it the log has", () => {
+  const logs = new LogStore();
+  logs.add(0, [{ ...line(1), text: "x".repeat(TEXT_MAX + 2500) }], false);
+  assert.ok(logs.lines[0]?.text.endsWith("x [cut: 2500 more characters are in the log]"));
+});
+
 test("what is cut of a long line is whole characters", () => {
   const logs = new LogStore();
   logs.add(0, [{ ...line(1), text: `x${"😀".repeat(TEXT_MAX)}` }], false);

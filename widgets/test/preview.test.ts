@@ -40,6 +40,11 @@ test("nothing is said of a time where only others are over", () => {
   assert.deepEqual(texts(answer({ over: others, notes })), notes.map((n) => n.text));
 });
 
+test("the time follows the limit that others set, too", () => {
+  const shared: TenantPreview["notes"] = [{ tone: "bad", text: "4 cpu in use, 3 cpu more than it could hold then" }, notes[1]!];
+  assert.match(texts(answer({ over, notes: shared, back_inside_because: "x" }))[1]!, /inside the quota again: x/);
+});
+
 test("who waits is said once, by the service", () => {
   const waiting = [{ user: "ann", name: "a", since: "2026-01-01T11:00:00Z", reason: "WaitingForQuota", message: "" }];
   const said: TenantPreview["notes"] = [{ tone: "idle", text: "1 job would still wait for quota: a (for 60 min now)" }];

@@ -36,7 +36,10 @@ class DataPlace:
             if not may_be_step(step):
                 raise UsageError(
                     say(
-                        "{path} has a part that a path in a dataset cannot have: {step}", path=text, step=step
+                        "{path} cannot be a path in a dataset, because of {step}: a name in it is text of at most 255 bytes, without "
+                        "an encoded /, and not . or ..",
+                        path=text,
+                        step=step,
                     )
                 )
         return cls(name, "/".join(steps), text.endswith("/"))

@@ -17,6 +17,7 @@ from mlp.data.places import DataPlace
 from mlp.data.progress import TransferProgress
 from mlp.data.remote import Cut, DataEntry, Remote, digest_of
 from mlp.errors import Refused, TransferFailed, UsageError
+from mlp.fetching import through_no_link
 from mlp.language import say
 
 
@@ -144,7 +145,7 @@ class _FileDownload:
         to = self._wanted.to
         try:
             for again in (True, False):
-                with self._part.open("a+b", buffering=0) as file:
+                with open(self._part, "a+b", buffering=0, opener=through_no_link) as file:
                     _alone(file, to)
                     self._take_up(file)
                     self._remote.patiently(lambda file=file: self._fetch(file), lambda: self._done)  # type: ignore[misc]

@@ -194,8 +194,8 @@ def _left_out(names: Sequence[str]) -> list[str]:
         return []
     return [
         says(
-            "Not sent, because it is a link or not a file, or its name is not text: {names}",
-            "Not sent, because they are links or not files, or their names are not text: {n} ({names})",
+            "1 was not sent, because it is a link or not a file, or its name has an encoded / or is not text: {names}",
+            "{n} were not sent, because they are links or not files, or their names have an encoded / or are not text: {names}",
             len(names),
             names=say(", ").join(names[:NAMED]),
         )

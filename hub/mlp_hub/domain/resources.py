@@ -135,6 +135,12 @@ THREADS = (
     "PYTHON_CPU_COUNT",  # `os.cpu_count()` from Python 3.13 on
 )
 """Variables by which libraries that would take every core of the machine are told how many threads they may have."""
+QUIET = {
+    "HWLOC_HIDE_ERRORS": "2",  # a sandbox shows no network devices, on which hwloc and UCX remark in every log
+    "UCX_LOG_LEVEL": "fatal",
+    "TF_CPP_MIN_LOG_LEVEL": "2",  # of TensorFlow's C++ side errors only, and no remarks on itself
+}
+"""Variables by which libraries leave out what they say of themselves on every start."""
 
 
 def thread_variables(cores: float) -> dict[str, str]:

@@ -29,3 +29,8 @@ def one_line(text: str) -> str:
 def escaped(text: str) -> str:
     r"""Write such characters, and line ends, as a programmer does (`\n`, `\x1b`): nothing is lost or obeyed."""
     return _ESCAPED.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def storable(text: str) -> bool:
+    """Tell whether every database and every wire takes a text: it has neither a NUL nor half a surrogate pair, which JSON may have."""
+    return "\0" not in text and not any("\ud800" <= sign <= "\udfff" for sign in text)

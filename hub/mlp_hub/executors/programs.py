@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from mlp_hub.beneath import PathKind, look, peek
-from mlp_hub.domain.resources import MILLI, thread_variables
+from mlp_hub.domain.resources import MILLI, QUIET, thread_variables
 from mlp_hub.domain.runtime.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
@@ -20,7 +20,7 @@ def program(spec: LaunchSpec, home: str, python: str, code: str) -> rank_command
     """Return how the job's program is run, its text lying at `code`; raises `CannotStart` when its file does not exist."""
     if isinstance(spec.program, Code):
         # a notebook's first process has the kernel save
-        by_itself = spec.program.text.startswith(NOTEBOOK_TEXT)
+        by_itself = _is_notebook(spec.program)
         return rank_commands.Command((python, "-u"), code, spec.args, asks_all=not by_itself)
     given, mount = spec.program.path, home_mount(spec.user)
     entry = given.removeprefix("~/").removeprefix(mount + "/")
@@ -90,10 +90,27 @@ def environment(spec: LaunchSpec, python: str, extra: Mapping[str, str]) -> dict
         "XDG_RUNTIME_DIR": "/tmp",  # noqa: S108
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",  # a crash in compiled code leaves Python's stack in the log, not nothing
+        **QUIET,
         **thread_variables(spec.per_worker.cpu / MILLI),
+        **_beside(spec, home),
         "MLP_WORKSPACE": WORKSPACE,
         **({} if spec.workdir is None else {"MLP_WORKDIR": f"{home}/{spec.workdir}"}),
         "MLP_RUNTIME": spec.runtime.name,
         **extra,
         **spec.env,
     }
+
+
+def _beside(spec: LaunchSpec, home: str) -> dict[str, str]:
+    """Return what lets a cell import the modules of the directory in which it starts; a script finds those beside it anyway.
+
+    The text of an app is the platform's own: no module of the user's takes the place of one of the platform's there.
+    """
+    if not isinstance(spec.program, Code) or _is_notebook(spec.program) or spec.listens:
+        return {}
+    return {"PYTHONPATH": home if spec.workdir is None else f"{home}/{spec.workdir}"}
+
+
+def _is_notebook(code: Code) -> bool:
+    """Whether the text is that of a notebook, whose kernel imports from where it starts."""
+    return code.text.startswith(NOTEBOOK_TEXT)

@@ -6,6 +6,7 @@ Both come from its name and its first bytes.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import unicodedata
 from collections.abc import Iterable
@@ -20,10 +21,14 @@ from mlp_language.message import Message, msg
 PYTHON, SHELL = ".py", ".sh"
 HEAD = 256
 """Given: bytes of a first line, as the kernel takes it."""
+MOST_SCRIPT = 65_536
+"""Safety: bytes of a script of a shell whose end is looked at; a longer one is taken as it is."""
 MOST_NAMES = 10_000
 """Safety: names of a directory that are looked through for one that is alike: bounds what a missing path costs."""
 _MARK = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
+_SHELL = re.compile(r"\b(?:ba|da|z|k)?sh\b")
+_WAITS = re.compile(rb"\b(?:wait|fg)\b")
 
 
 def find(home: str | os.PathLike[str], path: str, seen_at: str) -> FoundEntry:
@@ -31,7 +36,10 @@ def find(home: str | os.PathLike[str], path: str, seen_at: str) -> FoundEntry:
     found = peek(home, path, seen_at, HEAD)
     if found.kind is PathKind.MISSING:
         return FoundEntry(path, found.kind, alike=_alike(home, path))
-    return FoundEntry(path, found.kind, unfit(path, found))
+    wrong = unfit(path, found)
+    if wrong is None and found.kind is PathKind.FILE and _is_of_a_shell(path, found.head):
+        wrong = _ends_at_once(path, peek(home, path, seen_at, MOST_SCRIPT).head)
+    return FoundEntry(path, found.kind, wrong)
 
 
 def interpreter(head: bytes) -> tuple[str, ...]:
@@ -63,6 +71,24 @@ def unfit(path: str, found: Peek) -> Message | None:
             return wrong
     executable = bool(found.mode & 0o111)
     return None if executable and marked else _not_runnable(path, executable=executable)
+
+
+def _is_of_a_shell(path: str, head: bytes) -> bool:
+    marked = head.startswith(b"#!")
+    return (path.endswith(SHELL) or marked) and _SHELL.search(" ".join(interpreter(head))) is not None
+
+
+def _ends_at_once(path: str, text: bytes) -> Message | None:
+    """Say that a script leaves its last command in the background, so that the job ends with the script and takes it along."""
+    lines = [line for each in text.splitlines() if (line := each.strip()) and not line.startswith(b"#")]
+    last = lines[-1] if lines else b""
+    if len(text) >= MOST_SCRIPT or not last.endswith(b"&") or last.endswith(b"&&") or _WAITS.search(text):
+        return None
+    return msg(
+        "{file} ends with a command in the background, which would end with the job at once: remove the & at its end, or add the "
+        "line `wait`",
+        file=path,
+    )
 
 
 def _from_windows(path: str, head: bytes) -> Message | None:

@@ -7,6 +7,8 @@ read but not written, as on a full disk, still identifies callers that only read
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from jupyterhub.handlers import BaseHandler
@@ -40,6 +42,27 @@ def install() -> None:
         await prepare(self)
 
     BaseHandler.prepare = guarded
+    undo_failed_writes()
+
+
+def undo_failed_writes() -> None:
+    """Have all handlers undo a write that failed before they answer.
+
+    All requests share one session. JupyterHub undoes errors of the database alone, and a driver raises others too: a
+    `UnicodeEncodeError` for half a surrogate pair. Until the session is rolled back, every request that uses it fails.
+    """
+    for name in ("send_error", "finish"):
+        setattr(BaseHandler, name, _undoing(getattr(BaseHandler, name)))
+
+
+def _undoing(answer: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(answer)
+    def undoing(self: Any, *args: Any, **kw: Any) -> Any:
+        if not self.db.is_active:
+            self.db.rollback()
+        return answer(self, *args, **kw)
+
+    return undoing
 
 
 def _log_ahead(connection: Any, _record: Any) -> None:

@@ -6,7 +6,7 @@ From these files `inspect` returns the state, after a restart of the hub too.
 """
 
 from mlp_hub.beneath import Folder
-from mlp_hub.domain.resources import thread_variables
+from mlp_hub.domain.resources import QUIET, thread_variables
 from mlp_hub.domain.stored.storage import KERNELS
 from mlp_hub.domain.text import one_line
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
@@ -35,6 +35,7 @@ __all__ = [
     "ENVIRONMENTS_AT",
     "KERNELS",
     "MODELS",
+    "QUIET",
     "SHELVES",
     "Bind",
     "Capabilities",

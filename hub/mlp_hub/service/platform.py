@@ -331,7 +331,14 @@ class Platform:
         )
         self._app_worker = AppWorker(self.queue, self.board, self.submissions, executor, self.lease, clock)
         self.apps = AppService(
-            self.board, self.submissions, self.admission, self.forecasts, self._app_worker, executor, clock
+            self.board,
+            self.submissions,
+            self.admission,
+            self.forecasts,
+            self._app_worker,
+            executor,
+            clock,
+            policy.notices.pages,
         )
         self.departures.running += [self.apps, self.notices]
         self.app_usage = KeptUsage(db, self._app_worker.busy)

@@ -49,6 +49,7 @@ class Database:
         self._writer: Writer | None = None
         self._file: tuple[int, int] | None = None
         self._fence: Fence | None = None
+        self._cut: Callable[[], None] | None = None
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="mlp-store-reader")
 
     def open(self) -> None:
@@ -61,7 +62,7 @@ class Database:
             if self._guard:
                 self.check_schema()
             writer = Writer(self._write_engine, self._greet, self._expect_file)
-            writer.fence = self._fence
+            writer.fence, writer.cut = self._fence, self._cut
             writer.start()
         except BaseException as e:
             if self._file_guard is not None:
@@ -83,14 +84,15 @@ class Database:
         """Whether it is a file of this machine."""
         return self._sqlite
 
-    def let_pass(self, fence: Fence | None) -> None:
-        """Start each transaction of `write` with `fence(tx)`, from the next one on; its error prevents the write.
+    def let_pass(self, fence: Fence | None, cut: Callable[[], None] | None = None) -> None:
+        """Have each transaction of `write` begin with `fence(tx)`, from the next one on; what it raises keeps all of it away.
 
-        Its result is called after the commit, and only then, by the thread that writes.
+        What it returns is called after the commit, and only then, by the thread that writes. That calls `cut` within
+        `writer.LOOK_S` after PostgreSQL has ended its connection, with all that was known of this process by it.
         """
-        self._fence = fence
+        self._fence, self._cut = fence, cut
         if self._writer is not None:
-            self._writer.fence = fence
+            self._writer.fence, self._writer.cut = fence, cut
 
     async def write(self, fn: Callable[[Tx], T], *, durable: bool = True, fenced: bool = True) -> T:
         """Run `fn(tx)` in a transaction and return its result once that is durable.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import select
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ Fence = Callable[[Tx], Callable[[], None]]
 
 That data is all that it read and changed.
 """
+LOOK_S = 0.1
+"""Tuning: seconds between two looks of a writer with nothing to write whether PostgreSQL has ended its connection."""
 MAX_BATCH = 512
 MAX_BATCH_S = 0.05  # work that waits for the common commit waits no longer than about this
 
@@ -66,6 +69,8 @@ class Writer:
         self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._connection: Connection | None = None
         self.fence: Fence | None = None
+        self.cut: Callable[[], None] | None = None
+        """Called by the thread that writes when PostgreSQL has ended its connection, with all locks that it held."""
         self._passed: Callable[[], None] | None = None  # of the fence that let this transaction pass
         self._relaxed = False  # commits of the connection are not waited for until they are on the disk
         self._held: _Work | None = None  # taken from the queue, for the next batch
@@ -112,7 +117,7 @@ class Writer:
 
     def _turn(self) -> None:
         held, self._held = self._held, None
-        first = held or self._queue.get()
+        first = held or self._next()
         if first is None:
             self._ending = True
             return
@@ -132,17 +137,30 @@ class Writer:
                 work.result, work.error = None, failure
             self.trouble = str(failure)
             if not isinstance(e, DatabaseFileGone):  # the connection is all that still leads to the file
-                self._recover(e)
+                self._recover(f"a transaction failed as a whole: {e}")
         finally:
             self.busy_since = None
         _settle(batch)
+
+    def _next(self) -> _Work | None:
+        """Return what is to be written next. Meanwhile look whether PostgreSQL has ended the connection."""
+        while True:
+            try:
+                return self._queue.get(timeout=None if self._in_a_file else LOOK_S)
+            except queue.Empty:
+                if self._connection is not None and _is_ended(self._connection):
+                    self._recover("its connection was ended")
+
+    @property
+    def _in_a_file(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
 
     def _commit(self, batch: list[_Work]) -> None:
         """Run the batch and what is queued by now, and commit once."""
         self._passed = None
         self._before_batch()
         started = time.monotonic()
-        relaxed = self._engine.dialect.name == "sqlite" and not batch[0].durable
+        relaxed = self._in_a_file and not batch[0].durable
         connection, transaction = self._begin(relaxed)
         with _ending(transaction):
             self._apply(connection, batch[0])
@@ -214,10 +232,12 @@ class Writer:
         self._connection, self._relaxed = connection, False
         return connection
 
-    def _recover(self, error: BaseException) -> None:
+    def _recover(self, why: str) -> None:
         """Begin the next batch on a connection that is known to be good."""
-        log.warning("A transaction failed as a whole: %s", error)
+        log.warning("The store's writer connects again: %s", why)
         self._disconnect()
+        if self.cut is not None and not self._in_a_file:
+            self.cut()
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -238,6 +258,24 @@ def lost(connection: Connection, error: Exception) -> bool:
         return True
     if connection.dialect.name == "sqlite":
         return not connection.connection.dbapi_connection.in_transaction  # type: ignore[union-attr]
+    return False
+
+
+def _is_ended(connection: Connection) -> bool:
+    """Whether PostgreSQL has ended a connection on which nothing is asked now."""
+    import psycopg  # noqa: PLC0415 - only where PostgreSQL is used
+
+    driver: Any = connection.connection.dbapi_connection
+    if driver.closed:
+        return True
+    arrived = select.poll()
+    arrived.register(driver.pgconn.socket, select.POLLIN)
+    if not arrived.poll(0):
+        return False
+    try:
+        driver.pgconn.consume_input()
+    except psycopg.Error:
+        return True
     return False
 
 

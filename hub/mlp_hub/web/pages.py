@@ -109,6 +109,9 @@ class Page(RequestHandler):
             self.message(403, msg("Refused"), cause.message)
         elif isinstance(cause, HTTPError) and status_code in (404, 405):
             self.message(404, msg("Nothing here"), msg("This page does not exist."), label=msg("All pages"))
+        elif isinstance(cause, HTTPError) and status_code == 400:
+            text = msg("This address has bytes that are not UTF-8. Open the page from the panel.")
+            self.message(400, msg("This address cannot be read"), text)
         else:
             self.message(503, msg("Something went wrong"), msg("It was logged; trying again may help."))
 

@@ -15,6 +15,7 @@ from kube import Kube
 from kube_installation import installation
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import Superseded, TenantPlace
+from mlp_hub.executors.kubernetes.tenancy import files
 from mlp_hub.executors.kubernetes.tenancy.keeper import KEPT, TenantKeeper
 from mlp_hub.executors.kubernetes.tenancy.needed import NEEDS, QUEUES, lacking
 from mlp_hub.executors.kubernetes.tenancy.putting import Foreign
@@ -93,6 +94,67 @@ async def test_a_volume_is_written_once_and_left_alone_while_it_is_bound(kube: K
         await own.until(bound, "the claim to be bound")
         await calm(own)
         assert own.client.calls["apply persistentvolumes"] == 1
+        assert own.client.calls["apply persistentvolumeclaims"] == 1
+
+
+def named_by(claim: Object) -> set[str]:
+    """Return who wrote the name of its volume into a claim."""
+    return {
+        each["manager"]
+        for each in claim["metadata"]["managedFields"]
+        if "f:volumeName" in each["fieldsV1"].get("f:spec", {})
+    }
+
+
+async def test_the_cluster_itself_names_the_volume_in_a_new_claim(kube: Kube) -> None:
+    # where the claim names it, two workers of the cluster's controller write the volume at once: every other claim waits for 15 s
+
+    async with running_rig(kube) as own:
+        await own.keep(RED)
+        for _ in ("made", "made again"):
+
+            async def bound() -> Object | None:
+                found = await own.get(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", "red")
+                return found if found is not None and found["status"].get("phase") == "Bound" else None
+
+            claim = await own.until(bound, "the claim to be bound")
+            assert claim["spec"]["volumeName"] == f"{own.at.name}-files-red"
+            assert named_by(claim) == {"kube-controller-manager"}
+            gone = claim["metadata"]["uid"]
+            await own.client.delete(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", f"{own.at.name}-red")
+
+            async def other(gone: str = gone) -> bool:
+                found = await own.get(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", "red")
+                return found is not None and found["metadata"]["uid"] != gone
+
+            await own.until(other, "another claim")
+
+
+async def test_a_claim_that_named_its_volume_itself_stays_as_it_was(kube: Kube) -> None:
+    # as those that an earlier version made
+
+    async with running_rig(kube) as own:
+        await own.keep(RED)
+        await own.keeper.close()
+        namespace = f"{own.at.name}-red"
+        _kind, wanted = files.claim(own.at, "red")
+        await own.client.delete(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", namespace)
+
+        async def gone() -> bool:
+            return await own.get(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", "red") is None
+
+        await own.until(gone, "the claim to go")
+        before = await own.client.apply(wanted, kinds.PERSISTENT_VOLUME_CLAIMS)
+        own.keeper = TenantKeeper(own.client, own.at)
+        await own.keep(RED)
+
+        async def bound() -> Object | None:
+            found = await own.get(kinds.PERSISTENT_VOLUME_CLAIMS, "mlp-files", "red")
+            return found if found is not None and found["status"].get("phase") == "Bound" else None
+
+        claim = await own.until(bound, "the claim to be bound")
+        assert claim["metadata"]["uid"] == before["metadata"]["uid"]
+        assert named_by(claim) == {"mlp-hub"}
 
 
 async def test_keeping_the_same_tenants_again_costs_the_cluster_next_to_nothing(kube: Kube) -> None:

@@ -217,6 +217,16 @@ def test_a_login_with_a_token_of_another_service_is_refused(rig: ApiRig) -> None
     assert finish_login(rig, asked, cookie, token)[0] == 403
 
 
+@pytest.mark.parametrize(
+    "path", ["login?next=%ff", "oauth_callback?code=%ed%a0%80&state=x", "login?next=%00"]
+)
+def test_attack_bytes_that_are_not_text_are_not_a_fault(
+    rig: ApiRig, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert rig.ask("GET", f"/services/mlp/{path}", base="").status < 500
+    assert not [one for one in caplog.records if one.exc_info]
+
+
 def test_pages_send_who_is_not_logged_in_to_the_login(rig: ApiRig) -> None:
     for path in ("/", "/admin/tenants", "/tenants"):
         answer = rig.ask("GET", f"{PAGES}{path}", base="")

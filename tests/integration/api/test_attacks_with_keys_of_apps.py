@@ -160,3 +160,10 @@ def test_a_key_of_a_former_team_member_reaches_no_replica(rig: ApiRig) -> None:
         return said["verdict"] != "may" or not (said["replicas"] or said["wakes"])
 
     wait_for(is_nowhere, message="for the app of who left to answer nobody")
+
+
+@pytest.mark.parametrize("secret", ["a\nb", "a\r\nX-Other: b", "a\0b", "a\x1b", "", "x" * 5000, "\u212a"])
+def test_attack_what_no_header_carries_is_nobodys_token(rig: ApiRig, secret: str) -> None:
+    asked = {"user": "ann", "app": "line", "kind": "token", "secret": secret, "address": "127.0.0.1"}
+    answer = rig.ask("PUT", "/gateway:admit", asked, token=rig.gateway)
+    assert answer.status == 403 or answer.json["verdict"] == "unknown", answer.body

@@ -4,75 +4,17 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
-import itertools
 import os
 import shutil
 import subprocess
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api_rig import Answer, ApiRig
-from dav_rig import DavRig, serving
-from mlp_hub.executors.mounted.sizes import ENTRY
-from mlp_hub.isolation import tenant_roots
+from api_rig import ApiRig
+from dav_rig import LOCK, MIB, DavRig, in_use, left_over, on_disk, settled, sha, used
 from waiting import wait_for
-
-MIB = 2**20
-_numbers = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def dav(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DavRig]:
-    with serving(rig, tmp_path_factory.mktemp("dav")) as found:
-        yield found
-
-
-@pytest.fixture
-def team(rig: ApiRig) -> str:
-    """A tenant of ann's with 10 MiB of storage."""
-    name = f"files{next(_numbers)}"
-    rig.tenant(name, "rita", members=("ann",), rom=10 * MIB)
-    return name
-
-
-@pytest.fixture
-def data(rig: ApiRig, team: str) -> str:
-    """A dataset of ann's, by its path."""
-    name = f"set{next(_numbers)}"
-    made = rig.ask("POST", "/users/ann/datasets", {"name": name, "size": 0, "tenant": team}, token=rig.ann)
-    assert made.status == 201, made.body
-    return f"/data/ann/{name}"
-
-
-def used(rig: ApiRig, data: str) -> int:
-    found: int = rig.ask("GET", f"/users/ann/datasets/{data.rpartition('/')[2]}", token=rig.ann).json["used"]
-    return found
-
-
-def in_use(rig: ApiRig, team: str) -> int:
-    found: int = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["rom_inuse"]
-    return found
-
-
-def settled(rig: ApiRig, team: str, size: int) -> None:
-    wait_for(lambda: in_use(rig, team) == size, message=f"for {size} bytes to be charged")
-
-
-def on_disk(rig: ApiRig, data: str) -> Path:
-    return rig.root / "datasets" / Path(data).relative_to("/data")
-
-
-def left_over(rig: ApiRig) -> list[str]:
-    return [path.name for path in (rig.root / ".uploads").iterdir()]
-
-
-def sha(body: bytes) -> str:
-    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
 
 
 def test_a_new_dataset_has_its_directory_before_anything_is_sent_to_it(
@@ -230,23 +172,6 @@ def test_a_path_that_is_none_reaches_nothing(
     assert left_over(rig) == []
 
 
-@pytest.mark.parametrize("verb", ["COPY", "MOVE"])
-def test_files_leave_their_dataset_by_no_way(rig: ApiRig, dav: DavRig, data: str, verb: str) -> None:
-    dav.ask("PUT", f"{data}/f", b"x")
-    for to in (
-        "/data/ann/pets/f",
-        "/data/bob/x/f",
-        f"{data}/../pets/f",
-        f"{data}/%2e%2e/pets/f",
-        f"{data}/%252e%252e/%252e%252e/f",
-        "http://elsewhere/f",
-        "/etc/x",
-    ):
-        answer = dav.ask(verb, f"{data}/f", headers={"Destination": to})
-        assert answer.status in (400, 403, 409, 502), (to, answer.status)
-    assert dav.ask("GET", f"{data}/f").body == b"x"
-
-
 def test_empty_files_and_directories_take_room_and_are_refused_without_room(
     rig: ApiRig, dav: DavRig, data: str, team: str
 ) -> None:
@@ -348,57 +273,6 @@ def test_litmus_passes(dav: DavRig, data: str, tmp_path: Path) -> None:
     assert "FAIL" not in run.stdout, run.stdout
 
 
-def test_a_file_that_is_moved_over_another_takes_its_place_in_one_step(
-    rig: ApiRig, dav: DavRig, data: str, team: str
-) -> None:
-    dav.ask("PUT", f"{data}/at", b"a longer one")
-    at = on_disk(rig, data) / "at"
-    missed: list[int] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.is_set():
-            if not at.exists():
-                missed.append(1)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        for n in range(10):
-            dav.ask("PUT", f"{data}/new", b"%d" % n)
-            assert dav.ask("MOVE", f"{data}/new", headers={"Destination": f"{data}/at"}).status == 204
-    finally:
-        over.set()
-        watcher.join()
-    assert missed == []
-    assert dav.ask("GET", f"{data}/at").body == b"9"
-    assert dav.ask("GET", f"{data}/new").status == 404
-    assert dav.ask("LOCK", f"{data}/at", LOCK.format(owner="ann").encode()).status == 200
-    dav.ask("PUT", f"{data}/new", b"longer")
-    assert dav.ask("MOVE", f"{data}/new", headers={"Destination": f"{data}/at"}).status == 423
-    assert dav.ask("GET", f"{data}/at").body == b"9"
-    settled(rig, team, len(b"9") + len(b"longer"))
-
-
-@pytest.mark.parametrize("verb", ["COPY", "MOVE"])
-@pytest.mark.parametrize("to", ["dir", "dir/", "dir/a/below", "kept%3B1", "kept%3F1", "kept%231"])
-def test_a_copy_or_move_into_itself_its_parent_or_an_ambiguous_path_is_refused(
-    dav: DavRig, data: str, verb: str, to: str
-) -> None:
-    assert dav.ask("MKCOL", f"{data}/dir").status == 201
-    assert dav.ask("PUT", f"{data}/dir/a", b"a").status == 201
-    assert dav.ask("PUT", f"{data}/kept", b"kept").status == 201
-    assert dav.ask(verb, f"{data}/dir/a", headers={"Destination": f"{data}/{to}"}).status == 403
-    assert dav.ask("GET", f"{data}/dir/a").body == b"a"
-    assert dav.ask("GET", f"{data}/kept").body == b"kept"
-
-
-LOCK = (
-    '<?xml version="1.0"?><D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope>'
-    "<D:locktype><D:write/></D:locktype><D:owner>{owner}</D:owner></D:lockinfo>"
-)
-
-
 def test_the_owner_text_of_a_lock_is_bounded(dav: DavRig, data: str) -> None:
     dav.ask("PUT", f"{data}/f", b"x")
     long = dav.ask("LOCK", f"{data}/f", LOCK.format(owner="o" * 100_000).encode())
@@ -415,44 +289,6 @@ def test_all_that_is_below_is_not_listed_at_once(dav: DavRig, data: str, depth: 
     asked = dav.ask("PROPFIND", f"{data}/", headers={} if depth is None else {"Depth": depth})
     assert (asked.status, b"<D:propfind-finite-depth/>" in asked.body) == (403, True)
     assert dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"}).status == 207
-
-
-def test_a_copy_that_finds_no_room_leaves_what_is_in_its_place(
-    rig: ApiRig, dav: DavRig, data: str, team: str
-) -> None:
-    dav.ask("MKCOL", f"{data}/big")
-    for name in ("one", "two"):
-        assert dav.ask("PUT", f"{data}/big/{name}", bytes(3 * MIB)).status == 201
-    dav.ask("MKCOL", f"{data}/old")
-    assert dav.ask("PUT", f"{data}/old/kept", b"kept").status == 201
-    assert dav.ask("PUT", f"{data}/file", b"file").status == 201
-    for source, to in (("big", "old"), ("big/one", "file"), ("big", "file"), ("big/one", "old")):
-        full = dav.ask("COPY", f"{data}/{source}", headers={"Destination": f"{data}/{to}"})
-        if "/" in source:  # one file has room
-            assert full.status == 204, full.body
-            dav.ask("DELETE", f"{data}/{to}")
-            dav.ask("MKCOL", f"{data}/old")
-            dav.ask("PUT", f"{data}/old/kept", b"kept")
-            dav.ask("PUT", f"{data}/file", b"file")
-            continue
-        assert full.status == 507, full.body
-        assert dav.ask("GET", f"{data}/old/kept").body == b"kept"
-        assert dav.ask("GET", f"{data}/file").body == b"file"
-    settled(rig, team, 6 * MIB + 8)
-    assert left_over(rig) == []
-
-
-def test_a_copy_of_a_directory_has_all_that_was_in_it(rig: ApiRig, dav: DavRig, data: str, team: str) -> None:
-    dav.ask("MKCOL", f"{data}/a")
-    dav.ask("MKCOL", f"{data}/a/b")
-    dav.ask("PUT", f"{data}/a/b/f", b"deep")
-    assert dav.ask("COPY", f"{data}/a", headers={"Destination": f"{data}/c"}).status == 201
-    assert dav.ask("COPY", f"{data}/a", headers={"Destination": f"{data}/c"}).status == 204
-    assert dav.ask("GET", f"{data}/c/b/f").body == b"deep"
-    alone = {"Destination": f"{data}/d", "Depth": "0"}
-    assert dav.ask("COPY", f"{data}/a", headers=alone).status == 201
-    assert dav.ask("GET", f"{data}/d/b/f").status == 404
-    settled(rig, team, 8)
 
 
 def test_a_sparse_file_gives_back_no_storage_that_it_never_took(
@@ -473,136 +309,3 @@ def test_a_sparse_file_gives_back_no_storage_that_it_never_took(
 def test_a_request_of_megabytes_of_headers_is_refused(dav: DavRig, data: str) -> None:
     assert dav.ask("GET", f"{data}/f", headers={"X-Long": "x" * 200_000}).status == 413
     assert dav.ask("GET", f"{data}/{'f' * 200_000}").status in {413, 414}
-
-
-def part(dav: DavRig, path: str, body: bytes, begin: int, end: int, **more: str) -> Answer:
-    headers = {"Content-Range": f"bytes {begin}-{end - 1}/{len(body)}", "Repr-Digest": sha(body), **more}
-    return dav.ask("PUT", path, body[begin:end], headers=headers)
-
-
-def here(dav: DavRig, path: str, body: bytes) -> Answer:
-    asked = {"Content-Range": f"bytes */{len(body)}", "Repr-Digest": sha(body)}
-    return dav.ask("PUT", path, b"", headers=asked)
-
-
-def test_a_large_file_comes_in_parts_and_nobody_sees_half_of_it(
-    rig: ApiRig, dav: DavRig, data: str, team: str
-) -> None:
-    body = os.urandom(3 * MIB)
-    dav.ask("PUT", f"{data}/f", b"old")
-    first = part(dav, f"{data}/f", body, 0, MIB)
-    assert (first.status, first.headers["upload-offset"]) == (202, str(MIB))
-    assert dav.ask("GET", f"{data}/f").body == b"old"
-    settled(rig, team, 3 + MIB)
-    listed = dav.ask("PROPFIND", f"{data}/", headers={"Depth": "1"})
-    assert listed.body.count(b"<ns0:response>") + listed.body.count(b"<D:response>") == 2
-    other = part(dav, f"{data}/f", body, 2 * MIB, 3 * MIB)
-    assert (other.status, other.headers["upload-offset"]) == (409, str(MIB))
-    dav.kill()
-    dav.start()
-    asked = here(dav, f"{data}/f", body)
-    assert (asked.status, asked.headers["upload-offset"]) == (202, str(MIB))
-    settled(rig, team, 3 + MIB)
-    assert part(dav, f"{data}/f", body, MIB, 2 * MIB).status == 202
-    assert part(dav, f"{data}/f", body, 2 * MIB, 3 * MIB).status == 204
-    got = dav.ask("GET", f"{data}/f")
-    assert (got.body, got.headers["repr-digest"]) == (body, sha(body))
-    settled(rig, team, 3 * MIB)
-
-
-def test_received_bytes_of_an_interrupted_part_are_kept(
-    rig: ApiRig, dav: DavRig, data: str, team: str
-) -> None:
-    body = os.urandom(2 * MIB)
-    connection = dav.connect()
-    connection.putrequest("PUT", f"{data}/f")
-    for name, value in {
-        "Authorization": "Bearer ann-token",
-        "Content-Length": str(len(body)),
-        "Content-Range": f"bytes 0-{len(body) - 1}/{len(body)}",
-        "Repr-Digest": sha(body),
-    }.items():
-        connection.putheader(name, value)
-    connection.endheaders()
-    connection.send(body[:MIB])
-    settled(rig, team, 2 * MIB + ENTRY)
-    connection.close()
-
-    def came() -> int:
-        asked = here(dav, f"{data}/f", body)
-        return int(asked.headers["upload-offset"]) if asked.status == 202 else 0
-
-    begin = wait_for(came, message="for what came to be told")
-    settled(rig, team, begin)
-    assert part(dav, f"{data}/f", body, begin, len(body)).status == 201
-    assert dav.ask("GET", f"{data}/f").body == body
-    settled(rig, team, len(body))
-
-
-def test_parts_of_another_file_than_was_announced_change_nothing(
-    rig: ApiRig, dav: DavRig, data: str, team: str
-) -> None:
-    body = os.urandom(1000)
-    dav.ask("PUT", f"{data}/f", b"old")
-    wrong = {"Content-Range": "bytes 0-999/1000", "Repr-Digest": sha(b"other")}
-    answer = dav.ask("PUT", f"{data}/f", body, headers=wrong)
-    assert (answer.status, "differs from Repr-Digest" in answer.json["msg"]) == (400, True)
-    for bad in (
-        "bytes 0-999/500",
-        "bytes 5-4/1000",
-        "bytes 0-998/1000",
-        "bytes */*",
-        "lines 0-999/1000",
-        "bytes */0",
-    ):
-        headers = {"Content-Range": bad, "Repr-Digest": sha(body)}
-        assert dav.ask("PUT", f"{data}/f", body, headers=headers).status == 400, bad
-    assert dav.ask("PUT", f"{data}/f", body, headers={"Content-Range": "bytes 0-999/1000"}).status == 400
-    assert part(dav, f"{data}/no/such", body, 0, 1000).status == 409
-    assert dav.ask("GET", f"{data}/f").body == b"old"
-    held = dav.ask("LOCK", f"{data}/f", LOCK.format(owner="me").encode())
-    assert part(dav, f"{data}/f", body, 0, 1000).status == 423
-    dav.ask("UNLOCK", f"{data}/f", headers={"Lock-Token": held.headers["lock-token"]})
-    big = os.urandom(11 * MIB)
-    assert part(dav, f"{data}/f", big, 0, len(big)).status == 507
-
-
-def test_a_moved_tenants_files_are_served_from_where_they_are_and_written_to_by_nobody_meanwhile(
-    rig: ApiRig, dav: DavRig, data: str, team: str, tmp_path: Path
-) -> None:
-    """Which tree it is the dataset says, and no header: another tenant's name in one changes nothing."""
-    root, body = tmp_path / "own", os.urandom(MIB)
-    assert dav.ask("PUT", f"{data}/one", body).status == 201
-    roots = tenant_roots(rig.root, rig.root / "isolation", rig.root / "secrets" / "isolation_key")
-    asked = {"isolation": "dedicated", "data_root": str(root), "rom": 10 * MIB}
-
-    def move() -> dict[str, Any]:
-        found: dict[str, Any] = rig.ask("GET", f"/tenants/{team}", token=rig.root_user).json["move"]
-        return found
-
-    with roots.using(team):  # as somebody who reads a file
-        assert rig.ask("PUT", f"/tenants/{team}", asked, token=rig.root_user).status == 200
-        wait_for(lambda: "in progress" in move()["message"], message="for it to wait for who reads")
-        refused = dav.ask("PUT", f"{data}/two", b"late")
-        assert (refused.status, refused.json["reason"]) == (403, "TenantMoves")
-        assert dav.ask("GET", f"{data}/one").body == body
-    wait_for(lambda: move()["state"] == "done", message="for the files to be moved")
-    forged = {"X-Tenant-ID": "default", "X-MLP-Tenant": "default"}
-    got = dav.ask("GET", f"{data}/one", headers=forged)
-    assert (got.status, got.body, got.headers["repr-digest"]) == (200, body, sha(body))
-    assert dav.ask("PUT", f"{data}/two", b"after", headers=forged).status == 201
-    assert (root / "datasets" / Path(data).relative_to("/data") / "two").read_bytes() == b"after"
-    assert not on_disk(rig, data).exists()
-    assert list((root / ".uploads").iterdir()) == []
-    settled(rig, team, len(body) + len(b"after"))
-    nobody = dav.ask("GET", f"{data}/one", token="bob-token", headers={"X-Tenant-ID": team})
-    assert nobody.status == 404
-    name = data.rpartition("/")[2]
-    ready = {"state": "ready", "progress": 100}
-    assert rig.ask("PUT", f"/users/ann/datasets/{name}:heartbeat", ready, token=rig.ann).status == 200
-    assert dav.ask("DELETE", data).status == 204
-    settled(rig, team, 0)
-    wait_for(
-        lambda: not (root / "datasets" / Path(data).relative_to("/data")).exists(),
-        message="for all of it to be gone",
-    )

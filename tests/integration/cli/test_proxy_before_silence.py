@@ -131,6 +131,23 @@ def test_a_part_that_takes_over_the_socket_of_a_hanging_one_is_asked_at_once(
         other.close()
 
 
+def test_requests_after_a_takeover_use_no_connection_to_the_process_before(
+    running: RunningProxy, part: Part
+) -> None:
+    part.answers.clear()
+    first = [in_background(lambda: running.get("/part").status) for _ in range(4)]
+    wait_for(lambda: part.asked.count("/part") == 4)
+    part.answers.set()
+    assert {result() for result in first} == {200}  # and four connections stay open
+    part.path.unlink()
+    other = Part(part.path)
+    try:
+        assert [running.get("/part").status for _ in range(5)] == [200] * 5
+        assert (part.asked.count("/part"), other.asked.count("/part")) == (4, 5)
+    finally:
+        other.close()
+
+
 def test_a_request_that_takes_long_is_left_alone_while_its_part_answers_others(
     running: RunningProxy, part: Part
 ) -> None:

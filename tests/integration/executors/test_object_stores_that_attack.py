@@ -162,9 +162,23 @@ def long_tag(line: socket.socket, request: str) -> None:
     whole(line, page(("a", 1)).replace(b";t&", b";" + b"t" * 60_000 + b"&") if is_list(request) else b"x")
 
 
+def less_than_nothing(line: socket.socket, request: str) -> None:
+    """Cut an object short, and say then that it has -5 bytes by now, of which there is no end."""
+    if is_list(request):
+        whole(line, page(("a", 10)))
+    elif request.startswith("HEAD"):
+        whole(line, b"", 'ETag: "u"', "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT", length=-5)
+    else:
+        whole(line, b"x" * MIB, 'ETag: "u"', length=-5)
+
+
+def larger_than_disks(line: socket.socket, _: str) -> None:
+    whole(line, page(("a", 10**400)))
+
+
 ENDS = [
     packed_bomb, endless_page, endless_error, many_headers, endless_header, redirect, empty_pages, negative, deep,
-    entities, bad_chunks, short, other_length, long_tag,
+    entities, bad_chunks, short, other_length, long_tag, less_than_nothing, larger_than_disks,
 ]  # fmt: skip
 
 
@@ -192,6 +206,9 @@ def test_attack_a_copy_ends_with_its_cause(tmp_path: Path, attack: Answer) -> No
         copy(root, host)
     assert len(str(refused.value.message)) < 300
     assert [path for path in (root / "datasets/ann/pets").rglob("*") if path.is_file()] == []
+    assert sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) <= 1000, (
+        "more than was listed"
+    )
 
 
 @pytest.mark.parametrize("attack", [long, packed_object], ids=lambda attack: attack.__name__)

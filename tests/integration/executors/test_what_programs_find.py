@@ -72,3 +72,22 @@ def test_a_program_does_not_start_elsewhere_instead(lab: Lab, workdir: str, said
     assert failure.cause is Cause.START_FAILED
     assert said in failure.message
     assert lab.output(spec) == []
+
+
+@pytest.mark.parametrize(("runtime", "workers"), [("plain", 1), ("plain", 2), ("mpi", 2), ("tf", 2)])
+@pytest.mark.parametrize("workdir", [None, "project"])
+def test_a_cell_imports_the_modules_of_the_directory_in_which_it_starts(
+    lab: Lab, runtime: str, workers: int, workdir: str | None
+) -> None:
+    place = lab.home("ann") / (workdir or "")
+    place.mkdir(exist_ok=True)
+    (place / "mine.py").write_text("word = 'found'")
+    spec = lab.spec("import mine; print(mine.word)", runtime=runtime, workers=workers, workdir=workdir)
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED, lab.output(spec)
+    assert [lab.output(spec, rank) for rank in range(workers)] == [["found"]] * workers
+
+
+def test_a_cells_own_search_path_wins(lab: Lab) -> None:
+    spec = lab.spec("import sys; print(*sys.path[1:3])", env={"PYTHONPATH": "/data/one:/data/two"})
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED, lab.output(spec)
+    assert lab.output(spec) == ["/data/one /data/two"]

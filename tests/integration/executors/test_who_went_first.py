@@ -44,6 +44,14 @@ def test_an_exception_ends_all_ranks_although_a_thread_of_its_rank_is_still_runn
     assert "by_mpi4py" not in seen.failure.tail
 
 
+@needs_mpi
+def test_an_exception_ends_all_although_python_has_a_safe_path(lab: Lab) -> None:
+    code = BEGINS + "if world.rank == 1: raise RuntimeError('bad batch')\nworld.Barrier()\n"
+    seen = lab.run(lab.spec(code, runtime="mpi", workers=2, env={"PYTHONSAFEPATH": "1"}))
+    assert seen.failure is not None
+    assert seen.failure.message == "rank 1: RuntimeError: bad batch (exit status 1)"
+
+
 @pytest.mark.parametrize("ends", ["raise RuntimeError('bad batch')", "sys.exit(1)"])
 def test_a_tensorflow_rank_that_raises_ends_although_one_of_its_threads_is_still_running(
     lab: Lab, ends: str

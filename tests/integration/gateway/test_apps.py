@@ -69,14 +69,25 @@ def test_owner_and_members_of_the_tenant_get_in_by_token_and_others_learn_nothin
     assert set(foreign.headers) == set(missing.headers)
 
 
-def test_a_token_that_nobody_knows_or_none_gets_the_same_answer_everywhere(rig: GatewayRig) -> None:
-    answers = [
-        rig.visit(f"{PREFIX}/ann/{name}/", **headers)
-        for name in ("shop", "none")
-        for headers in ({}, bearer("made-up"), bearer("mlpk_" + "x" * 43), {"X_API_Key": "mlpk_" + "y" * 43})
-    ]
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([{}, {"Authorization": "Basic eDp5"}], "Send a key of this app or a token of the hub"),
+        (
+            [bearer("mlpk_" + "x" * 43), {"X_API_Key": "mlpk_" + "y" * 43}, {"X_API_Key": "short"}],
+            "The key is wrong, or it was revoked. The owner of the app makes one on the app's page",
+        ),
+        ([bearer("made-up")], "The token is wrong, or it has expired. Make one on the page My account"),
+    ],
+    ids=["nothing", "key", "token"],
+)
+def test_all_that_is_wrong_in_one_way_gets_the_same_answer_everywhere(
+    rig: GatewayRig, sent: list[dict[str, str]], said: str
+) -> None:
+    answers = [rig.visit(f"{PREFIX}/ann/{name}/", **headers) for name in ("shop", "none") for headers in sent]
     assert {answer.status for answer in answers} == {401}
     assert len({answer.body for answer in answers}) == 1
+    assert said in answers[0].body.decode()
 
 
 def test_the_owner_of_an_app_decides_who_may_open_it(rig: GatewayRig) -> None:

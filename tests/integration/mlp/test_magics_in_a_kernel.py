@@ -187,6 +187,19 @@ def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
         assert len(text(shown).splitlines()) == (3 if said.startswith("Syntax error") else 1)
 
 
+def test_a_program_that_reads_names_of_the_notebook_says_so_before_it_waits(world, tmp_path):
+    world.jobs["digits"] = job_record(**FINISHED)
+    line = "%%mlp submit --name digits --with names --detach"
+    *_, shown = run(
+        "lr, names = 0.1, ['a']\ndef model(): ...", f"{line}\nmodel(lr, names)", tmp_path=tmp_path
+    )
+    assert text(shown).startswith(
+        "The program does not see lr, model of this notebook: send variables with --with"
+    )
+    (shown,) = run(f"{line.replace(' --with names', '')}\n{PROGRAM}", tmp_path=tmp_path)
+    assert "does not see" not in text(shown)
+
+
 def test_the_other_verbs_show_tables_and_sentences(world, tmp_path):
     world.jobs["digits"] = job_record()
     jobs, why, quota, offer, cancel, helped, job = run(

@@ -53,6 +53,7 @@ async def test_a_model_is_served_killed_started_again_and_deleted_without_a_trac
         await rig.model()
         made = await rig.deploy()
         assert (made.port, made.url, made.model_name) == (31_000, "/services/mlp/apps/ann/line/", "line@1")
+        assert made.address == "http://hub.test/services/mlp/apps/ann/line/"
         first = await rig.endpoint(lambda e: bool(e.replicas))
         assert (first.user, first.tenant, first.version) == ("ann", "default", 1)
         async with door(first.replicas[0]) as where:

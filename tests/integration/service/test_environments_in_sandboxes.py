@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from pathlib import Path
 
+import msgspec
+import pytest
+
 from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, running_rig
+from mlp_api.apps import AppCreate
 from mlp_api.jobs import JobCreate
+from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.workspace import JobRun
+from waiting import until
 
 PROGRAM = """
 import sys, os, importlib.util, iniconfig, mlp, numpy
@@ -22,6 +29,14 @@ try:
     open(sys.prefix + "/new", "w")
 except OSError as error:
     print("written", error.strerror)
+"""
+APP = """
+import http.server, os, iniconfig
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Hello).serve_forever()
 """
 MPI = """
 from mpi4py import MPI
@@ -41,6 +56,32 @@ async def ran(rig: SandboxRig, name: str, code: str, **more: object) -> list[str
         lines += [line.text for line in (await rig.executor.read_log(key, rank)).lines]
     assert job.phase == "finished", lines
     return lines
+
+
+async def served_and_gone(rig: SandboxRig) -> None:
+    """Have an app answer that needs a package of the environment, which stays as long as the app does."""
+    asked = AppCreate(
+        name="hello",
+        model_name="",
+        command=f"python -c {shlex.quote(APP)}",
+        env_name="tools",
+        cpu=0.5,
+        ram=512,
+    )
+    with pytest.raises(Refused, match="there is no environment other"):
+        await rig.platform.apps.deploy(SYSTEM, "ann", msgspec.structs.replace(asked, env_name="other"))
+    made = await rig.platform.apps.deploy(SYSTEM, "ann", asked)
+    assert made.env_name == "tools"
+
+    async def answers() -> bool:
+        found = await rig.platform.apps.get(SYSTEM, "ann", "hello")
+        assert found.phase != "error", (str(found.message), found.tail)
+        return found.phase == "running"
+
+    await until(answers, what="the app to answer")
+    with pytest.raises(Refused, match="environment tools is used by app hello of ann"):
+        await delete(rig)
+    await until(lambda: rig.platform.apps.remove("ann"), what="the app to be gone")
 
 
 async def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: Path) -> None:
@@ -78,6 +119,8 @@ async def test_it_is_resolved_installed_and_seen_by_the_ranks_of_jobs(tmp_path: 
 
         sums = await ran(rig, "two", MPI, workers=2, runtime="mpi", env_name="tools")
         assert sums == ["sum 3 True"] * 2
+
+        await served_and_gone(rig)
 
         again = await rig.platform.jobs.resubmit(SYSTEM, "ann", "one")
         assert (again.env_name, again.env_lock) == ("tools", ready.lock)

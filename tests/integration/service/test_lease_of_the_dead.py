@@ -15,12 +15,12 @@ import pytest
 from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost
 from mlp_hub.store import Tx
 from mlp_hub.store.database import Database
 from mlp_hub.store.engine import WRITE_LOCK
 from postgres import PostgresServer, postgres_server
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, until
 
 LONG_S = 3600.0
 """Nobody waits so long in these tests: who takes the lease has it for another reason than time."""
@@ -94,6 +94,52 @@ async def test_a_leader_cut_off_for_a_moment_continues_to_lead(url: str) -> None
         await two.dbs[0].write(write)
         assert await two.tries() == await two.tries() == two.first.holder
         assert two.first.is_held
+
+
+def end_others(tx: Tx) -> None:
+    """End all sessions at this database but the one that asks, as its administrator can, or a restart does."""
+    tx.connection.execute(
+        text(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    )
+
+
+async def test_an_idle_leader_that_is_cut_off_connects_again_and_keeps_the_lease(
+    url: str,
+) -> None:
+    async with two_services(url) as two:
+        await two.first.take()
+        lease = await two.dbs[1].read(lambda tx: tx.leases.get(NAME))
+        await two.dbs[1].write(end_others, fenced=False)
+
+        async def renewed() -> bool:
+            return await two.dbs[1].read(lambda tx: tx.leases.get(NAME)) != lease
+
+        await until(renewed)
+        assert two.first.is_sure
+        assert await two.tries() == await two.tries() == two.first.holder
+
+
+async def test_a_leader_that_is_cut_off_is_not_sure_until_it_has_asked_the_database(url: str) -> None:
+    async with two_services(url) as two:
+        await two.first.take()
+        await two.first.forget()  # it does not ask by itself
+        assert two.first.is_sure
+        await two.dbs[1].write(end_others, fenced=False)
+
+        async def unsure() -> bool:
+            return not two.first.is_sure
+
+        await until(unsure)
+        await two.first.ensure_held()
+        assert two.first.is_sure
+        await two.dbs[1].write(end_others, fenced=False)
+        await until(unsure)
+        await two.second.take()
+        with pytest.raises(LeaseLost):
+            await two.first.ensure_held()
 
 
 async def test_the_new_leader_is_not_taken_for_dead_when_the_hanging_old_one_ends(url: str) -> None:

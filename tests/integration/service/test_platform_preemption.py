@@ -72,6 +72,21 @@ async def test_a_preempted_job_shows_its_beneficiary_and_the_kept_checkpoint(tmp
         assert str(own.kept).startswith("it left no checkpoint")
 
 
+async def test_a_job_that_runs_again_is_told_why_its_last_attempt_was_stopped(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        await rig.submit("low", workers=4, priority="low", sim={"DURATION": 60, "STOP": 0.05})
+        await rig.until("low", "running")
+        await rig.submit("urgent", workers=3, priority="high", sim={"DURATION": 60})
+        await rig.until("urgent", "running")
+        await rig.platform.jobs.suspend(SYSTEM, "ann", "urgent")
+        await rig.until("low", "running")
+        stopped = (await rig.platform.jobs.why(SYSTEM, "ann", "low")).stopped
+        assert stopped is not None
+        assert (stopped.kind, stopped.checkpoint_at) == ("preempted", None)
+        assert str(stopped.message).startswith("Stopped for job urgent of ann")
+        assert str(stopped.kept) == ""  # what is there may be of the attempt that runs
+
+
 async def test_a_job_preempted_for_another_tenant_shows_no_names_from_it(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         for name in ("red", "blue"):

@@ -15,7 +15,8 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from platform_rig import Rig, running_rig
 from waiting import until
 
-LONG = {"DURATION": 600}
+LONG, SHORT = {"DURATION": 600}, {"DURATION": 0.05}
+EVERY_CORE = 4.0
 
 
 async def report(rig: Rig, name: str, *losses: float, first: int = 1) -> None:
@@ -92,6 +93,32 @@ async def test_a_run_keeps_its_script_variables_environment_and_commit(
         await rig.submit("cell", sim={"DURATION": 0.05}, env={"NOTEBOOK_VARIABLES": variables})
         cell = await rig.platform.runs.get(SYSTEM, "ann", "cell")
         assert (cell.program, cell.run.params, cell.run.commit) == ("x", {"lr": 0.5}, None)
+
+
+async def test_a_script_that_was_edited_while_its_job_waited_is_kept_as_it_started(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        home = rig.directories.homes / "ann"
+        home.mkdir(parents=True)
+        (home / "train.py").write_text("print(1)\n")
+        before = await rig.submit("before", sim=LONG, cpu=EVERY_CORE)
+        await rig.until("before", "running")
+        said = Provenance(environment="numpy==2.0\n")
+        await rig.submit("digits", sim=SHORT, cpu=EVERY_CORE, code=None, entry="train.py", provenance=said)
+        (home / "train.py").write_text("print(2)\n")
+        rig.end(before)
+        await rig.until("digits", "finished")
+        found = await rig.platform.runs.get(SYSTEM, "ann", "digits")
+        assert (found.program, found.environment) == ("print(2)\n", "numpy==2.0\n")
+        timeline = await rig.platform.jobs.events(SYSTEM, "ann", "digits")
+        said_of = [str(event.message) for event in timeline if event.kind == "program-changed"]
+        assert said_of == ["train.py has changed since the job was submitted; it starts as it is now"]
+        again = await rig.platform.jobs.resubmit(
+            SYSTEM, "ann", "digits", Resubmit(exactly=True, provenance=said)
+        )
+        assert again.run == 2
+        await rig.until("digits", "finished")
+        timeline = await rig.platform.jobs.events(SYSTEM, "ann", "digits")
+        assert "program-changed" not in [event.kind for event in timeline]
 
 
 async def test_exactly_the_same_runs_again_and_what_is_other_is_told(tmp_path: Path) -> None:

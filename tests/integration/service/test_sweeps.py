@@ -74,6 +74,20 @@ async def test_only_what_fits_and_two_more_are_jobs_at_a_time(tmp_path: Path) ->
         assert rig.held() == ZERO
 
 
+async def test_a_trial_that_waits_says_what_for(tmp_path: Path) -> None:
+    async with running_rig(tmp_path, node("n1", 1)) as rig:
+        await sweep(rig, grid={"lr": [1, 2]})
+        await job(rig, "s.0", "running")
+        found = await once(
+            rig,
+            lambda s: any(str(t.message) for t in s.trials if t.phase == "queued"),
+            "to say why its second trial waits",
+        )
+        assert found.trials[1].phase == "queued"
+        why = await rig.platform.jobs.why(SYSTEM, "ann", "s.1")
+        assert str(found.trials[1].message) == str(why.reasons[0].message)
+
+
 async def test_trials_that_others_beat_are_stopped_and_give_their_room_back(tmp_path: Path) -> None:
     async with running_rig(tmp_path, node("n1", 2)) as rig:
         await sweep(

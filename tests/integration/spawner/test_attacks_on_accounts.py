@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
 
-from hub_stack import PASSWORD, Browser, text_of
+from hub_stack import PASSWORD, Browser, text_of, user_token
 from local_names import LocalNames
 from waiting import PATIENCE_S
 
@@ -15,6 +17,9 @@ c.NativeAccounts.login_burst = 6
 c.NativeAccounts.signup_every_s = c.NativeAccounts.login_every_s = 10000
 c.NativeAccounts.waiting_max = 8
 c.NativeAccounts.admin_users = {"chief"}
+from mlp_hub.hub_integration.tokens import tokens
+tokens.RATES["made"] = tokens.Rate(0.0001, 4)
+tokens.HELD_MAX["tokens"] = 4
 """
 STACK = {"config": CONFIG}
 
@@ -84,3 +89,44 @@ def test_an_address_that_guesses_waits_and_who_logs_in_rightly_does_not(stack):
     for _ in range(8):
         person = from_address(stack, "127.0.0.5")
         assert str(person.login("eve").url).endswith("/hub/home")
+
+
+def test_attack_a_token_that_no_table_holds_is_refused_before_anything_is_written(stack):
+    stack.add("mal")
+    token = user_token(stack, "mal", "tokens!user", "read:users:name!user")
+    notes = ("\ud800", "a\0b", "n" * 1001, ["n"], 2**63)
+    for asked in (*({"note": note} for note in notes), {"expires_in": 2**63}):
+        raw = json.dumps(asked)  # half a surrogate pair is text to JSON
+        answer = stack.api("POST", "/users/mal/tokens", token, content=raw)
+        assert answer.status_code == 400, answer.text
+        assert "must be" in answer.json()["message"]
+    for asked in ({"roles": ["user"] * 11}, {"scopes": ["self"] * 501}):
+        answer = stack.api("POST", "/users/mal/tokens", token, json=asked)
+        assert (answer.status_code, "name at most" in answer.json()["message"]) == (400, True), answer.text
+    assert "PendingRollbackError" not in stack.log("hub")
+
+
+def test_attack_one_person_makes_a_bounded_number_of_tokens_in_a_time_and_in_all(stack):
+    tokens = {}
+    for name in ("max", "nan"):
+        stack.add(name)
+        tokens[name] = user_token(stack, name, "tokens!user", "read:users:name!user")
+
+    def make(name: str) -> httpx.Response:
+        return stack.api(
+            "POST", f"/users/{name}/tokens", tokens[name], json={"note": "one more", "scopes": []}
+        )
+
+    made = [make("max").json() for _ in range(3)]
+    many = make("max")
+    assert (many.status_code, "Retry-After" in many.headers) == (429, False)
+    assert "revoke some" in many.json()["message"]
+    for one in made:
+        assert stack.api("DELETE", f"/users/max/tokens/{one['id']}", tokens["max"]).status_code == 204
+    assert make("max").status_code == 201
+    often = make("max")
+    assert (often.status_code, int(often.headers["Retry-After"]) > 0) == (429, True)
+    calls = [call for call in stack.ledger()["calls"] if call.startswith("token max ")]
+    assert len(calls) == 4, "what was not given is not written down"
+    assert make("nan").status_code == 201
+    assert user_token(stack, "max"), "the platform's service is bounded by itself"

@@ -215,6 +215,12 @@ def test_another_site_cannot_trade_a_code_in(stack):
     assert exchange(stack, code, Origin="http://evil.example").status_code == 403
 
 
+def test_attack_half_a_surrogate_pair_is_not_a_code(stack):
+    for wrong in ({"code": "\ud800"}, {"code": "x", "verifier": "\ud800"}, {"code": "a\0"}):
+        answer = Browser(stack).http.post("/hub/api/mlp/cli-token", content=json.dumps(wrong))
+        assert answer.status_code == 403, answer.text
+
+
 def test_guessed_codes_are_rate_limited(stack):
     # the last of this file: what it uses up is the address's, and comes back with time
     answers = [exchange(stack, secrets.token_urlsafe(32)).status_code for _ in range(40)]

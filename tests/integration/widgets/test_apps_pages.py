@@ -15,8 +15,10 @@ from playwright.sync_api import Page, expect
 
 from axe import assert_accessible_light_and_dark
 from browser import shot, two_frames
+from front_environments import environment
 from front_pages import LOOKS, Pages, fits, restyle, story
 from front_service import FrontService
+from front_shapes import model
 from mlp.serving.loaders import LoadedModel, Tensor
 from mlp.serving.server import ModelServer
 from mlp.serving.tensors import Named
@@ -160,6 +162,7 @@ def test_a_forbidden_object_is_reported_once_and_requested_once(pages: Pages, fr
 def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
     pages: Pages, front: FrontService
 ) -> None:
+    front.data.environments.rows.append(environment("nlp", tenant="red"))
     page = pages.panel("models/ann/digits@2")
     page.get_by_role("button", name="Deploy").press("Enter")
     form = page.get_by_role("form", name="Deploy")
@@ -169,6 +172,7 @@ def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
     page.keyboard.press("Enter")
     expect(form.get_by_role("alert")).to_contain_text("MIN:MAX such as 0:2")
     form.get_by_label("Replicas").fill("0:2")
+    form.get_by_label("Environment").select_option("nlp")
     for look, (dark, width) in LOOKS.items():
         restyle(page, dark=dark, width=width)
         two_frames(page)
@@ -185,6 +189,7 @@ def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
         "model_name": "digits@2",
         "tenant": "red",
         "access": "tenant",
+        "env_name": "nlp",
     }
     assert front.data.apps.deployed == [wanted | {"replace": False}, wanted | {"replace": True}]
 
@@ -218,6 +223,29 @@ def test_a_model_from_a_job_is_registered_on_the_jobs_page(pages: Pages, front: 
         card.get_by_label("Name").press("Enter")
     assert asked.value.post_data_json == {"name": "digits", "src": "jobs/digits@1/out/best"}
     expect(page.get_by_role("heading", name="digits@1", level=1)).to_be_visible()
+
+
+def test_what_was_registered_is_shown_on_its_jobs_page_and_not_offered_again(
+    pages: Pages, front: FrontService
+) -> None:
+    story(front)
+    front.data.job_models = [
+        {"src": f"jobs/digits@1/{path}", "path": path, "format": "keras", "pickled": False}
+        for path in ("ckpt", "best")
+    ]
+    uid = front.data.jobs["ann", "digits"]["uid"]
+    made = model("digits", 3, src="jobs/digits@1/ckpt")
+    front.data.models = [{**made, "lineage": {**made["lineage"], "job_uid": uid}}, model("other", 1)]
+    page = pages.panel("jobs/ann/digits")
+    card = page.get_by_role("region", name="Register as a model")
+    expect(card).to_contain_text("1 model was found in its files")
+    expect(card).to_contain_text("Registered as digits@3")
+    expect(card.get_by_role("link")).to_have_attribute("href", "/services/mlp/models/ann/digits%403")
+    front.data.job_models = front.data.job_models[:1]
+    page.reload()
+    expect(card).to_contain_text("Its model is registered")
+    expect(card.get_by_role("button")).to_have_count(0)
+    shot(page, "panel-job-registered", full=True)
 
 
 def test_a_replica_is_called_by_its_app_where_quota_is_used(pages: Pages, front: FrontService) -> None:

@@ -112,6 +112,17 @@ def test_the_table_of_ranks_is_not_cut_off_in_a_notebook(pages: Pages, front: Fr
     assert box.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+def test_lines_longer_than_the_box_say_where_the_rest_is(pages: Pages, front: FrontService) -> None:
+    story(front)
+    page = pages.widget()
+    more = page.get_by_text("Long lines continue to the right")
+    expect(page.get_by_role("log")).to_contain_text("epoch")
+    expect(more).to_have_count(0)
+    front.push(front.data.log("x" * 400 + " the end"))
+    expect(more).to_contain_text("print them with mlp logs digits")
+    shot(page, "monitor-long-lines")
+
+
 def test_data_that_has_not_arrived_yet_is_not_reported_as_missing(pages: Pages, front: FrontService) -> None:
     front.data.unsynced = True
     page = pages.widget()

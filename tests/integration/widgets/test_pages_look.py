@@ -79,6 +79,10 @@ def test_a_user_without_admin_rights_sees_only_their_own_pages(pages: Pages, fro
             re.compile("^Team red"),  # with how many ask to join
         ]
     )
+    # the hub starts the server first if it does not run
+    expect(page.get_by_role("banner").get_by_role("link", name="Notebook", exact=True)).to_have_attribute(
+        "href", "/hub/spawn"
+    )
     nav.get_by_role("link", name="Team red").click()
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     expect(page.get_by_role("button", name="Edit quota")).to_have_count(0)

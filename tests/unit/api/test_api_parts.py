@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import re
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 from sqlalchemy import text
 
+from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.api.auth.authentication import Authenticator, Credential, TooMany, Unauthorized
 from mlp_hub.api.auth.principal import CallerKind, Principal, parse_scopes
@@ -246,7 +248,7 @@ async def test_an_idempotent_request_is_done_once() -> None:
     answers = RecentAnswers()
     assert [await answers.once("ann", "op", "k", b"x", work) for _ in range(2)] == [1, 1]
     assert await answers.once("bob", "op", "k", b"x", work) == 2
-    with pytest.raises(Refused, match="take a new one"):
+    with pytest.raises(Refused, match="use a new one"):
         await answers.once("ann", "op", "k", b"y", work)
 
 
@@ -295,6 +297,51 @@ class Choosing(Struct):
     within: list[Choosing] | None = None
     named: dict[str, Choosing] | None = None
     many: MANY = "0"  # type: ignore[valid-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        ("[" + "[]," * 300_000 + "[]]", "ps is [[],[],"),
+        ('{"k": ' + "[" + "{}," * 300_000 + "{}]}", 'ps is {"k": [{},'),
+        ('"' + "x" * 900_000 + '"', 'ps is "xxx'),
+    ],
+)
+def test_attack_a_large_value_that_is_wrong_is_shown_without_being_taken_apart(
+    wrong: str, shown: str
+) -> None:
+    raw = f'{{"name": "x", "code": "y", "ps": {wrong}}}'.encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused) as refused:
+            decode.body(raw, JobCreate)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert str(refused.value.message).startswith(shown)
+    assert "a whole number" in str(refused.value.message)
+    assert most < 4 * len(raw)
+
+
+@pytest.mark.parametrize(
+    "part", [b"[" * 50_000, b'"\xff"', b'"\\ud800"', b"[" * 500 + b"]" * 500, b"1e400", b"NaN"]
+)
+def test_attack_a_part_that_is_not_json_is_refused_whatever_else_is_wrong(part: bytes) -> None:
+    for raw in (
+        b'{"ps": "x", "code": %s, "env": %s}',
+        b'{"env": {"A": %s}, "code": %s}',
+        b'{"args": [%s, 5], "entry": %s}',
+    ):
+        with pytest.raises(Refused):
+            decode.body(raw % (b'"' + b"y" * 100_000 + b'"', part), JobCreate)
+        with pytest.raises(Refused):
+            decode.body(raw % (part, b'"' + b"y" * 100_000 + b'"'), JobCreate)
+
+
+def test_what_is_wrong_deep_in_a_large_body_is_named() -> None:
+    raw = json.dumps({"name": "x", "code": "y" * 100_000, "args": ["a", 5]}).encode()
+    with pytest.raises(Refused, match=r"args.1. is 5; it must be a text"):
+        decode.body(raw, JobCreate)
 
 
 @pytest.mark.parametrize(

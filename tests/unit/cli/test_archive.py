@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import gzip
 import hashlib
@@ -10,17 +11,21 @@ import itertools
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import tarfile
 import tracemalloc
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
-from mlp_hub.cli.backups import archive, manifest
+from mlp_hub.cli.backups import archive, manifest, restore
+from mlp_hub.cli.backups.backup import is_part
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.state.database import newest_revision
+from mlp_hub.settings import Settings
 
 
 @pytest.fixture
@@ -93,7 +98,7 @@ def test_an_archive_that_was_cut_or_changed_is_refused(tree: Path, tmp_path: Pat
     end = -500 if compress else content.index(b"CONTENTS") - 100
     for bad in (b"", b"nonsense", content[: len(content) // 4], content[:end]):
         (tmp_path / "bad").write_bytes(bad)
-        with pytest.raises(CommandFailed, match="is no whole backup"):
+        with pytest.raises(CommandFailed, match="is not a complete backup"):
             archive.check(tmp_path / "bad")
     if not compress:
         (tmp_path / "bad").write_bytes(content.replace(b"a" * 3000, b"a" * 2999 + b"b"))
@@ -352,7 +357,7 @@ def test_attack_a_header_that_fills_the_memory_is_refused(tmp_path: Path, compre
     tracemalloc.start()
     try:
         for read in (archive.check, lambda path: archive.extract(path, tmp_path / "new")):
-            with pytest.raises(CommandFailed, match="is no whole backup"):
+            with pytest.raises(CommandFailed, match="is not a complete backup"):
                 read(tmp_path / "b")
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
@@ -402,7 +407,7 @@ def test_attack_no_kind_of_header_is_kept_in_memory_however_much_of_it_there_is(
         tracemalloc.start()
         try:
             for read in (archive.check, lambda path: archive.read(path, "holes")):
-                with pytest.raises(CommandFailed, match="is no whole backup"):
+                with pytest.raises(CommandFailed, match="is not a complete backup"):
                     read(tmp_path / name)
             assert tracemalloc.get_traced_memory()[1] < 16 << 20, name
         finally:
@@ -414,7 +419,7 @@ def test_attack_headers_before_headers_end(tmp_path: Path) -> None:
     name.type, name.size = tarfile.GNUTYPE_LONGNAME, 2
     one = name.tobuf(tarfile.GNU_FORMAT) + b"n".ljust(512, b"\0")
     (tmp_path / "b").write_bytes(one * 2000)
-    with pytest.raises(CommandFailed, match="is no whole backup"):
+    with pytest.raises(CommandFailed, match="is not a complete backup"):
         archive.check(tmp_path / "b")
 
 
@@ -425,7 +430,8 @@ def of_members(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
         for info, content in members:
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-            sums[info.pax_headers.get("path", info.name)] = hashlib.sha256(content).hexdigest()
+            data = f"link {info.linkname}".encode() if info.issym() else content
+            sums[info.pax_headers.get("path", info.name)] = hashlib.sha256(data).hexdigest()
         end = tarfile.TarInfo(archive.CONTENTS)
         text = json.dumps(sums).encode()
         end.size = len(text)
@@ -445,7 +451,7 @@ def test_attack_a_member_that_can_be_nowhere_is_refused_in_words(
     info.pax_headers = said
     of_members(tmp_path / "b", (info, b"x"))
     (tmp_path / "new").mkdir()
-    with pytest.raises(CommandFailed, match=r"is no whole backup|cannot be written out"):
+    with pytest.raises(CommandFailed, match=r"is not a complete backup|cannot be written out"):
         archive.extract(tmp_path / "b", tmp_path / "new")
 
 
@@ -516,7 +522,7 @@ def test_attack_contents_of_another_form_are_refused_in_words(tmp_path: Path, te
             info.name = f"{n:0200}"
             tar.addfile(info)
         tar.addfile(end, io.BytesIO(text))
-    with pytest.raises(CommandFailed, match="is no whole backup"):
+    with pytest.raises(CommandFailed, match="is not a complete backup"):
         archive.check(tmp_path / "b")
 
 
@@ -524,7 +530,7 @@ def test_attack_another_way_to_pack_is_not_unpacked(tmp_path: Path) -> None:
     """What of xz has to be in memory its first bytes say, and they may say gibibytes."""
     with tarfile.open(tmp_path / "b", "w:xz") as tar:
         tar.addfile(tarfile.TarInfo("a"))
-    with pytest.raises(CommandFailed, match="is no whole backup"):
+    with pytest.raises(CommandFailed, match="is not a complete backup"):
         archive.check(tmp_path / "b")
 
 
@@ -555,5 +561,47 @@ def test_attack_a_head_of_another_form_is_refused_in_words(tmp_path: Path, odd: 
     )
     assert manifest.decode(head.encode(), tmp_path) == head
     for text in (json.dumps({**json.loads(head.encode()), **odd}), "[" * 100_000):
-        with pytest.raises(CommandFailed, match="is no backup of MLP Hub"):
+        with pytest.raises(CommandFailed, match="is not a backup of MLP Hub"):
             manifest.decode(text.encode(), tmp_path)
+
+
+def _link(name: str, to: Path) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = tarfile.SYMTYPE, str(to)
+    return info
+
+
+@pytest.mark.parametrize(
+    "place", ["db", "db/mlp.sqlite", "databases/platform", "homes", "bindings.json", "run", "first-uid"]
+)
+def test_attack_nothing_is_restored_through_a_link_that_a_backup_brings(tmp_path: Path, place: str) -> None:
+    outside, home = tmp_path / "outside", tmp_path / "home"
+    outside.mkdir()
+    copy = tmp_path / "copy"
+    with contextlib.closing(sqlite3.connect(copy)) as connection:
+        connection.execute("CREATE TABLE brought (text)")
+    head = manifest.Manifest(
+        "now", "1", newest_revision(), "sqlite", "sqlite", files=True, running=[], waiting=[], servers=[]
+    )
+    members = [
+        (tarfile.TarInfo(manifest.NAME), head.encode()),
+        *((tarfile.TarInfo(f"databases/{name}"), copy.read_bytes()) for name in ("platform", "hub")),
+    ]
+    link = _link(place, outside / ("mlp.sqlite" if place.endswith("sqlite") else ""))
+    of_members(tmp_path / "b", *(one for one in members if one[0].name != place), (link, b""))
+    settings = Settings.load({"MLP_HOME": str(home)})
+    with pytest.raises(CommandFailed, match="is in no backup"):
+        restore.restore(settings, tmp_path / "b")
+    assert (list(outside.iterdir()), home.exists()) == ([], False)
+
+
+def test_a_link_in_somebodys_home_is_restored_as_it_was(tmp_path: Path) -> None:
+    settings = Settings.load({"MLP_HOME": str(tmp_path)})
+    for name, kind in {
+        "homes": tarfile.DIRTYPE,
+        "homes/ann/link": tarfile.SYMTYPE,
+        "secrets/key": tarfile.REGTYPE,
+    }.items():
+        info = tarfile.TarInfo(name)
+        info.type = kind
+        assert is_part(settings, PurePosixPath(name), info), name

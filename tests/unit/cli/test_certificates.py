@@ -45,7 +45,7 @@ def made(directory: Path, name: str, *names: str, days: tuple[float, float] = YE
         (("*.example.org", "*.users.example.net"), YEAR, "ok", "until"),
         (NAMES, (-1, 13), "warn", "it ends on 20"),
         (NAMES, (-9, -1), "fail", "it ended on 20"),
-        (NAMES, (1, 9), "fail", "it is valid from 20.* on only"),
+        (NAMES, (1, 9), "fail", "it is valid only from 20.* on: "),
         (("hub.example.org",), YEAR, "fail", r"it is not for \*\.users\.example\.net: "),
         (("*.users.example.net",), YEAR, "fail", r"it is not for hub\.example\.org: "),
         # one of a user's names, and a wildcard too high up

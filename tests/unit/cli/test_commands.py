@@ -66,7 +66,7 @@ def test_without_a_hub_a_token_cannot_be_had(
     assert run(["token", "--user", "ann"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "There is no hub in /nowhere/at/all" in captured.err
+    assert "/nowhere/at/all has no hub" in captured.err
 
 
 def test_a_machine_without_a_sandbox_is_refused_with_what_to_install() -> None:
@@ -104,7 +104,7 @@ def test_a_machine_without_a_sandbox_is_refused_with_what_to_install() -> None:
             "warn",
             "any call",
         ),
-        (None, (Missing("/dev/net/tun", "none", "modprobe tun"),), "outbound", "warn", "no way out"),
+        (None, (Missing("/dev/net/tun", "none", "modprobe tun"),), "outbound", "warn", "no outbound network"),
     ],
 )
 def test_the_doctor_tells_as_whom_slirp4netns_runs_and_warns_where_it_could_do_more_than_it_need(

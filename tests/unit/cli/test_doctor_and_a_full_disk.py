@@ -18,8 +18,8 @@ GIB = 2**30
     ("free", "said"),
     [
         (5.5, "below 5.0 GiB no job is started"),
-        (4, "no job is started, notebook servers are"),
-        (2, "nothing new is started"),
+        (4, "jobs do not start, notebook servers do"),
+        (2, "nothing new starts"),
     ],
 )
 def test_notebooks_are_started_down_to_half_of_the_floor(

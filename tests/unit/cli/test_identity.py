@@ -209,7 +209,7 @@ def test_a_directory_on_which_something_unknown_works_is_left_as_it_is(tmp_path:
     settings = made(tmp_path / "home")
     child = hold_lock(settings)
     try:
-        with pytest.raises(CommandFailed, match=f"process {child.pid}, is at work"):
+        with pytest.raises(CommandFailed, match=f"process {child.pid}, works on "):
             copies.settle(settings)
         assert identity.read(settings) is None
     finally:

@@ -102,7 +102,7 @@ def test_a_node_is_drained_with_its_reason_and_returned(service: Service, capsys
         ("PUT", "/nodes/n1:drain", {"reason": "a new kernel", "evict": True}),
         ("PUT", "/nodes/n1:return", None),
     ]
-    assert "n1 takes nothing new until: mlp-hub node return n1" in capsys.readouterr().out
+    assert "n1 accepts no new work until: mlp-hub node return n1" in capsys.readouterr().out
 
 
 def test_a_drain_without_a_reason_is_refused_before_anything_is_asked(service: Service, capsys: Any) -> None:
@@ -161,7 +161,7 @@ def test_a_dry_run_makes_nobody(service: Service, tmp_path: Path, capsys: Any) -
 
 @pytest.mark.parametrize(
     ("data", "why"),
-    [(b"j\xf6rg,red,no", "no text in UTF-8"), (b"a,red,no\n" * 60_000, "too large"), (None, "read")],
+    [(b"j\xf6rg,red,no", "not text in UTF-8"), (b"a,red,no\n" * 60_000, "too large"), (None, "read")],
 )
 def test_an_invalid_list_of_people_is_refused_before_any_request(
     service: Service, tmp_path: Path, capsys: Any, data: bytes | None, why: str

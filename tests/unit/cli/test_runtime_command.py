@@ -73,5 +73,5 @@ def test_a_file_that_holds_no_description_is_refused_before_anything_is_asked(
     file = tmp_path / "mine.json"
     file.write_bytes(text.encode("latin-1"))
     assert run(["runtime", "put", "red", "mine", str(file)]) == 2
-    assert "mine.json holds no" in capsys.readouterr().err
+    assert "mine.json is not a " in capsys.readouterr().err
     assert service.asked == []

@@ -61,7 +61,7 @@ def test_a_cluster_that_does_not_answer_does_not_count_as_empty(
         raise ClusterUnreachable("api.example.com", "nobody answers")
 
     monkeypatch.setattr(down_pods, "_in_cluster", away)
-    with pytest.raises(CommandFailed, match="left as they are") as caught:
+    with pytest.raises(CommandFailed, match="were not changed") as caught:
         down_pods.stop_servers(None)  # type: ignore[arg-type]
     assert "JOBS=stop" in caught.value.remedy
 
@@ -73,5 +73,5 @@ def test_servers_that_are_still_there_are_a_failure_with_their_number(
         return 1, 2
 
     monkeypatch.setattr(down_pods, "_in_cluster", some)
-    with pytest.raises(CommandFailed, match="2 pods of notebook servers were told to end"):
+    with pytest.raises(CommandFailed, match="2 pods of notebook servers were asked to end and still exist"):
         down_pods.stop_servers(None)  # type: ignore[arg-type]

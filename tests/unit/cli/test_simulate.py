@@ -78,7 +78,7 @@ def test_another_policy_may_be_tried_and_an_unknown_one_is_refused(
     assert run(["simulate", scenario, "--policy", "fifo"]) == 0
     capsys.readouterr()
     assert run(["simulate", scenario, "--policy", "lottery"]) == 2
-    assert "there is no policy lottery; choose one of" in capsys.readouterr().err
+    assert "policy lottery does not exist; choose one of" in capsys.readouterr().err
 
 
 def test_a_plot_is_drawn_into_a_file(
@@ -109,7 +109,7 @@ def test_a_scenario_with_faults_ends_with_2_and_names_them_all(
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(None, "cannot be read: No such file"), (b"\xff\xfe\x00", "is no text in UTF-8")]
+    ("content", "says"), [(None, "cannot be read: No such file"), (b"\xff\xfe\x00", "is not text in UTF-8")]
 )
 def test_a_file_that_is_not_there_or_no_text_ends_with_2(
     content: bytes | None, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

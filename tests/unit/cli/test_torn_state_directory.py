@@ -191,7 +191,7 @@ def test_invalid_secrets_are_replaced_and_named(tmp_path: Path) -> None:
         str(settings.secret_file(name)) in each
         for name, each in zip(("crypt_key", "secrets_key", "proxy_token"), told, strict=True)
     ] == [True] * 3
-    assert "held nothing and was made anew" in told[0]
+    assert "held nothing and was made again" in told[0]
     assert settings.secret("proxy_token") not in ("", before)
     assert durable.of_aside(settings.home) == [
         "secrets/crypt_key",

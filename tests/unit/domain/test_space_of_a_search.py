@@ -36,10 +36,10 @@ def test_a_space_is_read(written: str, meant: Range | Choice) -> None:
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("", "is no space; write one of uniform"),
-        ("0.1,0.2", "is no space"),
-        ("normal(0, 1)", "is no space"),
-        ("uniform(1)", "needs a least and a greatest value"),
+        ("", "is not a space; write one of uniform"),
+        ("0.1,0.2", "is not a space"),
+        ("normal(0, 1)", "is not a space"),
+        ("uniform(1)", "needs a minimum and a maximum"),
         ("uniform(0, inf)", "needs two finite numbers"),
         ("uniform(nan, 1)", "needs two finite numbers"),
         ("uniform(a, b)", "needs two finite numbers"),
@@ -114,5 +114,7 @@ def test_an_array_that_cannot_be_meant_is_refused(wrong: str) -> None:
 def test_attacks_what_takes_long_to_choose_from_is_refused() -> None:
     many = f"choice({', '.join(map(str, range(500)))})"
     assert len(parse_space({"a": many, "b": many})) == 2
-    with pytest.raises(Refused, match="chooses of 1001 values, and 1000 are the most of all its parameters"):
+    with pytest.raises(
+        Refused, match="chooses from 1001 values, and the limit of all its parameters together is 1000"
+    ):
         parse_space({"a": many, "b": f"{many[:-1]}, x)"})

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.runtime.runtime import BUILT_IN
+from mlp_hub.domain.runtime.runtime import BUILT_IN, NOTEBOOK_TEXT
 from mlp_hub.executors import programs
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
+from mlp_hub.executors.local.environments import BASE, base_of
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.places import home_mount
@@ -159,6 +160,23 @@ def test_the_contracts_variables_win_over_ours() -> None:
     assert env["HOME"] == "/home/ann"
     assert env["PATH"].startswith("/venv/bin:/home/ann/.local/bin:")
     assert programs.environment(launch(), "/p", {})["OMP_NUM_THREADS"] == "2"
+
+
+def test_a_cell_finds_the_modules_of_where_it_starts_and_a_script_and_a_notebook_have_their_own() -> None:
+    def path(**more: Any) -> str | None:
+        return programs.environment(launch(**more), "/p", {}).get("PYTHONPATH")
+
+    assert path() == "/home/ann"
+    assert path(workdir="project/src") == "/home/ann/project/src"
+    assert path(env={"PYTHONPATH": "/data"}) == "/data"
+    assert path(program=EntryPoint("train.py")) is None
+    assert path(program=Code(NOTEBOOK_TEXT)) is None
+    assert path(listens=True) is None  # an app's text is the platform's
+
+
+def test_libraries_leave_out_what_they_say_of_themselves_unless_they_are_asked() -> None:
+    env = programs.environment(launch(env={"UCX_LOG_LEVEL": "info"}), "/p", {})
+    assert (env["HWLOC_HIDE_ERRORS"], env["TF_CPP_MIN_LOG_LEVEL"], env["UCX_LOG_LEVEL"]) == ("2", "2", "info")
 
 
 @pytest.mark.parametrize(
@@ -414,3 +432,31 @@ def test_an_own_choice_of_devices_is_not_replaced(tmp_path: Path) -> None:
 
     assert visible() == {"0", "1"}
     assert visible(env={"CUDA_VISIBLE_DEVICES": ""}) == {""}
+
+
+@pytest.mark.parametrize("brings", ["libmpi.so.40", "libmpi.so.12", None])
+def test_mpi4py_takes_the_environments_own_mpi_unless_the_ranks_are_ours(
+    tmp_path: Path, brings: str | None
+) -> None:
+    python = tmp_path / "platform" / "bin" / "python"
+    for path in (python, python.parent / "mpiexec.hydra", tmp_path / "platform" / "lib" / "libmpi.so.12"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    around = prepare.Surroundings(str(python), Directories(tmp_path / "homes", tmp_path / "jobs"))
+    made = StoredPlace("environment", "default", "tools", "default")
+    place = around.directories.stored(made)
+    (place / "lib").mkdir(parents=True)
+    (place / BASE).write_text(base_of(str(python)))
+    if brings:
+        (place / "lib" / brings).touch()
+
+    def taken(runtime: str, **env: str) -> str | None:
+        spec = launch(runtime=BUILT_IN[runtime], environment=made, env=env)
+        return prepare.sandbox_spec(spec, around, [], []).env.get("MPI4PY_LIBMPI")
+
+    ours = str(tmp_path / "platform" / "lib" / "libmpi.so.12")
+    assert taken("plain") == (None if brings else ours)
+    assert taken("mpi") == ours
+    assert taken("mpi", MPI4PY_LIBMPI="/own") == "/own"

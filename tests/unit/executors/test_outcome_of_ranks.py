@@ -212,6 +212,14 @@ def test_too_many_open_files_say_how_many_there_may_be() -> None:
         ("input('how many? ')", "nobody-answers"),
         ("open('config.yaml')", "starts-at-home"),
         ("import os; os.execlp('python3', 'python3', 'train.py')", "starts-at-home"),
+        ("breakpoint()\nprint('on')", "nobody-answers"),
+        ("import no_such_package.part", "module-missing"),
+        (
+            "try:\n    import no_such_package\nexcept ImportError as error:\n    raise RuntimeError('no speed-up') from error",
+            None,
+        ),
+        ("get_ipython().run_line_magic('matplotlib', 'inline')", "own-program"),
+        ("print(lr)", None),  # of a script that is a mistake like any other
         ("open('/data/x')", None),
         ("raise EOFError('of my own')", None),
     ],
@@ -229,6 +237,51 @@ def test_a_failure_caused_by_a_difference_from_a_terminal_gets_a_hint(
     )
     told = hint(FirstFailure("program-error", 0, 1), failed(done.stderr))  # type: ignore[arg-type]
     assert told == (found and (found, 0))
+
+
+@pytest.mark.parametrize("before", ["", "[rank1]: "], ids=["alone", "beside others"])
+@pytest.mark.parametrize(
+    ("place", "found"), [("/workspace/code/main.py", "own-program"), ("/home/ann/lib.py", None)]
+)
+def test_a_name_that_only_the_notebook_has_is_told_of_a_cell(
+    before: str, place: str, found: str | None
+) -> None:
+    said = f"""Traceback (most recent call last):
+  File "/workspace/code/main.py", line 2, in <module>
+    f()
+  File "{place}", line 7, in f
+    print(lr)
+NameError: name 'lr' is not defined. Did you mean: 'ls'?
+"""
+    told = hint(FirstFailure("program-error", 0, 1), failed(before + said.replace("\n", f"\n{before}")))  # type: ignore[arg-type]
+    assert told == (found and (found, 0))
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "found"),
+    [
+        ("bash", "conda activate tools\npython3 -c 'import no_such_package'", "command-missing"),
+        (
+            "bash",
+            "echo job.sh: 1: source: not found >&2\npython3 -c 'import no_such_package'",
+            "command-missing",
+        ),
+        ("sh", "no-such-tool --version", "command-missing"),
+        ("bash", "no-such-tool --version\npython3 -c 'import no_such_package'", "module-missing"),
+        ("bash", "no-such-tool --version\npython3 -c 'raise ValueError'", None),
+        (
+            "bash",
+            "echo \"CondaError: Run 'conda init' before 'conda activate'\" >&2; exit 1",
+            "command-missing",
+        ),
+    ],
+)
+def test_a_command_that_a_terminals_settings_would_bring_is_told_of(
+    tmp_path: Path, shell: str, script: str, found: str | None
+) -> None:
+    (tmp_path / "job.sh").write_text(script)
+    done = subprocess.run([shell, "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert hint(FirstFailure("program-error", 0, 1), failed(done.stderr)) == (found and (found, 0))  # type: ignore[arg-type]
 
 
 def test_a_notebook_starts_in_its_own_directory() -> None:

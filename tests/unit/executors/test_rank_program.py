@@ -306,6 +306,80 @@ def test_mpirun_is_called_as_whichever_it_is(
     assert "IdentityFile /run/mlp-ssh/id_rsa" in (tmp_path / "ssh_config").read_text()
 
 
+MPIRUN = """#!/bin/sh
+[ "$1" = --version ] && {{ echo 'mpirun (Open MPI) 4.1.4'; exit; }}
+TMPDIR={root} MLP_RANK_FILES={root}/files OMPI_COMM_WORLD_RANK=0 {python} -IS {root}/files/start.py rank
+exec sleep 600
+"""
+"""Open MPI's, as far as it matters here: it remains when its rank has ended."""
+
+
+def gang(root: Path, code: str) -> tuple[Pod, subprocess.Popen[bytes]]:
+    """Begin the pod of an MPI job in which mpirun runs."""
+    here, programs = pod(root, code, mode="mpi", network="none"), root / "bin"
+    programs.mkdir()
+    mpirun = MPIRUN.format(root=root, python=sys.executable)
+    for name, text in (("mpirun", mpirun), ("sshd", "#!/bin/sh\nexec sleep 600\n"), ("ssh", "#!/bin/sh\n")):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(root)}
+    return here, here.begin(**env)
+
+
+def test_an_mpi_job_that_is_asked_to_end_ends_with_its_ranks_and_not_with_mpirun(tmp_path: Path) -> None:
+    # Open MPI waits twice for 5 s when nothing is left to tear down
+    here, process = gang(tmp_path, "import time\nprint('ready', flush=True)\ntime.sleep(600)\n")
+    wait_for(lambda: ("stdout", "ready") in here.lines())
+    process.terminate()
+    process.communicate(timeout=120)
+    assert (process.returncode, here.report()["state"]) == (143, "stopped")
+
+
+def test_an_mpi_job_that_ends_well_when_it_is_asked_has_ended_well(tmp_path: Path) -> None:
+    here, process = gang(tmp_path, SAVES)
+    wait_for(lambda: ("stdout", "ready") in here.lines())
+    process.terminate()
+    process.communicate(timeout=120)
+    assert (process.returncode, here.report()["state"]) == (0, "finished")
+
+
+def test_an_mpi_job_of_which_a_rank_failed_ends_with_its_ranks_and_not_with_mpirun(tmp_path: Path) -> None:
+    here, process = gang(tmp_path, "raise ValueError('no digit')")
+    process.communicate(timeout=120)
+    assert (process.returncode, here.report()["state"]) == (1, "failed")
+
+
+def test_a_rank_that_mpirun_ends_after_a_failure_does_not_wait_for_the_others(tmp_path: Path) -> None:
+    # mpirun asks the others one after the other, each 5 s after the one before
+    here = pod(tmp_path, "raise ValueError('no digit')", workers=3)
+    assert here.run(1)[0] == 1
+    (tmp_path / "main.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(600)\n")
+    here.plan["mode"] = "mpi"
+    start = [sys.executable, "-IS", str(tmp_path / "files" / "start.py"), "rank"]
+    (tmp_path / "files" / "plan.json").write_text(json.dumps(here.plan))
+    env = {
+        "PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "OMPI_COMM_WORLD_RANK": "0",
+        "MLP_FIRST_RANK": "0", "MLP_INDEX": "0", "MLP_RANK_FILES": str(tmp_path / "files"),
+    }  # fmt: skip
+    with subprocess.Popen(start, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        wait_for(lambda: ("stdout", "ready") in here.lines())
+        process.terminate()
+        wait_for(lambda: here.report()["state"] == "stopped")
+        assert process.wait(10) != 0  # of the 20 s that it has
+
+
+def test_a_gang_is_over_once_a_rank_failed_and_when_asked_once_all_have_ended(tmp_path: Path) -> None:
+    here = pod(tmp_path, "", workers=2)
+    own = OwnPlan(here.plan, 0)
+    assert here.run(0)[0] == 0
+    assert (mpi._over(own, asked=False), mpi._over(own, asked=True)) == (None, None)
+    assert here.run(1)[0] == 0
+    assert (mpi._over(own, asked=False), mpi._over(own, asked=True)) == (None, 0)
+    (tmp_path / "main.py").write_text("raise ValueError")
+    assert here.run(1)[0] == 1
+    assert (mpi._over(own, asked=False), mpi._over(own, asked=True)) == (1, 143)
+
+
 def test_a_rank_waits_for_those_names_only_that_it_is_told() -> None:
     plan = {"hosts": ["t-0.t", "t-1.t", "t-2.t"], "roles": ["worker"] * 3}
     own = OwnPlan(plan, 1)

@@ -105,10 +105,6 @@ def test_torch_starts_through_torchrun() -> None:
     assert start.ranks.rank_env == "RANK"
 
 
-def test_tensorflow_is_quiet_about_itself() -> None:
-    assert build("tf", shape(2)).env["TF_CPP_MIN_LOG_LEVEL"] == "2"
-
-
 def test_a_package_that_jobs_would_lack_is_found_out_without_importing_it(tmp_path: Path) -> None:
     python, home = str(tmp_path / "bin" / "python"), str(tmp_path / "ann")
     assert lacks("torch", python, home, "/home/ann")

@@ -90,6 +90,33 @@ def test_a_script_that_cannot_run_shows_the_reason_and_the_remedy(
     assert said in str(refused.value)
 
 
+BEHIND = "nohup python train.py > log 2>&1 &"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "refused"),
+    [
+        ("job.sh", f"{BEHIND}\n", True),
+        ("job.sh", f"#!/bin/bash\nset -e\n{BEHIND}\n\n# the end\n", True),
+        ("job", f"#!/usr/bin/env bash\n{BEHIND}\n", True),
+        ("job.sh", "#!/bin/bash\nfor i in 1 2; do\n  python train.py $i\ndone &\n", True),
+        ("job.sh", f"{BEHIND}\nwait\n", False),
+        ("job.sh", f"trap wait EXIT\n{BEHIND}\n", False),
+        ("job.sh", f"{BEHIND}\npython eval.py\n", False),
+        ("job.sh", "a &&\n  b\n", False),
+        ("job.sh", "a &&\n", False),
+        ("job.sh", f"#!/usr/bin/awk -f\n{BEHIND}\n", False),
+        ("job.py", f"# {BEHIND}\nx = 1 &\n", False),
+    ],
+)
+def test_a_script_that_leaves_its_last_command_behind_would_end_at_once(
+    tmp_path: Path, name: str, content: str, refused: bool
+) -> None:
+    put(tmp_path, name, content.encode(), 0o755)
+    said = str(scripts.find(tmp_path, name, SEEN_AT).unfit or "")
+    assert ("remove the & at its end, or add the line `wait`" in said) == refused
+
+
 @pytest.mark.parametrize("remedy", ["win.sh", "bom.sh"])
 def test_the_remedies_help(tmp_path: Path, remedy: str) -> None:
     name, content, mode, _ = next(one for one in REFUSED if one[0] == remedy)

@@ -248,7 +248,7 @@ def test_the_leaders_end_is_the_gangs_at_once_with_parameter_servers_and_later_w
 
 def test_a_waiting_start_shows_the_reason_and_a_hopeless_one_fails() -> None:
     full = pod(0, phase="Pending", started_at=None, waits="Unschedulable", message="0/1 nodes")
-    seen = judge(scene(pods=(full,), records={})).seen
+    seen = judge(scene(pods=(full, pod(1, phase="Pending", started_at=None)), records={})).seen
     assert "no room for its pod a-1-0 now: 0/1 nodes" in str(seen.waits)
     refused = scene(pods=(), records={}, complaint=Complaint("exceeded quota", final=False))
     assert "makes no pods of it yet: exceeded quota" in str(judge(refused).seen.waits)
@@ -256,6 +256,19 @@ def test_a_waiting_start_shows_the_reason_and_a_hopeless_one_fails() -> None:
     assert end is not None
     assert end.failure is not None
     assert end.failure.cause is Cause.START_FAILED
+
+
+def test_no_room_is_told_only_once_all_pods_of_a_gang_are_there() -> None:
+    # Volcano calls the pods of a gang unschedulable until the last of them is made
+    said = "pod group is not ready, 1 Pending, 2 minAvailable"
+    held = [
+        pod(n, phase="Pending", node="", started_at=None, waits="Unschedulable", message=said) for n in (0, 1)
+    ]
+    first = scene(claim=CLAIM_OF_TWO, pods=tuple(held[:1]), records={})
+    assert str(judge(first).seen.waits) == "1 of its 2 pods are made"
+    refused = replace(first, complaint=Complaint("exceeded quota", final=False))
+    assert "exceeded quota" in str(judge(refused).seen.waits)
+    assert "no room for its pod a-1-0 now" in str(judge(replace(first, pods=tuple(held))).seen.waits)
 
 
 def test_a_pod_ignored_by_every_scheduler_is_reported_after_a_moment() -> None:

@@ -75,7 +75,7 @@ def test_the_same_id_of_another_applier_is_another_request(bench) -> None:
 
 def test_a_repeated_try_over_another_amount_is_a_conflict(bench) -> None:
     bench.try_("a", cpu=1)
-    with refused(Reason.CONFLICT, "over 1 cpu of red, not over 2 cpu of red"):
+    with refused(Reason.CONFLICT, "for 1 cpu of red, not for 2 cpu of red"):
         bench.try_("a", cpu=2)
     with refused(Reason.CONFLICT, "of default"):
         bench.try_("a", cpu=1, tenant="default")
@@ -115,7 +115,7 @@ def test_a_release_that_is_cancelled_or_expires_leaves_the_request_held(bench) -
 
 def test_a_whole_release_of_a_part_or_of_a_try_is_refused(bench) -> None:
     bench.held("a", cpu=2)
-    with refused(Reason.INVALID, "over 2 cpu and is released as a whole", "leave 1 cpu out"):
+    with refused(Reason.INVALID, "for 2 cpu and is released as a whole", "leave 1 cpu out"):
         bench.try_("a", release=True, cpu=1)
     bench.try_("b", ram=512)
     with refused(Reason.WRONG_STATE, "is tried and cannot be released; cancel it"):
@@ -188,7 +188,7 @@ def test_gpus_of_a_kind_and_of_any_kind_are_given_back_apart(bench, make_node) -
 
 def test_an_unknown_tenant_is_not_found(bench) -> None:
     for release in (False, True):
-        with refused(Reason.NOT_FOUND, "there is no team blue"):
+        with refused(Reason.NOT_FOUND, "team blue does not exist"):
             bench.try_("a", tenant="blue", cpu=1, release=release)
 
 

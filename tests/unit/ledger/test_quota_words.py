@@ -9,29 +9,25 @@ def test_a_request_that_does_not_fit_now_is_refused_with_the_holders_and_the_way
     bench.now += 1
     bench.held("d.0", cpu=1, ram=512, holder="job digits of bob")
     assert bench.refusal("x", cpu=1) == (
-        "WaitingForQuota: red may use 2 cpu; 1.2 in use by the notebook server of ann and job digits of bob; this asks for 1. "
-        "Ask for 0.8 cpu at most, wait until what is in use is given back, or have the quota of red raised"
+        "WaitingForQuota: red may use 2 cpu; 1.2 in use by the notebook server of ann and job digits of bob; this request asks for 1. Ask for at most 0.8 cpu, wait until used quota is given back, or have the quota of red raised"
     )
     bench.now += 1
     bench.held("y", cpu=0.8, holder="job x of ann")
     assert bench.refusal("x", cpu=1) == (
-        "WaitingForQuota: red may use 2 cpu; 2 in use by the notebook server of ann, job digits of bob and job x of ann; "
-        "this asks for 1. Wait until what is in use is given back, or have the quota of red raised"
+        "WaitingForQuota: red may use 2 cpu; 2 in use by the notebook server of ann, job digits of bob and job x of ann; this request asks for 1. Wait until used quota is given back, or have the quota of red raised"
     )
 
 
 def test_a_request_that_can_never_fit_is_refused_with_the_limit(bench) -> None:
     assert bench.refusal("x", cpu=3, ram=8000) == (
-        "ExceedsMaxQuota: red may use 2 cpu and 4096 MiB ram; this asks for 3 cpu and 8000 MiB ram, "
-        "which can never start. Ask for 2 cpu and 4096 MiB ram at most, or have the quota of red raised"
+        "ExceedsMaxQuota: red may use 2 cpu and 4096 MiB ram. This request asks for 3 cpu and 8000 MiB ram and can never start. Ask for at most 2 cpu and 4096 MiB ram, or have the quota of red raised"
     )
 
 
 def test_storage_is_told_in_gib_and_by_its_name(bench) -> None:
     bench.tenant("green", rom=252 * 2**30)
     assert bench.refusal("x", tenant="green", rom=300 * 2**30) == (
-        "ExceedsMaxQuota: green may use 252 GiB storage; this asks for 300 GiB storage, which can never "
-        "start. Ask for 252 GiB storage at most, or have the quota of green raised"
+        "ExceedsMaxQuota: green may use 252 GiB storage. This request asks for 300 GiB storage and can never start. Ask for at most 252 GiB storage, or have the quota of green raised"
     )
 
 
@@ -40,7 +36,7 @@ def test_a_tenant_without_quota_has_what_the_nodes_have(bench, make_node) -> Non
     bench.nodes = [make_node("n1"), make_node("n2", up=False)]
     bench.held("a", tenant="blue", cpu=8, rom=10**15)
     said = bench.refusal("b", tenant="blue", cpu=9)
-    assert "blue may use 8 cpu, which is what the nodes have" in said
+    assert "blue may use 8 cpu, which is all that the nodes have" in said
     assert "no quota makes the nodes larger" in said
     assert "raised" not in said
 
@@ -57,7 +53,7 @@ def test_a_notebook_is_refused_where_no_node_has_the_room(bench, make_node) -> N
         "WaitingForResources: no node has room for 2500 MiB ram now: n1 has 4 cpu and 1096 MiB ram free and "
         "n2 has 4 cpu and 2048 MiB ram free. Ask for less, or wait until something ends"
     )
-    assert "there is no node n9" in bench.refusal("bob", applier="sp", ram=100, node="n9")
+    assert "node n9 does not exist" in bench.refusal("bob", applier="sp", ram=100, node="n9")
 
 
 def test_a_notebook_goes_to_the_node_that_it_fills_best(bench, make_node) -> None:
@@ -74,7 +70,7 @@ def test_a_gpu_kind_that_is_not_here_is_told_with_those_that_are(bench, make_nod
     bench.nodes = [make_node(gpu=2000, gpu_kind="a100")]
     bench.tenant("red")
     assert bench.refusal("x", gpu=1, gpu_kind="h100") == (
-        "ExceedsMaxQuota: there is no h100 gpu here; the kinds of gpu are: a100"
+        "ExceedsMaxQuota: no node has a h100 GPU; the kinds of GPU are: a100"
     )
     bench.held("y", gpu=2, gpu_kind="a100", holder="job y of ann")
     assert "2 in use by job y of ann" in bench.refusal("x", gpu=1, gpu_kind="a100")

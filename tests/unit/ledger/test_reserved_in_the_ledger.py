@@ -31,13 +31,10 @@ def test_capacity_reserved_by_another_tenant_is_not_taken_and_the_refusal_names_
     team("blue", 4000, 3000)
     bench.held("a", tenant="red", cpu=4, holder="job digits of ann")
     assert bench.refusal("b", tenant="red", cpu=2, applier="sp") == (
-        "WaitingForQuota: red may use 5 cpu; 4 in use by job digits of ann; of what the nodes have, 3 cpu for blue is "
-        "kept free; this asks for 2. Ask for 1 cpu at most, wait until what is in use is given back, or have the "
-        "quota of red raised"
+        "WaitingForQuota: red may use 5 cpu; 4 in use by job digits of ann; of the nodes' resources, 3 cpu for blue is kept free; this request asks for 2. Ask for at most 1 cpu, wait until used quota is given back, or have the quota of red raised"
     )
     assert bench.refusal("c", tenant="red", cpu=6) == (
-        "ExceedsMaxQuota: red may use 5 cpu, the rest of what the nodes have is reserved for others; this asks for "
-        "6 cpu, which can never start. Ask for 5 cpu at most, or have less reserved"
+        "ExceedsMaxQuota: red may use 5 cpu; the rest of the nodes is reserved for others. This request asks for 6 cpu and can never start. Ask for at most 5 cpu, or have less reserved"
     )
     assert bench.try_("d", tenant="red", cpu=1) is not None
     assert bench.try_("e", tenant="blue", cpu=3, applier="sp") is not None
@@ -56,7 +53,7 @@ def test_a_node_that_is_down_makes_less_free_but_nothing_impossible(bench, team,
     team("blue", 4000, 3000)
     bench.nodes = [make_node(cpu=4000, ram=10**6), make_node("n2", cpu=4000, ram=10**6, up=False)]
     message = bench.refusal("a", tenant="red", cpu=2)
-    assert message.startswith("WaitingForQuota: red may use 5 cpu; 0 in use; of what the nodes have, 3 cpu")
+    assert message.startswith("WaitingForQuota: red may use 5 cpu; 0 in use; of the nodes' resources, 3 cpu")
     assert bench.try_("b", tenant="red", cpu=1) is not None
 
 
@@ -74,9 +71,7 @@ def test_a_window_keeps_its_amount_free_while_it_is_open_and_only_then(bench, te
             assert quotas.fits("blue", Resources(cpu=4000)), now
     bench.now = 1150
     assert bench.refusal("a", tenant="red", cpu=5) == (
-        "WaitingForQuota: red may use 8 cpu; 0 in use; of what the nodes have, 4 cpu for blue is kept free; "
-        "this asks for 5. Ask for 4 cpu at most, wait until what is in use is given back, or have the quota of red "
-        "raised"
+        "WaitingForQuota: red may use 8 cpu; 0 in use; of the nodes' resources, 4 cpu for blue is kept free; this request asks for 5. Ask for at most 4 cpu, wait until used quota is given back, or have the quota of red raised"
     )
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from front_shapes import app
 from mlp import apps
+from mlp.appoptions import wanted
 from mlp.client import Client
 from mlp.errors import UsageError
 from mlp.verbs import COMMAND, parse
@@ -58,19 +60,19 @@ def test_where_its_successor_has_written_nothing_one_is_led_to_the_replica_that_
     said = str(apps.act(client, ["logs", "broken"], {}))
     assert (
         said
-        == "replica 0 of broken has written nothing\nOf the one that failed: mlp apps logs broken --previous"
+        == "replica 0 of broken has written nothing\nOutput of the failed replica: mlp apps logs broken --previous"
     )
 
 
 def test_where_none_failed_there_is_nothing_of_the_previous_one(client: Client) -> None:
     found = apps.act(client, ["logs", "hello"], {"previous": True})
-    assert (list(found), str(found)) == ([], "no lines of a replica of hello that failed are kept")
+    assert (list(found), str(found)) == ([], "no lines of a failed replica of hello are stored")
 
 
 @pytest.mark.parametrize("words", [["logs", "broken", "1", "--previous"], ["show", "broken", "--previous"]])
 def test_the_previous_log_is_of_no_number_and_of_no_other_act(words: list[str]) -> None:
     with pytest.raises(
-        UsageError, match=r"is not understood. Right: .*logs NAME \[REPLICA\] \| logs NAME --previous"
+        UsageError, match=r"is not understood. Usage: .*logs NAME \[REPLICA\] \| logs NAME --previous"
     ):
         parse(["apps", *words], COMMAND)
 
@@ -81,5 +83,20 @@ def test_no_lines_at_all_are_not_asked_for() -> None:
 
 
 def test_a_replica_is_a_number(client: Client) -> None:
-    with pytest.raises(UsageError, match="first: is no whole number"):
+    with pytest.raises(UsageError, match="first: is not a whole number"):
         apps.act(client, ["logs", "hello", "first"], {})
+
+
+def test_its_address_is_whole_as_a_browser_takes_it() -> None:
+    mine = app("digits-app")
+    address = "http://hub.test/services/mlp/apps/ann/digits-app/"
+    assert address in repr(apps.table([mine], "ann"))
+    assert address in repr(apps.deployed(mine))
+    assert f"Address: {address}" in apps.shown(mine).lines
+    assert "Address: /services/mlp/apps/ann/digits-app/" in apps.shown({**mine, "address": None}).lines
+
+
+def test_an_app_is_deployed_with_an_environment_and_shows_it() -> None:
+    given = parse(["apps", "deploy", "net", "--env-name", "torch"], COMMAND).given
+    assert wanted("net", given) == {"name": "net", "model_name": "net", "env_name": "torch"}
+    assert "Environment: torch" in apps.shown(app("net", env_name="torch")).lines

@@ -133,7 +133,7 @@ def test_a_listing_cannot_lead_out_of_the_directory(
     server: Server, client: Client, tmp_path: Path, odd: str
 ) -> None:
     server.story.names = ["good", odd]
-    with pytest.raises(TransferFailed, match="outside of what was asked for"):
+    with pytest.raises(TransferFailed, match="outside of the requested directory"):
         mlp.data.pull("pets", tmp_path / "in" / "here", client=client)
     assert all_below(tmp_path) == ["in", "in/here"]
     assert server.story.ranges == []
@@ -152,7 +152,7 @@ def test_a_download_that_is_not_what_its_checksum_says_is_not_kept(
     old = tmp_path / "f"
     old.write_bytes(b"old")
     server.story.answers = [OneAnswer(BODY[:-1] + b"!")]
-    with pytest.raises(TransferFailed, match="another content than its checksum"):
+    with pytest.raises(TransferFailed, match="content that differs from its checksum"):
         mlp.data.pull("pets", tmp_path, client=client)
     assert (all_below(tmp_path), old.read_bytes()) == (["f"], b"old")
     assert server.story.ranges == ["", ""], "it is asked for once more, from its beginning"
@@ -212,6 +212,23 @@ def test_a_link_that_has_the_name_is_replaced_and_never_written_through(
     server.story.answers = [OneAnswer(b"new", hashlib.sha256(b"new").digest())]
     mlp.data.pull("pets", here, client=client)
     assert (other.read_bytes(), (here / "f").read_bytes()) == (BODY, b"new")
+
+
+def test_attack_a_link_that_has_the_name_of_the_part_is_not_written_through(
+    server: Server, client: Client, tmp_path: Path
+) -> None:
+    mine, here = tmp_path / "mine", tmp_path / "of several people"
+    mine.write_text("mine")
+    server.story.answers = [OneAnswer(cut=300_000)]
+    with pytest.raises(Unreachable):
+        mlp.data.pull("pets", here, client=client)
+    (part,) = here.iterdir()
+    part.unlink()
+    part.symlink_to(mine)
+    server.story.answers = [OneAnswer()]
+    with pytest.raises(UsageError):
+        mlp.data.pull("pets", here, client=client)
+    assert mine.read_text() == "mine"
 
 
 def test_a_file_without_a_checksum_comes_and_is_named(server: Server, client: Client, tmp_path: Path) -> None:
@@ -281,7 +298,7 @@ def test_another_pull_at_the_same_file_is_told(server: Server, client: Client, t
 
 
 def test_a_file_that_is_not_there_is_told(server: Server, client: Client, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="there is no g in dataset pets"):
+    with pytest.raises(Refused, match="dataset pets has no g"):
         mlp.data.pull("pets:g", tmp_path, client=client)
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 import mlp
+from mlp.data.places import DataPlace
+from mlp.data.pushing import Pushed
+from mlp.data.results import as_pushed
+from mlp.errors import UsageError
 from mlp.mounted_data import data_path
 
 JOB = {
@@ -38,10 +42,27 @@ def test_in_a_notebook_it_is_one_of_its_users_own(tmp_path: Path) -> None:
     env = {"MLP_DATA": str(tmp_path), "JUPYTERHUB_USER": "ann"}
     assert data_path("digits", env) == data_path("ann/digits", env) == tmp_path / "digits"
     for other in ("bob/digits", "none", "", "..", "../digits"):
-        with pytest.raises(mlp.UsageError, match="there is no dataset"):
+        with pytest.raises(mlp.UsageError, match=r"dataset .*is not available here"):
             data_path(other, env)
 
 
 def test_elsewhere_there_are_none() -> None:
-    with pytest.raises(mlp.UsageError, match="there are no datasets here"):
+    with pytest.raises(mlp.UsageError, match="datasets are not available here"):
         data_path("digits", {})
+
+
+@pytest.mark.parametrize("name", ["..", "a%2Fb", "x" * 256])
+def test_a_path_that_no_dataset_has_is_refused_with_the_rule_for_names(name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        DataPlace.parse(f"pets:a/{name}")
+    assert str(refused.value) == (
+        f"pets:a/{name} cannot be a path in a dataset, because of {name}: a name in it is text of at most 255 bytes, without an "
+        "encoded /, and not . or .."
+    )
+
+
+def test_a_push_says_why_it_leaves_a_file_out() -> None:
+    found = Pushed(DataPlace("pets", ""), dataset={}, sent=["a"], left_out=["a%2Fb"], there=0, size=1)
+    assert as_pushed(found).lines[-1] == (
+        "1 was not sent, because it is a link or not a file, or its name has an encoded / or is not text: a%2Fb"
+    )

@@ -136,7 +136,7 @@ def test_a_provider_that_is_away_for_a_moment_is_asked_again(provider: ProviderS
     ("answer", "said"),
     [
         ((400, {"error": "access_denied"}), "refused at Example"),
-        ((400, {"error": "expired_token"}), "nobody typed the code in"),
+        ((400, {"error": "expired_token"}), "nobody entered the code"),
         ((400, {"error": "invalid_client", "error_description": "no\x1b[2J such"}), "no\\[2J such"),
     ],
 )
@@ -148,7 +148,7 @@ def test_each_end_without_a_token_is_told(
 
 
 def test_it_does_not_ask_for_ever(provider: ProviderStandIn, time: Time) -> None:
-    with pytest.raises(Refused, match="nobody typed the code in"):
+    with pytest.raises(Refused, match="nobody entered the code"):
         tokens(provider, time, (200, {**BEGUN, "expires_in": 20}), *[PENDING] * 4)
     assert provider.answers == []
 

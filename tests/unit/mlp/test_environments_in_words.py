@@ -90,7 +90,7 @@ def test_of_one_team_nobody_has_to_say_which(tmp_path: Path) -> None:
 def test_one_of_an_image_is_there_at_once_and_its_image_is_shown() -> None:
     stand = Stand("red")
     told = said(stand, "create", "vision", "--image", "registry.example.org/ml/train:1")
-    assert told == "vision is there. Use it: mlp submit train.py --env-name vision"
+    assert told == "vision is made. Use it: mlp submit train.py --env-name vision"
     assert stand.asked == [
         ("create_environment", "red", "vision", ("image", "registry.example.org/ml/train:1"))
     ]
@@ -120,8 +120,8 @@ def test_a_file_that_is_none_is_refused_before_anything_is_sent(tmp_path: Path) 
     (tmp_path / "bytes").write_bytes(b"caf\xe9")
     (tmp_path / "wide").write_bytes(b"\xff\xfe\0")
     for name, why in (
-        ("none", "there is no file"),
-        ("huge", "no list of packages"),
+        ("none", "^file .*/none does not exist$"),
+        ("huge", "not a list of packages"),
         ("bytes", "not text in UTF-8"),
         ("wide", "not text in UTF-8"),
     ):

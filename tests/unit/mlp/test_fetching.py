@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mlp.client import Client
-from mlp.errors import Refused, Unreachable
+from mlp.errors import Refused, Unreachable, UsageError
 from mlp.fetching import download, fetch
 
 OLD, NEW = b"old content " * 1000, b"the new one " * 1500
@@ -109,6 +109,19 @@ def test_a_download_that_never_completes_is_reported_and_the_existing_file_stays
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_attack_a_link_that_has_the_name_of_the_part_is_not_written_through(
+    shaky: Shaky, tmp_path: Path
+) -> None:
+    shaky.turns = [(OLD, 10**6)]
+    (tmp_path / "mine").write_text("mine")
+    here = tmp_path / "of several people"
+    here.mkdir()
+    (here / ".file.part").symlink_to(tmp_path / "mine")
+    with pytest.raises(UsageError):
+        download(client(shaky), "/x", here / "file")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_a_directory_never_writes_beside_where_it_goes(shaky: Shaky, tmp_path: Path) -> None:
     shaky.turns = [(OLD, 10**6)]
     here = tmp_path / "here"
@@ -126,11 +139,11 @@ def test_a_refusal_is_told(shaky: Shaky, tmp_path: Path, monkeypatch: pytest.Mon
     def refuse(self: Answering) -> None:
         self.send_response(403)
         self.end_headers()
-        self.wfile.write(b'{"msg": "there is no job digits", "reason": "NotFound"}')
+        self.wfile.write(b'{"msg": "job digits does not exist", "reason": "NotFound"}')
         self.close_connection = True
 
     monkeypatch.setattr(Answering, "do_GET", refuse)
-    with pytest.raises(Refused, match="there is no job digits"):
+    with pytest.raises(Refused, match="job digits does not exist"):
         fetch(client(shaky), "/users/ann/jobs/digits", "ckpt", tmp_path, "digits")
     assert list(tmp_path.iterdir()) == []
 

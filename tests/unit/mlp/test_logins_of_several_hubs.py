@@ -112,7 +112,7 @@ def test_a_code_with_a_foreign_state_is_not_accepted() -> None:
         status, text = ask(f"{listener.url}?{urlencode({'code': 'ours', 'state': listener.state})}")
         waiting.join()
     assert (status, found) == (200, ["ours"])
-    assert "may close this window" in text
+    assert "can close this window" in text
 
 
 def test_two_simultaneous_logins_have_separate_ports_and_states() -> None:
@@ -159,7 +159,7 @@ def test_a_valid_token_command_is_parsed(line: str) -> None:
     "line", ["token list x", "token create", "token create a b", "token revoke", "token frob", "whoami x"]
 )
 def test_an_invalid_token_command_is_a_usage_error(line: str) -> None:
-    with pytest.raises(UsageError, match="Right: mlp"):
+    with pytest.raises(UsageError, match="Usage: mlp"):
         parse(line.split(), COMMAND)
 
 
@@ -173,5 +173,5 @@ def test_a_token_of_a_program_requires_its_tenant(line: str) -> None:
 
 @pytest.mark.parametrize("scope", ["", "jobs", "jobs:read ", "custom:mlp:jobs:read", "inherit"])
 def test_a_scope_is_written_in_two_words(scope: str) -> None:
-    with pytest.raises(UsageError, match="is no scope"):
+    with pytest.raises(UsageError, match="is not a scope"):
         parse(["token", "create", "ci", "--scope", scope], COMMAND)

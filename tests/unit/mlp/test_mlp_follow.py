@@ -79,13 +79,13 @@ def test_a_stream_that_is_closed_for_a_reason_tells_it(world):
 def test_a_job_that_is_not_there_is_refused_not_waited_for(world):
     world.jobs.clear()
     world.accept_streams = False
-    with pytest.raises(Refused, match="there is no job digits"):
+    with pytest.raises(Refused, match="job digits does not exist"):
         frames(world)
 
 
 def test_an_outage_longer_than_the_patience_ends_it():
     asked = Client("http://127.0.0.1:9/api/v1", TOKEN, "ann")
-    with pytest.raises(Unreachable, match="The job goes on"):
+    with pytest.raises(Unreachable, match="The job continues"):
         list(follow.frames(asked, "digits", "ann", patience=0, sleep=lambda _: None))
 
 

@@ -217,9 +217,9 @@ def test_a_quota_shows_used_free_borrowed_and_who():
         ["", "ram", "no limit", "2 GiB", "no limit", "", "", ""],
     ]
     assert table.notes == [
-        "quota = used + free, in use in all = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
+        "quota = used + free, total in use = used + borrowed. borrowed: in use beyond the quota, and taken back first. "
         "may borrow: quota that others leave idle now.",
-        "Jobs of red go by age alone.",
+        "Order of the jobs of red: age alone.",
     ]
     usage["tenant"] |= {"cpu_inuse": 0.5, "borrowed": {}, "lent": {"cpu": 1.0}, "queue_order": "priority"}
     table = tables.quota([usage])
@@ -227,10 +227,10 @@ def test_a_quota_shows_used_free_borrowed_and_who():
     assert table.rows[0][:6] == ["red", "cpu", "2", "0.5", "1", "0.5"]
     assert table.notes == [
         "quota = used + lent + free. lent: others have it until your own jobs need it.",
-        "Jobs of red go by priority, then age.",
+        "Order of the jobs of red: priority, then age.",
     ]
-    assert "<p>Jobs of red go by priority, then age.</p>" in table._repr_html_()
-    assert repr(table).endswith("\nJobs of red go by priority, then age.")
+    assert "<p>Order of the jobs of red: priority, then age.</p>" in table._repr_html_()
+    assert repr(table).endswith("\nOrder of the jobs of red: priority, then age.")
 
 
 def test_a_quota_that_was_lowered_or_is_kept_back_still_adds_up():
@@ -244,12 +244,12 @@ def test_a_quota_that_was_lowered_or_is_kept_back_still_adds_up():
     }
     lowered = tables.quota([{"tenant": {**tenant, "over": {"cpu": 1.0}, "free": {"cpu": 0}}}])
     assert lowered.columns[2:6] == ("quota", "used", "free", "borrowed")
-    assert lowered.rows[0][2:6] == ["2", "2", "0", "1 beyond what it may"]
-    assert lowered.notes[-1] == "Jobs of red go by other."
+    assert lowered.rows[0][2:6] == ["2", "2", "0", "1 beyond its limit"]
+    assert lowered.notes[-1] == "Order of the jobs of red: other."
     partly = tables.quota(
         [{"tenant": {**tenant, "over": {"cpu": 0.25}, "borrowed": {"cpu": 1.0}, "free": {"cpu": 0}}}]
     )
-    assert partly.rows[0][5] == "1 (0.25 beyond what it may)"
+    assert partly.rows[0][5] == "1 (0.25 beyond its limit)"
     kept = tables.quota([{"tenant": {**tenant, "cpu_inuse": 0.5, "free": {"cpu": 0.5}}}])
     assert kept.rows[0][2:5] == ["2", "0.5", "0.5 (1 kept back)"]
     assert tables.quota([{"tenant": {"name": "red", "cpu": 2.0, "cpu_inuse": 0.5}}]).notes == []
@@ -345,7 +345,7 @@ def test_a_stage_in_progress_grows_and_one_of_an_ended_attempt_does_not():
     now = datetime(2026, 11, 21, 10, 0, 40, tzinfo=UTC)
     pulls = (("queued", 0, None), ("admitted", 1, 1.0), ("created", 2, 1.0), ("bound", 2, 0.0))
     (line,) = stages.lines([way(1, *pulls)], now)
-    assert line.startswith("40 s on its way: in the queue 1 s")
+    assert line.startswith("40 s of startup: in the queue 1 s")
     assert line.endswith("images and containers 38 s so far")
     assert "so far" not in stages.lines([way(1, *pulls, ended="suspended")], now)[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from mlp import program
 from mlp.errors import ProgramError, UsageError
 
 NOTEBOOK = {"JUPYTERHUB_USER": "ann"}
+NAMES = json.loads((Path(__file__).parents[3] / "widgets/test/jobnames.json").read_text())
 
 
 def build(given=None, **more):
@@ -34,19 +36,13 @@ def test_a_job_without_a_name_is_named_after_runtime_and_date():
     assert build(code="1")["name"].startswith("plain-0101-")
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("train.py", "train"),
-        ("My net v0.1.py", "My-net-v0.1"),
-        ("-x.py", "x"),
-        ("数据.py", "plain-0101-000000"),
-        (f"{'a' * 60}.py", "a" * 50),
-    ],
-)
-def test_a_file_without_another_name_gives_its_own(tmp_path, file, name):
-    (tmp_path / file).write_text("1\n")
-    assert program.build({}, entry=tmp_path / file, env={}, clock=lambda: 0)["name"] == name
+@pytest.mark.parametrize(("file", "name"), NAMES)
+def test_a_file_without_another_name_gives_its_own_as_in_the_form_of_jupyterlab(tmp_path, file, name):
+    path = tmp_path / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"cells": [{"cell_type": "code", "source": "1"}]}' if file.endswith(".ipynb") else "1\n")
+    made = program.build({}, entry=path, env={}, clock=lambda: 0)["name"]
+    assert made == (name or "plain-0101-000000")
 
 
 def test_nothing_to_run_and_two_programs_are_refused():
@@ -68,7 +64,7 @@ def test_a_script_is_named_relative_to_the_home_directory(tmp_path, monkeypatch)
 
 
 def test_a_script_that_is_not_there_or_outside_of_the_home_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="is not there"):
+    with pytest.raises(UsageError, match="does not exist"):
         build(entry=tmp_path / "no.py")
     with pytest.raises(UsageError, match="a directory"):
         build(entry=tmp_path)
@@ -137,3 +133,44 @@ def test_variables_that_cannot_be_sent_are_named():
         program.variables_json({"loss": float("nan")})
     with pytest.raises(UsageError, match=r"data has 7.*at most 65,536"):
         program.variables_json({"data": "x" * 70_000})
+
+
+SPACE = {
+    "lr": 0.1,
+    "np": object(),
+    "model": print,
+    "In": [],
+    "_": 1,
+    "data": [],
+    "i": 0,
+    "self": 1,
+    "print": print,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("print(model(lr))", "lr, model"),
+        ("def f(lr):\n    return np.sum(lr)\nf(1)", "np"),
+        ("import numpy as np\nfor i in range(3):\n    lr = i\nprint(np, lr)", ""),
+        ("def f():\n    global data\n    data = []\nf()\nprint(data)", ""),
+        ("class A:\n    def f(self):\n        return self\nprint([i for i in range(2)])", ""),
+        ("display(1)", "display"),
+        ("print(_, __name__)", ""),
+        ("print(undefined)", ""),  # of a mistake its failure tells
+        ("from mine import *\nprint(lr)", ""),
+        ("print(lr", ""),
+        ("np.sum(lr, model, data, i, self, In)", "In, data, i, lr, model ..."),
+    ],
+)
+def test_names_of_the_notebook_that_a_program_does_not_see_are_told(text, names):
+    said = program.unseen(text, SPACE)
+    assert said == (
+        names
+        and f"The program does not see {names} of this notebook: send variables with --with, import or define the rest in the cell"
+    )
+
+
+def test_a_variable_that_is_sent_is_seen():
+    assert program.unseen("print(lr)", SPACE, ("lr",)) == ""

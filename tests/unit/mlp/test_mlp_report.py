@@ -99,7 +99,7 @@ def test_a_value_that_cannot_be_drawn_is_told_once_and_left_out(value, job, caps
     assert [(p["n"], p["v"]) for p in spooled(job)] == [(n, {"step": n, "accuracy": 0.5}) for n in (1, 2, 3)]
     said = capsys.readouterr().err
     assert said.count("metric loss") == said.count("\n") == 1
-    assert "It is left out" in said
+    assert "The value is ignored" in said
 
 
 def test_an_array_of_several_a_long_name_and_too_many_are_told_and_left_out(job, capsys):

@@ -100,7 +100,7 @@ def test_help_names_every_verb_and_every_option(surface):
         (["submit", "--workers", "4:2"], "MIN must not be above MAX"),
         (
             ["submit", "--time-limit", "soon"],
-            "^--time-limit soon: is no length of time; right: 90s, 30m, 2h, 1d, 1h30m$",
+            "^--time-limit soon: is not a length of time; write 90s, 30m, 2h, 1d or 1h30m$",
         ),
         (
             ["submit", "a.py", "--time-limit", "5", "minutes"],
@@ -112,17 +112,17 @@ def test_help_names_every_verb_and_every_option(surface):
         (["logs", "a", "--name", "1"], "^%mlp logs has no option --name. It has: --rank, --tail, --follow.$"),
         (["submit", "--ram", "50"], "at least 100 MiB"),
         (["submit", "--cpu", "nan"], "must be from 0.1"),
-        (["submit", "--name", "Digits!"], "letters, digits, -, _ and ., as in lr-0.001"),
+        (["submit", "--name", "Digits!"], "letters, digits, -, _ and ., such as lr-0.001"),
         (["submit", "--name", ".."], "beginning with a letter, a digit or _"),
         (["submit", "--env", "A"], "NAME=VALUE"),
-        (["submit", "--env", "MLP_RANK=3"], "the platform's environment"),
-        (["submit", "--param", "lr"], "^--param lr: is no parameter; right: NAME=VALUE, as in lr=0.1$"),
-        (["submit", "--param", "2=1"], "'2' is no parameter's name"),
+        (["submit", "--env", "MLP_RANK=3"], "names that begin with MLP_ belong to the platform"),
+        (["submit", "--param", "lr"], "^--param lr: is not a parameter; write NAME=VALUE, such as lr=0.1$"),
+        (["submit", "--param", "2=1"], "'2' is not a parameter's name"),
         (["submit", "--wait=yes"], "takes no value"),
         (["watch"], "one job is needed"),
         (["cancel"], "which jobs"),
         (["logs", "a", "--tail", "0"], "at least 1"),
-        (["quota", "red"], "red is too much"),
+        (["quota", "red"], "red is one argument too many"),
     ],
 )
 def test_a_wrong_line_is_told_what_is_wrong_and_what_is_right(words, said):
@@ -153,10 +153,10 @@ def test_states_to_filter_by_are_all_that_the_hub_has():
 
 def test_help_says_which_words_an_option_takes():
     text = usage(find("submit", MAGIC), MAGIC)
-    assert "class of priority: low, normal, high (default: normal)" in text
+    assert "priority class: low, normal, high (default: normal)" in text
     assert (
-        "where ranks go: same-node, same-rack, same-zone, spread, required:LABEL (on nodes with one value of that label), "
-        "preferred:LABEL (so if it can be had) (default: bin-pack)" in text
+        "placement of ranks: same-node, same-rack, same-zone, spread, required:LABEL (on nodes with one value of that label), preferred:LABEL (the same, if possible) (default: bin-pack)"
+        in text
     )
 
 

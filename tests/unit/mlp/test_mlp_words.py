@@ -24,10 +24,10 @@ QUEUED = {
     "position": 1,
     "queue_length": 2,
     "expected_start": None,
-    "expected_because": "no time can be told: long of bob has no time limit",
+    "expected_because": "no time can be estimated: long of bob has no time limit",
     "would_start_now": ["--cpu 0.4"],
 }
-UNKNOWN = "No time can be told: long of bob has no time limit."
+UNKNOWN = "No time can be estimated: long of bob has no time limit."
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_why_of_a_failed_job_names_rank_and_exception():
     lines = reasons.why({"job": "digits", "phase": "failed", "reasons": []}, job).lines
     assert lines[0].startswith("digits failed at ")
     assert lines[1] == "The program ended with an error (rank 1, exit code 1): ValueError: boom."
-    assert lines[2] == "All that it wrote: mlp logs digits --rank 1"
+    assert lines[2] == "Full output: mlp logs digits --rank 1"
 
 
 def test_why_of_a_finished_job_says_when_and_how_long():
@@ -77,20 +77,20 @@ def test_why_of_a_finished_job_says_when_and_how_long():
 
 def test_the_reason_of_a_suspended_job_shows_how_to_resume_it():
     found = {"job": "digits", "phase": "suspended", "reasons": []}
-    assert reasons.why(found).lines[-1] == "To go on: mlp resume digits"
+    assert reasons.why(found).lines[-1] == "To continue: mlp resume digits"
 
 
 def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
     waiting = job_record("l2", phase="queued", state="creating", message="")
     for text in (repr(reasons.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
         assert UNKNOWN in text
-        assert "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
+        assert "Could start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
     assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
     assert words.unknown_start({**QUEUED, "expected_start": "2026-11-21T12:00:00Z"}) == ""
     whole = words.unknown_start(
         {**QUEUED, "expected_because": "Its tenant is gone. Submit it to another one."}
     )
-    assert whole == "No time can be told: Its tenant is gone. Submit it to another one."
+    assert whole == "No time can be estimated: Its tenant is gone. Submit it to another one."
 
 
 def test_a_rank_that_another_took_along_says_which():
@@ -203,15 +203,15 @@ def test_why_says_how_sure_a_start_is() -> None:
     told = {**QUEUED, "expected_start": "2026-11-21T13:00:00Z", "expected_because": "job a ends"}
     sure = {"how_sure": "sure", "sure_because": "every job ahead has a time limit"}
     text = str(reasons.why({**told, **sure}))
-    assert "How sure: sure, every job ahead has a time limit." in text
-    assert "How sure" not in str(reasons.why(told))
+    assert "Confidence: sure, every job ahead has a time limit." in text
+    assert "Confidence" not in str(reasons.why(told))
 
 
 STOPPED = {
     "kind": "preempted",
     "time": "2026-11-21T12:00:00Z",
     "message": "stopped to make room for a job of team blue: blue takes back what red had borrowed",
-    "kept": "its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again",
+    "kept": "its newest checkpoint was written 35 s before it was stopped; later work must be repeated",
     "checkpoint_at": "2026-11-21T11:59:25Z",
 }
 
@@ -222,7 +222,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     at = clock_time(STOPPED["time"])
     assert lines[1:4] == [
         f"Its last attempt ended {at}: {STOPPED['message']}.",
-        "Its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again.",
+        "Its newest checkpoint was written 35 s before it was stopped; later work must be repeated.",
         "Waits for quota: red may use 1 cpu",
     ]
     assert lines[-1] == "With 900 jobs waiting no smaller request was tried."
@@ -232,8 +232,8 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
 
 
 def test_a_hint_to_a_smaller_request_warns_about_a_lost_checkpoint_in_the_same_sentence() -> None:
-    way = "Would start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4"
-    lost = "; that is a new job, which begins anew: the checkpoint of l2 is not taken along"
+    way = "Could start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4"
+    lost = "; that is a new job. It starts from the beginning and does not use the checkpoint of l2"
     assert words.prospects({**QUEUED, "stopped": STOPPED})[-1] == way + lost
     assert words.prospects({**QUEUED, "stopped": {**STOPPED, "checkpoint_at": None}})[-1] == way
     assert words.prospects({**QUEUED, "stopped": None})[-1] == way
@@ -252,10 +252,10 @@ def test_an_offer_that_stops_others_does_not_say_that_it_starts_now() -> None:
         "a job of team blue gives up 1 worker for it",
     ]
     assert reasons.offer({**OFFER, "gives_way": gives_way, "grace": 30.0}).lines == [
-        "Would start as soon as others have made room, in 30 s at most: 2 ranks on n1.",
+        "Would start as soon as others have made room, within 30 s: 2 ranks on n1.",
         "Job low of ann is stopped for it and goes back into the queue.",
         "A job of team blue gives up 1 worker for it.",
-        "Takes of the quota: 2 cpu, 0 gpu, 2 GiB.",
+        "Needed quota: 2 cpu, 0 gpu, 2 GiB.",
     ]
 
 
@@ -275,8 +275,8 @@ def test_why_tells_what_the_scheduler_decided_and_names_no_strangers() -> None:
     text = str(reasons.why(found, None, [decision]))
     for part in (
         "stopped to make room for a job of another team.",
-        "Until then it waited: Needs 1 cpu, 0 free.\n",
-        "What had changed: job a of bob ended.",
+        "Reason for the wait until then: Needs 1 cpu, 0 free.\n",
+        "Changes: job a of bob ended.",
         "Next best: n-2.",
         "a job of another team, priority low: stopped, the least work is lost.",
         "Not touched: 2 jobs have no lower priority.",
@@ -368,7 +368,7 @@ def test_an_offer_says_where_its_expected_start_comes_from() -> None:
     assert reasons.offer(found).lines[0] == f"Would wait; expected to start {clock_time(at)} ({window})."
     unknown = found | {"expected_start": None, "expected_because": "long of bob has no time limit"}
     assert reasons.offer(unknown).lines[0] == (
-        "Would wait; when it would start is not known. No time can be told: long of bob has no time limit."
+        "Would wait. No time can be estimated: long of bob has no time limit."
     )
 
 
@@ -397,7 +397,7 @@ def test_a_reason_that_is_newer_is_shown_as_it_is() -> None:
 
 
 def test_why_of_a_starting_job_says_what_its_cluster_says() -> None:
-    said = "its image cannot be fetched, which is tried again: no such host"
+    said = "its image cannot be fetched, but the cluster tries again: no such host"
     found = {"job": "digits", "phase": "starting", "reasons": [], "expected_because": said}
     assert reasons.why(found).lines == ["digits is starting.", f"I{said[1:]}."]
     assert reasons.why({**found, "expected_because": "it is starting"}).lines == ["digits is starting."]

@@ -141,6 +141,14 @@ def test_without_such_a_cell_they_come_first_and_without_parameters_nothing_chan
     assert untouched == document("1")
 
 
+def test_a_parameter_that_a_later_cell_overwrites_is_said_to_have_no_effect() -> None:
+    given = document("import os", "lr = 0.01\nlr = lr / 2", "width = 3", "lr = 1", "print(lr, depth)")
+    assert notebooks.inject(given, {"width": 5, "lr": 0.5, "depth": 2}) == [
+        "parameter width may have no effect: cell 4 assigns width; give that cell the tag parameters",
+        "parameter lr may have no effect: cell 3 assigns lr; give that cell the tag parameters",
+    ]
+
+
 def test_other_languages_are_told_where_parameters_are() -> None:
     given = document("x <- 1", kernel="ir", language="R")
     (said,) = notebooks.inject(given, {"lr": 1})
@@ -176,7 +184,7 @@ def test_all_cells_together_are_bounded_and_an_error_is_kept_always() -> None:
         ('{"nbformat": 4, "nbformat_minor": 5, "cells": [{"cell_type": "cod', "broken JSON"),
         (
             '{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code", "source": "1"}]}',
-            "is no notebook",
+            "is not a notebook",
         ),
         (notebook("%%mlp submit\n1"), "submits a job itself"),
     ],

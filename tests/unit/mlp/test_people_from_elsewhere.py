@@ -30,16 +30,16 @@ def test_a_number_after_n_is_not_a_name():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["submit", "a.py", "--time", "10"], "Here it is --time-limit 30m"),
-        (["submit", "a.py", "--mem=4G"], "Here it is --ram 4G"),
-        (["submit", "a.py", "--partition", "gpu"], "There are no partitions"),
-        (["submit", "a.py", "-p", "gpu"], "There are no partitions"),
+        (["submit", "a.py", "--time", "10"], "Use --time-limit 30m instead"),
+        (["submit", "a.py", "--mem=4G"], "Use --ram 4G instead"),
+        (["submit", "a.py", "--partition", "gpu"], "The hub has no partitions"),
+        (["submit", "a.py", "-p", "gpu"], "The hub has no partitions"),
         (["submit", "a.py", "--dependency=afterok:1"], "Jobs do not wait for each other"),
         (["submit", "a.py", "--image", "x"], "--env-name"),
-        (["submit", "a.py", "--ntasks", "4"], "Here it is --workers 4"),
-        (["nodes"], "Here it is mlp quota or mlp offer"),
-        (["ps"], "Here it is mlp jobs"),
-        (["sbatch", "job.sh"], "Here it is mlp submit"),
+        (["submit", "a.py", "--ntasks", "4"], "Use --workers 4 instead"),
+        (["nodes"], "Use mlp quota or mlp offer instead"),
+        (["ps"], "Use mlp jobs instead"),
+        (["sbatch", "job.sh"], "Use mlp submit instead"),
         (["submti"], "Did you mean submit?"),
         (["submit", "a.py", "--worker", "4"], "Did you mean --workers?"),
     ],
@@ -48,6 +48,38 @@ def test_words_from_elsewhere_say_what_they_are_here(words, said):
     with pytest.raises(UsageError) as refused:
         parse(words, COMMAND)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("python train.py --epochs 3", "write the script without python, as in mlp submit train.py."),
+        ("-- python -u src/train.py", "write the script without python, as in mlp submit src/train.py."),
+        ("--name a /usr/bin/python3.11 train.py", "without /usr/bin/python3.11, as in mlp submit train.py."),
+        ("bash job.sh", "write the script without bash, as in mlp submit job.sh."),
+        ("mpirun -n 4 python train.py", "as in mlp submit train.py --runtime mpi --workers N."),
+        ("torchrun --nproc_per_node 2 train.py", "as in mlp submit train.py --runtime torch --workers N."),
+        ("python -m pkg.train --lr 1", "write python -m pkg.train into a file such as run.sh"),
+        ("-m pkg.train", "write python -m PACKAGE.MODULE into a file such as run.sh"),
+        ("a.py --nproc_per_node 2", "Use --workers 4 instead"),
+    ],
+)  # fmt: skip
+def test_a_whole_command_says_how_its_script_is_submitted(words, said):
+    with pytest.raises(UsageError) as refused:
+        parse(["submit", *words.split()], COMMAND)
+    assert said in str(refused.value)
+    with pytest.raises(UsageError):
+        parse(["sweep", *words.split()], MAGIC)
+
+
+def test_a_command_in_one_word_is_understood_too_and_a_script_may_be_called_as_a_command():
+    with pytest.raises(
+        UsageError, match=r"as in %mlp submit train\.py\. Arguments of the script go after --"
+    ):
+        parse(["submit", "python train.py --epochs 3"], MAGIC)
+    assert parse(["submit", "python.py"], COMMAND).names == ["python.py"]
+    assert parse(["submit", "./sh"], COMMAND).names == ["./sh"]
+    assert parse(["submit", "a.py", "--", "python", "-m"], COMMAND).rest == ["python", "-m"]
 
 
 def test_every_hint_is_of_something_that_is_there():
@@ -85,6 +117,15 @@ def test_a_script_with_a_leading_hyphen_follows_a_double_hyphen():
 
 def build(path):
     return program.build({}, entry=path, env={}, clock=lambda: 0)
+
+
+def test_a_script_that_is_sent_along_and_leaves_its_last_command_behind_is_refused(tmp_path):
+    path = tmp_path / "job.sh"
+    path.write_text("#!/bin/bash\nnohup python train.py &\n")
+    with pytest.raises(UsageError, match="remove the & at its end, or add the line `wait`"):
+        build(path)
+    path.write_text("#!/bin/bash\nnohup python train.py &\nwait\n")
+    assert build(path)["code"]
 
 
 def test_a_shells_script_that_is_sent_along_runs_as_such(tmp_path):

@@ -39,7 +39,7 @@ class Hub(Client):
 
     def remove_app(self, name: str) -> dict[str, Any]:
         if name == "none":
-            raise Refused("NotFound", "there is no app none")
+            raise Refused("NotFound", "app none does not exist")
         return {"name": name}
 
 
@@ -69,7 +69,7 @@ def test_all_versions_go_but_those_that_are_refused() -> None:
         f"net@1: {HELD}",
     ]
     assert [error.reason for error in found.failed if isinstance(error, Refused)] == ["WrongState"]
-    with pytest.raises(Refused, match="there is no model nothing"):
+    with pytest.raises(Refused, match="model nothing does not exist"):
         ran("models rm nothing --all")
 
 
@@ -77,27 +77,27 @@ def test_one_that_is_refused_stops_no_other() -> None:
     hub = Hub()
     found = ran("models rm nothing old", hub)
     assert hub.there["old"] == []
-    assert str(found).splitlines() == ["nothing: there is no model nothing", "old@1 is being deleted"]
+    assert str(found).splitlines() == ["nothing: model nothing does not exist", "old@1 is being deleted"]
     assert len(found.failed) == 1
-    assert found.data[0] == {"name": "nothing", "error": "NotFound", "msg": "there is no model nothing"}
+    assert found.data[0] == {"name": "nothing", "error": "NotFound", "msg": "model nothing does not exist"}
     apps_gone = ran("apps rm none line")
-    assert str(apps_gone).splitlines() == ["none: there is no app none", "line is being deleted"]
+    assert str(apps_gone).splitlines() == ["none: app none does not exist", "line is being deleted"]
     assert apps_gone.failed
 
 
 def test_one_alone_is_refused_as_ever() -> None:
-    with pytest.raises(Refused, match="there is no app none"):
+    with pytest.raises(Refused, match="app none does not exist"):
         apps.act(Hub(), ["rm", "none"], {})
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("models register net", "The SOURCE is missing. Right: mlp models register net jobs/JOB/ckpt"),
-        ("models rm net@1 --all", "--all is for names: net@1 is one version"),
+        ("models register net", "the SOURCE of net is missing. Usage: mlp models register net jobs/JOB/ckpt"),
+        ("models rm net@1 --all", "--all needs names without a version; net@1 is one version"),
         ("models show net --all", "models show net --all is not understood"),
-        ("apps keys line create", "which key? .* Right: mlp apps keys line create KEY"),
-        ("apps keys line revoke", "which key? .* Right: mlp apps keys line revoke KEY"),
+        ("apps keys line create", "which key? .* Usage: mlp apps keys line create KEY"),
+        ("apps keys line revoke", "which key? .* Usage: mlp apps keys line revoke KEY"),
     ],
 )
 def test_a_missing_name_is_reported(line: str, said: str) -> None:

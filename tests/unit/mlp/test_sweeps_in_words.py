@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 import mlp
-from mlp import sweeping, sweeppicture, tables, words
+from mlp import actions, sweeping, sweeppicture, tables, words
 from mlp.client import Client
 from mlp.compared import RunPicture, RunsTable
 from mlp.errors import Refused, UsageError
@@ -111,17 +111,17 @@ def test_members_of_an_array_are_of_normal_priority_unless_said_otherwise() -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["sweep", "--grid", "lr"], "is no parameter; right: NAME=VALUE"),
-        (["sweep", "--grid", "lr="], "lr has no values; right: lr=0.1,0.01"),
-        (["sweep", "--search", "lr=0.1"], "lr is no space; right: uniform"),
-        (["sweep", "--goal", "up"], "is none of max, min"),
+        (["sweep", "--grid", "lr"], "is not a parameter; write NAME=VALUE"),
+        (["sweep", "--grid", "lr="], "lr has no values; write lr=0.1,0.01"),
+        (["sweep", "--search", "lr=0.1"], "lr is not a space; write uniform"),
+        (["sweep", "--goal", "up"], "is not one of max, min"),
         (["sweep", "--trials", "0"], "from 1 to 1,000 trials"),
         (["sweep", "--core-hours", "nan"], "core-hours"),
         (["sweep", "--name", "x" * 44], "at most 43 characters"),
         (["sweep", "a.py", "b"], "a.py -- b"),
-        (["submit", "--array", "x"], "is no array; right: 0-31"),
-        (["sweeps", "extend", "s"], "sweeps extend s is not understood. Right"),
-        (["sweeps", "show"], "sweeps show is not understood. Right"),
+        (["submit", "--array", "x"], "is not an array; write 0-31"),
+        (["sweeps", "extend", "s"], "sweeps extend s is not understood. Usage"),
+        (["sweeps", "show"], "sweeps show is not understood. Usage"),
     ],
 )
 def test_an_invalid_sweep_command_is_refused_with_a_valid_form(words: list[str], said: str) -> None:
@@ -142,7 +142,7 @@ def test_a_named_sweep_in_progress_is_shown_and_other_refusals_are_raised() -> N
 
 def test_where_no_job_is_called_so_a_sweep_is_meant() -> None:
     assert isinstance(sweeping.job_or_sweep(Answering(search=sweep()), "search"), mlp.Sweep)
-    with pytest.raises(Refused, match="no job"):
+    with pytest.raises(Refused, match="job search does not exist"):
         sweeping.job_or_sweep(Answering(), "search")
 
 
@@ -150,9 +150,10 @@ def test_a_sweep_reads_in_a_terminal() -> None:
     text = sweeppicture.text({"sweep": sweep(budget_core_hours=1.0)})
     assert text.splitlines() == [
         "search  running  [############------------] 3/6",
-        "3 of 6 trials have ended, 1 runs, 1 waits, 1 was stopped early",
+        "3 of 6 trials have ended, 1 running, 1 waiting, 1 was stopped early",
         "0.25 of 1 core-hours",
         "Best: accuracy 0.97, trial 1 (width=64 lr=0.002)",
+        "1 trial waits: Waits for nodes.",
         "     1        0.97  finished        width=64 lr=0.002",
         "     0        0.91  finished        width=64 lr=0.001",
         "     3         0.8  running         width=64 lr=0.004",
@@ -196,7 +197,7 @@ def test_verbs_list_show_and_steer() -> None:
         repr(sweeping.act(client, ["trials", "search"], {})).splitlines()[1].startswith("search.1  finished")
     )
     assert str(sweeping.act(client, ["cancel", "search"], {})) == "search ends; no more trials are made."
-    assert str(sweeping.act(client, ["extend", "search"], {"trials": 5})) == "search goes on."
+    assert str(sweeping.act(client, ["extend", "search"], {"trials": 5})) == "search continues."
     assert client.asked[-1] == ("extend", "search", {"trials": 5})
     msgspec.convert(client.asked[-1][2], SweepExtend)
     assert "You have no sweeps" in repr(sweeping.act(Answering(), ["ls"], {}))
@@ -204,10 +205,10 @@ def test_verbs_list_show_and_steer() -> None:
 
 def test_before_it_starts_it_says_what_it_would_take() -> None:
     told = {"trials": 40, "at_a_time": 2, "core_hours": 1.5, "core_hours_most": 20, "trial_s": 90.0, "expected_start": None,
-            "expected_end": None, "because": "runs of job s took 90 s", "tenant": "red"}  # fmt: skip
+            "expected_end": None, "because": "the median run of job s took 90 s", "tenant": "red"}  # fmt: skip
     lines = str(sweeping.previewed(told, {"name": "s"})).splitlines()
     assert lines[:2] == ["40 trials, 2 at a time as things are now", "About 1.5 core-hours, 20 at most"]
-    assert lines[-2:] == ["Known from: runs of job s took 90 s", "Nothing was started."]
+    assert lines[-2:] == ["Known from: the median run of job s took 90 s", "Nothing was started."]
 
 
 def test_python_refuses_an_option_that_is_not_there() -> None:
@@ -266,3 +267,22 @@ def test_a_trial_that_was_stopped_early_is_not_said_to_be_cancelled_anywhere() -
     assert (frame[0] if isinstance(frame, list) else frame.iloc[0])["reason"] == "StoppedEarly"
     assert words.state({**stopped, "reason": None}) == "cancelled"
     assert words.state({**stopped, "phase": "cancelling"}) == "cancelling"
+
+
+def test_why_of_a_sweep_says_what_its_trials_wait_for() -> None:
+    class Waiting(Answering):
+        user = "ann"
+
+        def why(self, name: str, user: str | None = None) -> dict[str, Any]:
+            if name != "search.4":
+                raise Refused("NotFound", f"job {name} does not exist")
+            return {"job": name, "run": 1, "phase": "queued", "reasons": [], "position": 2, "queue_length": 3}
+
+    client = Waiting(search=sweep())
+    said = actions.why(client, parse(["why", "search"], COMMAND))
+    assert said.lines[0] == "search is running."
+    assert "1 trial waits: Waits for nodes." in said.lines
+    assert said.lines[-2:] == ["search.4 is queued.", "Place 2 of 3 in the queue."]
+    assert "Waits for nodes." in repr(sweeping.trials(sweep()))
+    with pytest.raises(Refused, match="job other does not exist"):
+        actions.why(client, parse(["why", "other"], COMMAND))

@@ -124,7 +124,7 @@ def test_tags_are_bounded_and_names_are_cut(follower, told, tmp_path, capsys):
     assert len(names) == tensorboard.MOST_TAGS
     assert {len(name) for name in names} == {100}
     said = capsys.readouterr().err
-    assert said.count("further ones are left out") == 1
+    assert said.count("the rest is left out") == 1
 
 
 def test_many_values_of_a_step_are_several_points(follower, told, tmp_path):

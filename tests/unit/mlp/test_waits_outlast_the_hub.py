@@ -65,7 +65,7 @@ def test_a_wait_with_a_time_ends_with_it_though_nobody_answers(outage):
     job = Job(outage.client, outage.client.job("digits"))
     outage.stop()
     outage.client.patience = 600.0
-    with pytest.raises(JobTimeout, match="it goes on"):
+    with pytest.raises(JobTimeout, match="it continues"):
         job.wait(timeout=0.2)
 
 

@@ -36,7 +36,7 @@ RED_LOWERED = Lowered(
     Quota(gpu=501, ram=512),
     "red has been idle for 3 h, the limit is 2 h: its guarantee is lowered to 50%, it keeps back 3 instead of 6 cpu, "
     "it keeps back 1.5 instead of 3 a100 gpu, it reserves 0.501 instead of 1.001 gpu and "
-    "it reserves 512 instead of 1024 MiB ram; it has all of it back as soon as one of its jobs waits",
+    "it reserves 512 instead of 1024 MiB ram; it is restored as soon as one of its jobs waits",
 )
 RED_RESTORED = Restored(
     "red",
@@ -92,7 +92,7 @@ def test_a_lowered_tenant_without_a_guarantee_is_restored_with_that_reason():
             "red",
             None,
             None,
-            "red has no guarantee that could be lowered any more: its guarantee is restored to 100%, "
+            "red has no guarantee left that could be lowered: its guarantee is restored to 100%, "
             "it keeps back and reserves nothing",
         )
     ]

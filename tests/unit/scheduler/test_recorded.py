@@ -221,8 +221,8 @@ def test_an_export_has_readable_times_and_the_basis_of_each_jobs_length() -> Non
     )
     assert several in map(str, remarks(again))
     assert several not in map(str, remarks(past))
-    assert "`--export now` has those" in str(shown_as(past)[0])
-    assert "they come first, at second 0, with what is left of them" in str(shown_as(now)[0])
+    assert "`--export now` includes them" in str(shown_as(past)[0])
+    assert "they come first, at second 0, with their remaining run time" in str(shown_as(now)[0])
     assert not [said for said in shown_as(now) if "notebook" in str(said)]
 
 
@@ -260,7 +260,7 @@ def test_a_waiting_server_is_simulated_ahead_of_its_tenants_jobs_with_a_remark()
         snapshot(*waiting, nodes=(node(cpu=1),)), lengths=Lengths([("bob", "notebook", 5.0)])
     )
     assert starts(recording) == {"bob/notebook server gpu": 0.0, "bob/digits": DEFAULT_LENGTH_S}
-    said = "1 notebook server that waits is taken to hold its room for 60 min."
+    said = "1 waiting notebook server counts as if it held its resources for 60 min."
     assert said in map(str, remarks(recording))
 
 

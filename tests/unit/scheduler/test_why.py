@@ -117,7 +117,24 @@ def test_resources_of_apps_are_not_expected_to_be_released() -> None:
     replica = job("r", cpu=4, replica=("lin", 0))
     scene = snapshot(job("a"), nodes=(node(cpu=64),), tenants=(tenant(cpu=4),), running=(runs(replica, "n"),))
     (verdict,) = explain(scene, "a", 0.0).reasons
-    assert str(verdict.headline.args["way"]) == "Apps of red have it: scale one down."
+    assert str(verdict.headline.args["way"]) == "Apps of red hold it: scale one down."
+
+
+@pytest.mark.parametrize(
+    ("asked", "way"),
+    [
+        (3, "Apps of red hold it: scale one down."),
+        (2, "Starts when notebook servers of red end."),
+    ],
+)
+def test_apps_are_named_where_the_end_of_all_else_would_not_be_enough(asked: float, way: str) -> None:
+    red = tenant(cpu=4, used=Resources(cpu=1000), others=("bob's notebook",))
+    replica = job("r", cpu=2, replica=("lin", 0))
+    scene = snapshot(
+        job("a", cpu=asked), nodes=(node(cpu=64),), tenants=(red,), running=(runs(replica, "n"),)
+    )
+    (verdict,) = explain(scene, "a", 0.0).reasons
+    assert str(verdict.headline.args["way"]) == way
 
 
 def test_a_job_that_fits_starts_with_the_next_cycle() -> None:
@@ -426,7 +443,7 @@ def test_nodes_without_the_gpus_that_are_asked_for_are_not_counted_and_where_all
     wait = core.verdict("a")
     assert wait is not None
     assert who(wait.verdict, "shut") == "1 node not ready"
-    assert str(wait.verdict.headline) == "Needs 1 rank at once, 0 fit now. Starts when a node is open."
+    assert str(wait.verdict.headline) == "Needs 1 rank at once, 0 fit now. Starts when a node accepts work."
     core.fork().set_node("a", up=True)
     assert core.state.index.shut(core.state.waiting["a"].cls.demand) == {Shut("NotReady"): 1}
     core.set_node("a", up=True)
@@ -477,7 +494,7 @@ def test_where_the_only_node_is_drained_it_waits_for_that_and_for_no_jobs_end() 
         str(next(f.value for f in verdict.facts if f.name == "free_on"))
         == "no node of that kind accepts new work"
     )
-    because = "node n1 is drained by an administrator: it can start once that is back in service"
+    because = "node n1 is drained by an administrator: it can start when that node is back in service"
     assert (why.expected_start, str(why.expected_because), str(why.sure_because)) == (None, because, because)
 
 

@@ -197,4 +197,4 @@ def test_recorded_times_on_a_hub_are_times_of_day_since_they_are_read_later() ->
     assert isinstance(wait, Wait)
     way = wait.verdict.headline.args["way"]
     assert isinstance(way, Message)
-    assert str(way) == "Others may be stopped at 17:47:00 UTC."
+    assert str(way) == "Other jobs can be stopped at 17:47:00 UTC."

@@ -170,7 +170,7 @@ def test_a_job_that_ran_out_of_memory_is_not_run_with_the_same_again() -> None:
     )
     move = d.decide(stored, seen(A.ABSENT), NOW, GRACE)[-1]
     assert isinstance(move, Move)
-    why = "; it asks for the same memory again, so it was not tried again: --ram 200"
+    why = "; another attempt would ask for the same memory, so there was none; ask for more: --ram 200"
     assert str(move.step.message) == text + why
     assert move.new.failure == replace(ran_out, hint=Hint.SAME_MEMORY, hint_limit=200)
     move = d.decide(replace(stored, failures=1), seen(A.ABSENT), NOW, GRACE)[-1]
@@ -183,8 +183,8 @@ def test_a_job_that_ran_out_of_memory_is_not_run_with_the_same_again() -> None:
 @pytest.mark.parametrize(
     ("ranks", "text"),
     [
-        ((1,), "a process of rank 1 was killed for memory; the program went on"),
-        ((0, 2), "processes of ranks 0, 2 were killed for memory; the program went on"),
+        ((1,), "a process of rank 1 was killed for memory; the program continued"),
+        ((0, 2), "processes of ranks 0, 2 were killed for memory; the program continued"),
     ],
 )
 def test_a_process_that_was_killed_for_memory_is_told_before_the_end(
@@ -318,7 +318,7 @@ def test_lost_lines_are_told_once_before_the_end(
 ) -> None:
     actions = d.decide(job(phase, target), seen(sight, lost_lines=320), 100.0, 30.0)
     before = [(step.kind, str(step.message)) for a in actions if isinstance(a, Move) for step in a.before]
-    text = "320 lines of its output could not be kept; its log says where and why if there was room again before it ended"
+    text = "320 lines of its output could not be kept; if there was room again before its end, its log shows where and why"
     assert before == [("output-lost", text)] * told
 
 
@@ -356,7 +356,7 @@ def test_a_resized_job_continues_with_its_new_placement_and_uses_up_no_retry() -
     assert (new.phase, new.target, new.placement, new.resize_to) == (P.ADMITTED, T.RUN, ("n1",) * 3, ())
     assert (new.restarts, new.failures) == (stored.restarts + 1, 1)
     assert (new.admitted_at, new.started_at, new.queued_at) == (NOW, None, stored.queued_at)
-    assert str(move.step.message) == "goes on with 3 workers on node n1"
+    assert str(move.step.message) == "continues with 3 workers on node n1"
 
 
 def test_a_resized_job_whose_node_is_lost_waits_again_and_uses_up_no_retry() -> None:

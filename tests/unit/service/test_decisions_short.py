@@ -88,8 +88,8 @@ def test_the_loss_from_stopping_a_job_is_given_as_its_maximum() -> None:
     s = snapshot(job("urgent", workers=4, at=90.0), running=(cheap,))
     (told,) = kept(DecisionLog(None), s, 100.0, "cheap")  # type: ignore[arg-type]
     assert summary(told).endswith(
-        " It was the only one that could be stopped. That loses at most 400 core-seconds of work, less what it saves when "
-        "it is asked to end."
+        " It was the only one that could be stopped. That loses at most 400 core-seconds of work, minus the work "
+        "that it saves when it is asked to end."
     )
     (victim,) = told["victims"]
     assert (victim["lost_work"], victim["lost_unit"]) == (400.0, "core-seconds")

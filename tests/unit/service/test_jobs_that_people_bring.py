@@ -136,7 +136,7 @@ async def test_an_unknown_user_a_non_member_and_an_oversized_request_are_refused
     async with at_door(tmp_path) as (rig, door):
         await rig.platform.users.approve("bob", actor="admin")
         for more, says in (
-            ({"user": "eve"}, "the hub knows no user eve"),
+            ({"user": "eve"}, "the hub has no user eve"),
             ({"user": "bob"}, "bob is not a member of team red"),
             ({"per_worker": Resources(cpu=9000, ram=100)}, "18"),
             ({"fault": msg("it has no pods; ask for one or more")}, "it has no pods"),

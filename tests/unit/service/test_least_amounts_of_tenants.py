@@ -42,7 +42,7 @@ def test_a_limit_below_a_thousandth_is_refused_and_names_the_least(fields: dict[
         lambda: tenant_from(TenantCreate(name="red", **fields), "red"),
         lambda: _tenant(TenantQueue("red"), WhatIfTenant(**fields)),
     ):
-        with pytest.raises(Refused, match=r"0\.001 is the least") as caught:
+        with pytest.raises(Refused, match=r"the smallest amount is 0\.001") as caught:
             make()
         assert caught.value.reason is Reason.INVALID
 
@@ -70,7 +70,7 @@ def test_the_number_of_gpu_kinds_in_a_limit_is_bounded(fields: dict[str, Any]) -
         lambda: tenant_from(TenantCreate(name="red", **fields), "red"),
         lambda: _tenant(TenantQueue("red"), WhatIfTenant(**fields)),
     ):
-        with pytest.raises(Refused, match="names 65 kinds of gpu; 64 are the most"):
+        with pytest.raises(Refused, match="names 65 kinds of gpu; the limit is 64"):
             make()
 
 

@@ -61,7 +61,7 @@ def test_it_is_one(image: str) -> None:
     ],
 )
 def test_an_invalid_image_name_is_refused_with_a_valid_form(image: str) -> None:
-    with pytest.raises(Refused, match=r"is no name of an image; write HOST/NAME:TAG") as refused:
+    with pytest.raises(Refused, match=r"is not the name of an image; write HOST/NAME:TAG") as refused:
         check_image(image)
     assert refused.value.reason is Reason.INVALID
     assert digest_in(image) == ""

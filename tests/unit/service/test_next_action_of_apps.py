@@ -82,7 +82,7 @@ def test_a_requested_end_does_not_count_as_a_failure_and_a_successful_exit_does(
     ended = job(phase=P.CANCELLED, target=T.CANCEL)
     assert decide(APP, [ended], set(), 1000.0).app.failures == 0
     told = decide(APP, [job(phase=P.FINISHED, ran=1.0)], set(), 1000.0).app
-    assert "must go on" in str(told.message)
+    assert "must run until it is asked to stop" in str(told.message)
 
 
 def test_an_old_generation_goes_once_the_new_one_answers() -> None:
@@ -99,6 +99,22 @@ def test_an_old_generation_goes_once_the_new_one_answers() -> None:
     assert decide(wide, three, ready, 0.0).start == (3,)
     step = decide(wide, [*three, job(3)], {*ready, "j3.2"}, 0.0)
     assert (len(step.stop), step.start) == (1, (4,))
+
+
+def test_a_change_that_waits_for_room_says_that_the_old_one_answers_and_the_way_out() -> None:
+    old, queued = job(0, generation=1), job(1, P.QUEUED)
+    waits = decide(APP, [old, queued], {"j0.1"}, 0.0)
+    assert (waits.stop, waits.app.phase) == ((), A.RUNNING)
+    assert str(waits.app.message).startswith(
+        "the version before the change answers; the new one waits for room"
+    )
+    assert str(waits.app.message).endswith("end other work, or delete the app and deploy it again")
+    wide = decide(
+        replace(APP, wanted=2), [old, job(1, generation=1), job(2, P.QUEUED)], {"j0.1", "j1.1"}, 0.0
+    )
+    assert str(wide.app.message).endswith("end other work, or scale the app down by one")
+    starts = decide(APP, [old, job(1, P.STARTING)], {"j0.1"}, 0.0)
+    assert str(starts.app.message) == "the version before the change answers until the new one does"
 
 
 def test_too_many_end_what_does_not_answer_first() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.errors import IllegalTransition, Reason
-from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
+from mlp_hub.domain.jobs.job import Cause, Failure, Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.space import check_grid
 from mlp_hub.domain.jobs.sweep import (
     SWEEP_MACHINE,
@@ -30,6 +30,9 @@ S, T, P = SweepPhase, TrialState, Phase
 JOB = JobSpec("search", "ann", "red", "plain", Resources(2000, 0, 512), code="x")
 SPEC = SweepSpec(JOB, grid=check_grid({"lr": list(range(10))}), metric="acc", maximize=True)
 SWEEP = Sweep("s1", SPEC, 1, S.RUNNING, Budget(10), 0.0)
+
+
+RAISED = Failure(Cause.PROGRAM_ERROR, 0, 1, None, "rank 0: TypeError: no (exit status 1)")
 
 
 def job(phase: Phase = P.RUNNING, reason: str | None = None, **more: object) -> Job:
@@ -69,6 +72,7 @@ def test_a_refused_sweep_waits_before_the_next_try_and_shows_the_reason_meanwhil
         (job(P.FINISHED), None, T.FAILED, "it never reported acc; it reported: loss"),
         (job(P.FINISHED), math.nan, T.FAILED, "the last acc that it reported is not a finite number"),
         (job(P.FAILED), 0.9, T.FAILED, "it broke"),
+        (job(P.FAILED, failure=RAISED), 0.9, T.FAILED, "rank 0: TypeError: no (exit status 1)"),
         (job(P.CANCELLED, Reason.STOPPED_EARLY.value), 0.9, T.STOPPED, "it broke"),
         (job(P.CANCELLED), 0.9, T.CANCELLED, "it broke"),
         (None, 0.9, T.CANCELLED, "its job was deleted"),
@@ -103,7 +107,7 @@ def test_five_failures_before_anything_else_end_it_with_the_cause() -> None:
     live, jobs = running(7)
     plan = decide(SWEEP, failed + live[5:], {n: jobs[n] for n in (5, 6)}, 0.0)
     assert (plan.sweep.phase, plan.end, plan.make) == (S.ENDING, (5, 6), 0)
-    assert "first 5 trials failed, so it gives up; the last one: no module named jax" in str(
+    assert "first 5 trials failed, so the sweep gives up; the last one: no module named jax" in str(
         plan.sweep.message
     )
     ended = decide(plan.sweep, failed + trials(*[T.CANCELLED] * 7)[5:], {}, 0.0).sweep

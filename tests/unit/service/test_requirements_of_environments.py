@@ -76,10 +76,10 @@ def test_a_comment_may_come_after_a_tab_and_a_byte_order_mark_before_all() -> No
     ("line", "remedy"),
     [
         ("numpy @ file:///croot/numpy_1708638617955/dist", "pip list --format=freeze"),
-        ("numpy=1.26.4=py311h24aa872_0", "write two, as in pandas==2.2"),
-        ("scikit-learn = 1.4", "write two, as in pandas==2.2"),
-        ("channels:", "it is Conda's"),
-        ("@EXPLICIT", "it is Conda's"),
+        ("numpy=1.26.4=py311h24aa872_0", "write two, such as pandas==2.2"),
+        ("scikit-learn = 1.4", "write two, such as pandas==2.2"),
+        ("channels:", "it is in Conda's format"),
+        ("@EXPLICIT", "it is in Conda's format"),
         ("numpy==1.26.4 \\", "uv export --no-hashes"),
         ("numpy==1.26.4 --hash=sha256:aa", "uv export --no-hashes"),
         ("-r base.txt", "put its lines here"),
@@ -109,7 +109,7 @@ def test_none_at_all_is_refused(text: str) -> None:
 def test_too_much_is_refused_with_the_most() -> None:
     with pytest.raises(Refused, match="65,536"):
         checked_requirements("a" * (MOST_TEXT + 1))
-    with pytest.raises(Refused, match="lines, and 500"):
+    with pytest.raises(Refused, match="501 lines, and the limit is 500"):
         checked_requirements("".join(f"p{n}\n" for n in range(MOST_LINES + 1)))
 
 

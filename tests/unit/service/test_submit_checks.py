@@ -82,7 +82,7 @@ def test_a_script_is_found_in_the_home_directory(directories: Directories, entry
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"entry": "missing.py"}, "there is no file missing.py in your home directory"),
+        ({"entry": "missing.py"}, "your home directory has no file missing.py; check the path"),
         ({"entry": "project"}, "is a directory"),
         ({"entry": "../../secret.py"}, "leaves your home directory"),
         ({"entry": "../annie/train.py"}, "leaves your home directory"),
@@ -93,16 +93,16 @@ def test_a_script_is_found_in_the_home_directory(directories: Directories, entry
         ({"entry": "train.py", "code": "x"}, "exactly one of them"),
         ({"code": None}, "nothing to run"),
         ({"code": " \n"}, "code is empty"),
-        ({"runtime": "spark"}, "there is no runtime spark; choose one of mpi, tf, torch, plain"),
+        ({"runtime": "spark"}, "runtime spark does not exist; choose one of mpi, tf, torch, plain"),
         ({"ps": 1, "runtime": "mpi"}, "need runtime tf, not mpi"),
         ({"priority": "urgent"}, "choose one of low, normal, high"),
-        ({"workers": "4:2"}, "as in 2:4"),
+        ({"workers": "4:2"}, "such as 2:4"),
         ({"workers": 9999, "ps": 900, "runtime": "tf"}, "more than 10000 ranks"),
         ({"workers": "1:10001"}, "more than 10000 ranks"),
         ({"gpu_kind": "a100"}, "set gpu too"),
         ({"topology": "same-planet"}, "use same-node, same-rack, same-zone, spread, required:LABEL"),
         ({"env": {"MLP_RANK": "0"}}, "names that begin with MLP_ are reserved"),
-        ({"env": {"1X": "0"}}, "no name of a variable"),
+        ({"env": {"1X": "0"}}, "is not a variable name"),
         ({"env": {"X": "a\0b"}}, "NUL"),
         ({"args": ["a\0b"]}, "NUL"),
     ],
@@ -130,7 +130,7 @@ def test_a_run_that_has_not_ended_is_named_with_what_to_do(directories: Director
     refused = still_there(job)
     assert refused.reason is Reason.CONFLICT
     assert refused.msg.startswith(
-        "digits run 2 has not ended, it is running; to run it again cancel it first"
+        "digits run 2 has not ended, it is running; to run it again, cancel it first"
     )
 
 
@@ -179,8 +179,8 @@ def test_a_runtime_whose_package_is_missing_is_refused_with_those_that_are_there
     [
         ({"workers": 2, "runtime": "plain"}, "one kernel"),
         ({"ps": 1}, "one kernel"),
-        ({"runtime": "mpi"}, "launcher of its own"),
-        ({"runtime": "torch"}, "launcher of its own"),
+        ({"runtime": "mpi"}, "has its own launcher"),
+        ({"runtime": "torch"}, "has its own launcher"),
         ({"args": ["--lr", "1"]}, "takes no arguments"),
     ],
 )
@@ -231,7 +231,7 @@ def test_a_script_that_cannot_run_is_refused_with_the_remedy(directories: Direct
         check(directories, entry="win.sh")
     with pytest.raises(Refused, match=r"chmod \+x tool"):
         check(directories, entry="tool")
-    with pytest.raises(Refused, match=r"there is no file Train.py .* did you mean train.py\?"):
+    with pytest.raises(Refused, match=r"your home directory has no file Train.py; did you mean train.py\?"):
         check(directories, entry="Train.py")
 
 
@@ -257,8 +257,8 @@ def test_every_trial_of_a_sweep_and_member_of_an_array_starts_in_the_same_direct
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ("/etc", "give one without .., as in project/src"),
-        ("/home/ann/project", "give one without .., as in project/src"),
+        ("/etc", "give one without .., such as project/src"),
+        ("/home/ann/project", "give one without .., such as project/src"),
         ("~//etc", "give one without .."),
         ("..", "give one without .."),
         ("project/../../bob", "give one without .."),
@@ -267,8 +267,8 @@ def test_every_trial_of_a_sweep_and_member_of_an_array_starts_in_the_same_direct
         ("~/", "in which programs start anyway; leave it out"),
         ("a\0b", "NUL"),
         ("train.py", "is not a directory"),
-        ("train.py/x", "there is no directory train.py/x"),
-        ("nowhere", "there is no directory nowhere in your home directory; create it"),
+        ("train.py/x", "your home directory has no directory train.py/x"),
+        ("nowhere", "your home directory has no directory nowhere; create it"),
         ("out", "leaves your home directory by a link"),
         ("out/project", "leaves your home directory by a link"),
     ],

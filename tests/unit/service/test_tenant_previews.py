@@ -39,10 +39,15 @@ def cohort(red: float, blue: float, **more: Any):
 
 def test_no_change_for_anybody_is_said_too() -> None:
     found = shown(snapshot(tenants=(tenant("red", 4),)), 4)
-    assert texts(found) == [("idle", "No running or waiting job is touched: of red none waits and none runs")]
+    assert texts(found) == [
+        ("idle", "No running or waiting job is affected: red has no waiting jobs and no running jobs")
+    ]
     running = snapshot(nodes=(node(cpu=8),), tenants=(tenant("red", 4),), running=(holding("x", 2),))
     assert texts(shown(running, 3)) == [
-        ("idle", "No running or waiting job is touched: of red none waits, and what runs is inside the quota")
+        (
+            "idle",
+            "No running or waiting job is affected: red has no waiting jobs, and its running jobs are inside the quota",
+        )
     ]
 
 
@@ -74,7 +79,7 @@ def test_a_job_with_enough_quota_but_no_room_is_mentioned() -> None:
         running=(holding("x", 2),),
     )
     assert texts(shown(world, 8)) == [
-        ("wait", "1 job would have the quota, and wait for room on the nodes then: a"),
+        ("wait", "1 job would have the quota, but would then wait for room on the nodes: a"),
     ]
 
 
@@ -86,7 +91,7 @@ def test_a_job_that_waits_in_vain_and_would_have_enough_quota_is_also_mentioned(
         running=(holding("x", 2),),
     )
     assert texts(shown(world, 8)) == [
-        ("wait", "1 job would have the quota, and wait for room on the nodes then: a"),
+        ("wait", "1 job would have the quota, but would then wait for room on the nodes: a"),
     ]
 
 
@@ -98,7 +103,7 @@ def test_where_the_quota_stays_too_small_its_numbers_are_said() -> None:
         running=(holding("x", 2),),
     )
     assert texts(shown(world, 5)) == [
-        ("idle", "Nothing changes now: for 1 job that waits the quota is still too small"),
+        ("idle", "Nothing changes now: the quota is still too small for 1 waiting job"),
         (
             "idle",
             "1 job would still wait for quota: a (for 2 min now). Of a: Needs 4 cpu, 3 free. "
@@ -129,7 +134,7 @@ def test_a_reservation_from_capacity_in_use_by_others_is_shown_without_an_alarm(
     assert texts(found) == [
         (
             "wait",
-            "Tenant blue is inside its quota; of the 3 cpu in use there 1 cpu would be kept for others. What runs goes on",
+            "Tenant blue is inside its quota; of the 3 cpu in use there, 1 cpu would be kept for others. Running work continues",
         )
     ]
 
@@ -140,7 +145,7 @@ def test_a_larger_quota_names_what_could_start_and_what_asks_for_too_much() -> N
     found = shown(world, 3)
     assert texts(found) == [
         ("good", "1 waiting job could start: a"),
-        ("bad", "c could still never start: more is asked for than the whole quota"),
+        ("bad", "c could still never start: each asks for more than the whole quota"),
     ]
     assert [(j.user, j.name, j.tenant) for j in found.could_start] == [("ann", "a", "red")]
     assert [(w.name, w.reason, w.since.timestamp()) for w in found.waiting] == [("c", "ExceedsMaxQuota", 3.0)]
@@ -153,7 +158,7 @@ def test_a_lower_quota_names_who_could_never_start_any_more_and_calls_that_a_cha
         tenants=(tenant("red", 8),),
         running=(holding("x", 6),),
     )
-    assert ("bad", "big could never start any more: more is asked for than the whole quota") in texts(
+    assert ("bad", "big could never start any more: each asks for more than the whole quota") in texts(
         shown(world, 3)
     )
     waits = snapshot(
@@ -163,7 +168,7 @@ def test_a_lower_quota_names_who_could_never_start_any_more_and_calls_that_a_cha
         running=(holding("x", 2),),
     )
     assert texts(shown(waits, 3)) == [
-        ("bad", "big could never start any more: more is asked for than the whole quota")
+        ("bad", "big could never start any more: each asks for more than the whole quota")
     ]
 
 
@@ -175,7 +180,7 @@ def test_a_quota_below_its_use_says_until_when_from_the_time_limits() -> None:
         ("bad", "4 cpu in use, 3 cpu above the new quota"),
         (
             "idle",
-            "3 running jobs go on; the change stops nothing, and nothing new starts until enough is given back",
+            "3 running jobs continue; the change stops nothing, and nothing new starts until enough is given back",
         ),
     ]
     assert (found.back_inside.timestamp(), str(found.back_inside_because)) == (
@@ -187,14 +192,17 @@ def test_a_quota_below_its_use_says_until_when_from_the_time_limits() -> None:
     endless = shown(world, 0.5)
     assert (endless.back_inside, str(endless.back_inside_because)) == (
         None,
-        "no time can be told: job z of reds has no time limit",
+        "no time can be estimated: job z of reds has no time limit",
     )
 
 
 def test_resources_of_notebooks_have_no_predictable_end() -> None:
     held = tenant("red", 4, used=Resources(cpu=2000), others=("ann's notebook",))
     found = shown(snapshot(tenants=(held,)), 1)
-    assert str(found.back_inside_because) == "no time can be told: ann's notebook ends when somebody ends it"
+    assert (
+        str(found.back_inside_because)
+        == "no time can be estimated: ann's notebook ends only when somebody ends it"
+    )
 
 
 def test_those_who_would_have_their_own_taken_back_are_named_with_the_job_that_waits_for_it() -> None:
@@ -219,18 +227,18 @@ def test_a_future_borrower_is_announced_and_a_leaving_lender_puts_the_borrower_o
     running = (holding("x", 3),)
     world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=running)
     assert texts(shown(world, 1, cohort="main")) == [
-        ("wait", "2 cpu of what it uses would be borrowed, and can be taken back")
+        ("wait", "2 cpu of its use would be borrowed, and could be taken back")
     ]
     borrowed = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=(holding("x", 7),))
     found = preview(borrowed, Tenant("blue", Quota(cpu=4000)), NOW)
     assert [(o.tenant, o.inuse, o.may_hold, o.above) for o in found.over] == [("red", 7.0, 4.0, 3.0)]
-    assert texts(found) == [("bad", "Tenant red: 7 cpu in use, 3 cpu above what it may hold then")]
+    assert texts(found) == [("bad", "Tenant red: 7 cpu in use, 3 cpu more than it could hold then")]
 
 
 def test_a_lower_borrowing_limit_counts_like_a_lower_quota() -> None:
     world = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=(holding("x", 7),))
     found = shown(world, 4, cohort="main", borrowing_limit=Quota(cpu=1000))
-    assert texts(found)[0] == ("bad", "7 cpu in use, 2 cpu above what it may hold then")
+    assert texts(found)[0] == ("bad", "7 cpu in use, 2 cpu more than it could hold then")
 
 
 @pytest.mark.parametrize("many", [30])
@@ -257,19 +265,21 @@ def waits_for_two() -> Snapshot:
 
 def test_a_new_reservation_names_the_jobs_whose_expected_start_moves_back() -> None:
     of_use, of_start = texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))
-    assert of_use[1].startswith("Tenant green is inside its quota; of the 4 cpu in use there 2 cpu would be ")
-    assert of_start == ("wait", "1 waiting job would start later: job b of bo in 2 h, not in 30 min")
+    assert of_use[1].startswith(
+        "Tenant green is inside its quota; of the 4 cpu in use there, 2 cpu would be "
+    )
+    assert of_start == ("wait", "1 waiting job would start later: job b of bo in 2 h instead of in 30 min")
     assert texts(shown(waits_for_two(), 4, reserved=Quota(cpu=3000)))[1] == (
         "wait",
-        "1 waiting job would start later: job b of bo at no time that can be told, not in 30 min",
+        "1 waiting job would start later: job b of bo at an unknown time instead of in 30 min",
     )
 
 
 def test_a_released_reservation_names_the_jobs_that_are_expected_sooner() -> None:
     world = waits_for_two()
     for cpu, told in (
-        (2000, "job b of bo in 30 min, not in 2 h"),
-        (3000, "job b of bo in 30 min, where no time can be told now"),
+        (2000, "job b of bo in 30 min instead of in 2 h"),
+        (3000, "job b of bo in 30 min; now no time can be estimated"),
     ):
         red = tenant("red", 4, reserved=Quota(cpu=cpu))
         kept = replace(world, tenants=(red, *world.tenants[1:]))
@@ -283,12 +293,12 @@ def test_of_many_starts_that_move_a_few_are_told_and_all_are_counted() -> None:
     many = replace(waits_for_two(), waiting=tuple(jobs))
     assert texts(shown(many, 4, reserved=Quota(cpu=3000)))[1] == (
         "wait",
-        "5 waiting jobs would start later: job b0 of bo at no time that can be told, not in 30 min, "
-        "job b1 of bo at no time that can be told, not in 90 min, "
-        "job b2 of bo at no time that can be told, not in 2 h and 2 more",
+        "5 waiting jobs would start later: job b0 of bo at an unknown time instead of in 30 min, "
+        "job b1 of bo at an unknown time instead of in 90 min, "
+        "job b2 of bo at an unknown time instead of in 2 h and 2 more",
     )
     assert texts(shown(many, 4)) == [
-        ("idle", "No running or waiting job is touched: of red none waits and none runs")
+        ("idle", "No running or waiting job is affected: red has no waiting jobs and no running jobs")
     ]
 
 

@@ -135,9 +135,9 @@ def test_a_cancelled_job_is_told_as_one_that_ran_if_it_did() -> None:
     twice = stopped(running(admitted(once, 20.0), 20.0), P.PREEMPTING, T.PREEMPT, 25.0)
     assert told(new()) == "cancelled before it started"
     assert told(admitted(new(), 2.0)) == "cancelled before it started"
-    assert told(once) == "cancelled while it waited to go on; it had run for 10.0 s"
-    assert told(twice, 30.0) == "cancelled while it waited to go on; it had run for 15.0 s in all"
-    assert told(admitted(once, 15.0)) == "cancelled before it went on; it had run for 10.0 s"
+    assert told(once) == "cancelled while it waited to continue; it had run for 10.0 s"
+    assert told(twice, 30.0) == "cancelled while it waited to continue; it had run for 15.0 s in all"
+    assert told(admitted(once, 15.0)) == "cancelled before it continued; it had run for 10.0 s"
     suspended = last_of(replace(once, target=T.SUSPEND), A.ABSENT, 20.0)
     assert told(suspended) == "cancelled while suspended; it had run for 10.0 s"
 

@@ -38,7 +38,7 @@ def test_long_programs_fill_a_users_memory_and_nobody_elses() -> None:
     assert refused is not None
     assert refused.reason is Reason.CONFLICT
     assert "3.0 MiB" in refused.msg
-    assert "4 MiB are the most" in refused.msg
+    assert "the limit is 4 MiB" in refused.msg
     assert lot.refusal(replace(big, user="ann")) is None
 
 
@@ -54,7 +54,7 @@ def test_any_number_may_ask_for_the_same_and_few_for_something_else() -> None:
     assert [lot.refusal(spec(cpu=1001)) for _ in range(100)] == [None] * 100
     refused = lot.refusal(spec(cpu=5000))
     assert refused is not None
-    assert "3 different things" in refused.msg
+    assert "3 different sizes" in refused.msg
     assert lot.refusal(spec(cpu=5000, user="ann")) is None
     weights.change(job("w0", spec(cpu=1000)), job("w0", spec(cpu=1000), Phase.RUNNING))
     assert scales(weights).refusal(spec(cpu=5000)) is None  # one of them has started

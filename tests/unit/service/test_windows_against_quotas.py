@@ -66,7 +66,7 @@ def test_a_window_that_stays_short_keeps_since_when() -> None:
     short = seen["blue", "w"].short
     assert short is not None
     assert (short.since, short.left) == (3.0, Quota(cpu=2000))
-    assert str(short.message) == "needs 4 cpu, left is 2: the quota of blue is 2 cpu"
+    assert str(short.message) == "needs 4 cpu, but 2 is left: the quota of blue is 2 cpu"
 
 
 def test_a_window_is_held_against_the_quotas_above_its_tenant_with_all_that_is_kept_below_them() -> None:
@@ -89,5 +89,5 @@ def test_a_window_is_held_against_the_quotas_above_its_tenant_with_all_that_is_k
     assert short is not None
     assert short.left == Quota(cpu=1000)
     assert str(short.message) == (
-        "needs 4 cpu, left is 1: the quota of top is 8 cpu, of which 7 is reserved or booked besides"
+        "needs 4 cpu, but 1 is left: the quota of top is 8 cpu, of which 7 is already reserved or booked"
     )

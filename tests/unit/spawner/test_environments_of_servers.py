@@ -49,15 +49,15 @@ def test_whatever_else_is_named_is_refused_with_those_that_there_are(given: obje
     with pytest.raises(OptionsError) as error:
         chosen(environment=given)
     said = str(error.value)
-    assert said.startswith("team red has no environment ")
-    assert said.endswith(" that is ready; it has: Speech and vision")
+    assert said.startswith("team red has no ready environment ")
+    assert said.endswith("; it has: Speech and vision")
     assert len(said) < 200
 
 
 def test_another_teams_is_refused_as_a_made_up_one_is() -> None:
     for name in ("Speech", "never-made"):
         with pytest.raises(
-            OptionsError, match=f"team blue has no environment '{name}' that is ready; it has: vision"
+            OptionsError, match=f"team blue has no ready environment '{name}'; it has: vision"
         ):
             chosen(tenant="blue", environment=name)
     with pytest.raises(OptionsError, match="nor any other; leave it out for the platform's"):
@@ -68,16 +68,16 @@ def test_another_teams_is_refused_as_a_made_up_one_is() -> None:
 
 def test_neither_image_nor_kernel_can_be_asked_for() -> None:
     for name in ("image", "kernel"):
-        with pytest.raises(OptionsError, match=f"'{name}' is no option of a notebook server"):
+        with pytest.raises(OptionsError, match=f"'{name}' is not an option of a notebook server"):
             chosen(environment="vision", **{name: "evil"})
-        with pytest.raises(OptionsError, match=f"'{name}' is no option"):
+        with pytest.raises(OptionsError, match=f"'{name}' is not an option"):
             from_form({name: ["evil"]})
 
 
 def test_the_form_has_each_name_once_with_its_teams_and_keeps_the_last_choice() -> None:
     page = form(DEFAULTS, MINE, {"environment": "Speech", "tenant": "red"})
     assert '<label class="form-label" for="mlp-environment">Environment</label>' in page
-    assert '<option value="">the platform&#x27;s</option>' in page
+    assert '<option value="">the platform&#x27;s environment</option>' in page
     assert '<option value="Speech" selected>Speech (team red)</option>' in page
     assert '<option value="vision">vision (team red and blue)</option>' in page
     assert "mlp-environment-gone" not in page
@@ -105,11 +105,11 @@ def test_a_last_choice_that_is_gone_is_told_and_the_platforms_takes_its_place() 
         {"environment": "Speech", "tenant": "blue"},  # that team has none of the name
     ):
         page = form(DEFAULTS, MINE, last)
-        told = f"Environment {last['environment']}, which your last server had, is not there for team {last['tenant']} any more."
+        told = f"Environment {last['environment']}, which your last server had, no longer exists for team {last['tenant']}."
         assert told in page
         assert '<option value="" selected>' in page
     none = Account(1, ("red",), "red", {"red": Room()})
-    assert "is not there for team red any more" in form(DEFAULTS, none, {"environment": "gone"})
+    assert "no longer exists for team red." in form(DEFAULTS, none, {"environment": "gone"})
     assert "&lt;b&gt;" in form(DEFAULTS, none, {"environment": "<b>"})
 
 
@@ -162,7 +162,7 @@ def ended(code: int, tail: str = "", **more: Any) -> str:
 def test_an_incomplete_image_is_reported_with_its_missing_parts_and_the_way_out() -> None:
     said = ended(launcher.LACKS, message="jupyterhub jupyterlab")
     assert said.startswith(
-        f"The image {IMAGE} of environment vision starts no notebook server: it lacks jupyterhub and jupyterlab."
+        f"The image {IMAGE} of environment vision cannot start a notebook server: it lacks jupyterhub and jupyterlab."
     )
     assert "make it from the hub's notebook image" in said
     assert "start the server with another environment" in said
@@ -172,9 +172,9 @@ def test_an_incomplete_image_is_reported_with_its_missing_parts_and_the_way_out(
 @pytest.mark.parametrize(
     ("code", "tail", "more", "says"),
     [
-        (128, "", {"reason": "StartError", "message": 'exec: "python": not found in $PATH'}, "it has no Python that can be started as python"),
-        (2, "Unknown option: -P", {}, "it ended with status 2, and said: Unknown option: -P"),
-        (launcher.LACKS, "own words", {"message": "evil"}, "it ended with status 78, and said: own words"),
+        (128, "", {"reason": "StartError", "message": 'exec: "python": not found in $PATH'}, "it has no Python that starts as python"),
+        (2, "Unknown option: -P", {}, "it ended with status 2 and printed: Unknown option: -P"),
+        (launcher.LACKS, "own words", {"message": "evil"}, "it ended with status 78 and printed: own words"),
         (1, "", {}, "it ended with status 1."),
     ],
 )  # fmt: skip
@@ -183,11 +183,11 @@ def test_however_an_image_ends_it_is_told_what_one_that_will_do_has(
 ) -> None:
     said = ended(code, tail, **more)
     assert says in said
-    assert "Such an image has Python 3.11 or later, JupyterHub and JupyterLab" in said
+    assert "Such an image needs Python 3.11 or later, JupyterHub and JupyterLab" in said
 
 
 def test_running_out_of_memory_is_not_blamed_on_the_image() -> None:
-    assert "more than the 2048 MiB" in ended(137, reason="OOMKilled")
+    assert "more than its 2048 MiB" in ended(137, reason="OOMKilled")
 
 
 def test_an_image_that_cannot_be_had_is_the_environments() -> None:
@@ -196,7 +196,7 @@ def test_an_image_that_cannot_be_had_is_the_environments() -> None:
     spec = {"containers": [{"name": "notebook", "image": IMAGE}]}
     pod = pod_states.pod_of({"metadata": {"uid": "u"}, "spec": spec, "status": status})
     said = plain(pod_states.hopeless(pod, "vision"))
-    assert said.startswith(f"The image {IMAGE} of environment vision cannot be had: no such image.")
+    assert said.startswith(f"The image {IMAGE} of environment vision is not available: no such image.")
     assert "Start the server with another environment" in said
 
 

@@ -55,7 +55,7 @@ def test_gpus_of_any_kind_are_those_of_which_there_are_most() -> None:
 
 
 def test_a_request_for_missing_gpus_lists_the_available_ones() -> None:
-    with pytest.raises(NoGpus, match=r"of the kind tpu; there are: big, mi300x, nvidia-a100"):
+    with pytest.raises(NoGpus, match=r"of the kind tpu; available: big, mi300x, nvidia-a100"):
         found(1, "tpu")
     with pytest.raises(NoGpus, match="no node of the cluster has GPUs"):
         found(1, "", NONE)

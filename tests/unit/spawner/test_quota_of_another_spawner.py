@@ -266,7 +266,7 @@ async def test_one_that_is_deleted_while_the_server_is_asked_for_is_refused_and_
     if phase is not None:
         with service.db.begin() as tx:
             tx.environments.put(Environment("u1", "red", "vision", "ann", phase, "", 0))
-    with pytest.raises(ServerRefused, match="is none of team red that is ready; choose again") as caught:
+    with pytest.raises(ServerRefused, match="is not a ready environment of team red; choose again") as caught:
         await hub.spawn(environment="vision")
     assert caught.value.reason == "NotFound"
     assert hub.row.state.get("pid") is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from mlp_hub.domain.resources import QUIET
 from mlp_spawner.environment import Who, build, build_for_pod, pip_settings
 
 WHO = Who(
@@ -22,6 +23,7 @@ def test_the_environment_holds_what_a_server_needs_and_nothing_of_the_hub():
         "LD_PRELOAD": "x",
     }
     assert build(given, WHO) == {
+        **QUIET,
         "HOME": "/home/ann",
         "JUPYTERHUB_API_TOKEN": "t0ken",
         "JUPYTERHUB_SERVICE_URL": "http+unix://x/user/ann/",

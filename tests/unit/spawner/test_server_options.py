@@ -42,7 +42,7 @@ def test_chosen_options_are_used():
         ({"ram": 1024.5}, "ram is 1024.5"),
         ({"ram": -1}, "ram is -1"),
         ({"ram": 10**12}, "ram is 1000000000000"),
-        ({"image": "evil"}, "'image' is no option of a notebook server; there are: tenant, cpu, ram"),
+        ({"image": "evil"}, "'image' is not an option of a notebook server; options are tenant, cpu, ram"),
     ],
 )
 def test_an_option_that_cannot_be_is_refused_with_value_and_limit(options, message):
@@ -90,7 +90,7 @@ def test_the_free_part_of_the_quota_is_shown():
     assert "Team <strong>red</strong>: 0.4 of 2 cpu and 1536 of 4096 MiB memory free." in page
     several = form(DEFAULTS, account("red", "blue", red=red, blue=Room()), {})
     assert ">red: 0.4 of 2 cpu and 1536 of 4096 MiB memory free</option>" in several
-    assert ">blue: no limit of its own, only the machine&#x27;s</option>" in several
+    assert ">blue: no separate limit, only the machine&#x27;s</option>" in several
 
 
 def test_quota_that_can_be_borrowed_is_shown_separately_from_the_tenants_quota():
@@ -106,13 +106,15 @@ def test_lent_quota_is_shown_as_reclaimable_with_the_tenants_that_have_it():
     red = Room(cpu=4, cpu_free=0, ram=4096, ram_free=1024, cpu_back=3, ram_back=2048, back_from=("blue",))
     page = form(DEFAULTS, account("red", red=red), {})
     assert (
-        "0 of 4 cpu and 1024 of 4096 MiB memory free; 3 cpu and 2048 MiB memory more of its own, lent to team blue, "
-        "may be taken back." in page
+        "0 of 4 cpu and 1024 of 4096 MiB memory free; 3 cpu and 2048 MiB memory more of its quota, lent to team blue, "
+        "can be taken back." in page
     )
-    assert "work of theirs is stopped, and the start waits until that has ended" in page
+    assert "It stops some of their work, and the start waits until that work has ended" in page
     two = Room(cpu=4, cpu_free=0, cpu_back=3, back_from=("blue", "<b>"))
     several = form(DEFAULTS, account("red", "teal", red=two, teal=Room()), {})
-    assert "; 3 cpu more of its own, lent to teams blue and &lt;b&gt;, may be taken back</option>" in several
+    assert (
+        "; 3 cpu more of its quota, lent to teams blue and &lt;b&gt;, can be taken back</option>" in several
+    )
     assert "mlp-back" in several
     assert "mlp-back" not in form(DEFAULTS, account("red", red=Room(cpu=2, cpu_free=1)), {})
 

@@ -96,7 +96,9 @@ def container(**state: Any) -> list[dict[str, Any]]:
 def test_an_image_that_cannot_be_had_is_hopeless_and_one_that_is_tried_again_is_not() -> None:
     waiting = {"reason": "ImagePullBackOff", "message": "Back-off: no such image."}
     said = plain(pod_states.hopeless(told(containerStatuses=container(waiting=waiting))))
-    assert said.startswith("The image image:1 of the notebook server cannot be had: Back-off: no such image.")
+    assert said.startswith(
+        "The image image:1 of the notebook server is not available: Back-off: no such image."
+    )
     again = told(containerStatuses=container(waiting={"reason": "ErrImagePull"}))
     assert not pod_states.hopeless(again)
     assert "tried again" in plain(pod_states.waits_for(again))

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import gc
 import os
+import site
 import socket
 import sys
+import tempfile
+import warnings
+from functools import partial
 from pathlib import Path
 
 import pytest
+from jupyter_core.paths import jupyter_config_path, jupyter_path
 
 from mlp_spawner import launcher
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what it imports
+    from jupyterlab_server.config import get_federated_extensions, get_page_config
+    from jupyterlab_server.settings_utils import _get_overrides
 
 PATIENT_S = 60.0
 
@@ -50,14 +60,14 @@ def test_only_programs_that_the_server_would_run_are_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "none"))
-    assert launcher._programs_of_settings() == []
+    assert launcher._settings("config.py") == []
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
     (tmp_path / "jupyter_server_config.json").write_text("{}")
     for other in ("notes.py", "jupyterhub_config.py"):
         (tmp_path / other).write_text("")
-    assert launcher._programs_of_settings() == []
+    assert launcher._settings("config.py") == []
     found = program(tmp_path, "")
-    assert launcher._programs_of_settings() == [found]
+    assert launcher._settings("config.py") == [found]
 
 
 GOOD = '{"name": "good", "version": "1"}'
@@ -84,6 +94,112 @@ def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
     (bad / "package.json").write_text(GOOD.replace("good", "bad"))
     (bad / file).write_text(text)
     assert launcher._which_extensions_fail(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("package.json", "{"),
+        ("package.json", '{"name": "bad"}'),
+        ("package.json", '{"name": "bad", "version": "1", "repository": null}'),
+        ("package.json", '{"name": "bad", "version": "1", "repository": "there"}'),
+        ("install.json", "{"),
+        ("install.json", "[]"),
+    ],
+)
+def test_the_launcher_fails_on_the_same_extensions_as_jupyterlab(
+    tmp_path: Path, file: str, text: str
+) -> None:
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "package.json").write_text(GOOD)
+    (bad / file).write_text(text)
+    fails = []
+    for reads in (
+        lambda: get_federated_extensions([str(tmp_path)]),
+        partial(launcher._read_extensions, str(tmp_path)),
+    ):
+        try:
+            reads()
+            fails.append(False)
+        except Exception:  # noqa: BLE001 - whatever it is
+            fails.append(True)
+    assert fails[0] == fails[1], (
+        "get_federated_extensions of jupyterlab_server reads something else now: see _read_extensions"
+    )
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """All places of a user's own in which Jupyter looks for settings, as in an image whose Python has a user base."""
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", f"/opt/operators{os.pathsep}{tmp_path / 'home' / 'mine'}")
+    monkeypatch.setattr(site, "ENABLE_USER_SITE", True)
+    monkeypatch.setattr(site, "getuserbase", lambda: str(tmp_path / "home" / ".local"))
+    home = tmp_path / "home"
+    return {"usual": home / ".jupyter", "user base": home / ".local/etc/jupyter", "more": home / "mine"}
+
+
+@pytest.mark.parametrize("place", ["usual", "user base", "more"])
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("page_config.json", b'{"theme": "\xc3'),
+        ("page_config.json", b"[]"),
+        ("page_config.d/one.json", b"[]"),
+        ("default_setting_overrides.json", b'{"@jupyterlab/apputils-extension:themes": 1}'),
+    ],
+)
+def test_a_setting_for_all_of_jupyterlab_that_cannot_be_read_is_found_wherever_it_is(
+    places: dict[str, Path], place: str, file: str, content: bytes
+) -> None:
+    path = places[place] / "labconfig" / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b'{"@jupyterlab/apputils-extension:themes": {"theme": "dark"}}')
+    assert launcher._what_fails(PATIENT_S) == ""
+    path.write_bytes(content)
+    assert launcher._what_fails(PATIENT_S) == f"a setting in {places[place] / 'labconfig'} cannot be read"
+    with pytest.raises(Exception):  # noqa: B017, PT011 - whatever it is that Jupyter raises
+        _get_overrides(str(places[place] / "none")) if "overrides" in file else get_page_config([])
+
+
+@pytest.mark.parametrize("content", [b"{", b"\0\0", b""])
+def test_one_that_jupyter_passes_over_itself_is_left_to_it(places: dict[str, Path], content: bytes) -> None:
+    path = places["user base"] / "labconfig" / "page_config.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    os.mkfifo(path.parent / "default_setting_overrides.json")
+    assert launcher._what_fails(PATIENT_S) == ""
+    get_page_config([])
+    _get_overrides(str(path.parent))
+
+
+def test_a_named_pipe_for_settings_is_named_and_a_program_in_each_place_is_tried(
+    places: dict[str, Path],
+) -> None:
+    for place in places.values():
+        place.mkdir(parents=True)
+    found = [program(place, "") for place in places.values()]
+    assert launcher._settings("config.py") == found
+    pipe = places["user base"] / "jupyter_server_config.json"
+    os.mkfifo(pipe)
+    assert launcher._what_fails(PATIENT_S) == f"{pipe} is not a file"
+
+
+def test_without_its_users_settings_it_finds_those_of_nobody_but_the_operator(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert {str(place) for place in places.values()} <= set(jupyter_config_path())
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
+        monkeypatch.setenv(name, "")  # so that it is put back
+    launcher._leave_settings(chosen=False)
+    left = jupyter_config_path()
+    assert "/opt/operators" in left
+    assert not [path for path in [*left, *jupyter_path()] if path.startswith(str(tmp_path / "home"))]
 
 
 def test_programs_of_settings_are_not_handed_the_servers_socket(monkeypatch: pytest.MonkeyPatch) -> None:

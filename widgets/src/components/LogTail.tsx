@@ -4,8 +4,11 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { JobStore } from "../core/jobstore";
 import { bytes } from "../core/format";
 import type { Line, Missing } from "../core/logs";
+import type { Job } from "../core/wire";
 import { withMarks } from "../core/attempts";
+import { commandName } from "../core/runs";
 import { Earlier, Heading } from "./basics";
+import { rich } from "./language";
 import { n, t } from "../core/language";
 
 const ROW = 18;
@@ -41,7 +44,8 @@ function silence(rank: number | null, settled: boolean): string {
   return settled ? t("Nothing was printed by rank {rank}", { rank }) : t("Nothing was printed by rank {rank} yet", { rank });
 }
 
-export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: {
+export function LogTail({ job, store, rank, onRank, settled, known, ends, earlier }: {
+  job: Job;
   store: JobStore;
   rank: number | null;
   onRank: (rank: number | null) => void;
@@ -58,6 +62,8 @@ export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: 
   const [errOnly, setErrOnly] = useState(false);
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(220);
+  // once so, always so: what stands below does not move while one scrolls
+  const [wide, setWide] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const { lines, version } = useLines(store, !follow);
   const ranks = [...store.logs.ranks].sort((a, b) => a - b);
@@ -76,7 +82,8 @@ export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: 
   useLayoutEffect(() => {
     const el = box.current;
     if (el && follow) el.scrollTop = el.scrollHeight;
-  }, [shown, shown.length, follow, version]); // the array of all lines is one and the same while it grows
+    if (el && el.scrollWidth > el.clientWidth) setWide(true);
+  }, [shown, shown.length, follow, version, height]); // the array of all lines is one and the same while it grows
   const scrolled = (): void => {
     const el = box.current;
     if (!el) return;
@@ -132,6 +139,9 @@ export function LogTail({ store, rank, onRank, settled, known, ends, earlier }: 
           </div>
         )}
       </div>
+      {wide ? (
+        <p class="mlp-dim mlp-foot">{rich(t("Long lines continue to the right: scroll there, or print them with {command}"), { command: <code>{`mlp logs ${commandName(job)}`}</code> })}</p>
+      ) : null}
       {[...store.logs.missing.values()].filter((one) => rank === null || one.rank === rank).map((one) => (
         <p key={one.rank} class="mlp-dim mlp-foot">{notKept(one)}</p>
       ))}

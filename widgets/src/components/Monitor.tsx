@@ -84,7 +84,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
       {job.ranks.length || !isWaiting(job.phase) || live.store.logs.lines.length ? (
         <div class={job.ranks.length ? "mlp-two" : ""}>
           {job.ranks.length ? <RankGrid job={job} selected={rank} onSelect={setRank} /> : null}
-          <LogTail store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} known={view.synced || view.saved !== null} ends={ends} earlier={isWaiting(job.phase)} />
+          <LogTail job={job} store={live.store} rank={rank} onRank={setRank} settled={isFinal(job.phase)} known={view.synced || view.saved !== null} ends={ends} earlier={isWaiting(job.phase)} />
         </div>
       ) : null}
       {page || isWaiting(job.phase) || view.saved !== null || view.connection === "refused" ? null : (

@@ -4,7 +4,7 @@ import { attemptEnds, breaks } from "../core/attempts";
 import { mean, nearer, perRank, positive, whole, type Aligned, type Range } from "../core/decimate";
 import { metric as show, trim } from "../core/format";
 import { t } from "../core/language";
-import { elapsed, STEPS, tickWords } from "../core/timeaxis";
+import { elapsed, STEPS, stepsOf, tickWords } from "../core/timeaxis";
 import type { JobStore } from "../core/jobstore";
 import type { Track } from "../core/series";
 import type { CurveOptions } from "./Curves";
@@ -322,7 +322,7 @@ export function axes(c: Colors, time: boolean): uPlot.Axis[] {
   return [
     time
       ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
-      : { ...axis, size: 22, space: 70, values: (_u, v) => v.map(short) },
+      : { ...axis, size: 22, space: 70, incrs: (u) => stepsOf(u.data[0]), values: (_u, v) => v.map(short) },
     { ...axis, size: Y_AXIS, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
   ];
 }

@@ -12,6 +12,7 @@ import { Facts } from "./Facts";
 import { Bar, Heading, Icon } from "./basics";
 import { rich } from "./language";
 import { Stages } from "./Stages";
+import { Tail } from "./Tail";
 import { WhyButton, type Asks } from "./Explained";
 import { n, t } from "../core/language";
 import { asTerminal } from "../core/logs";
@@ -152,7 +153,7 @@ export function FailureBox({ job, onRank }: { job: Job; onRank: (rank: number) =
         </p>
         {failure.message ? <p>{failure.message}</p> : null}
         {failure.remedy ? <p class="mlp-remedy"><b>{t("{text}.", { text: capital(failure.remedy) })}</b></p> : null}
-        {failure.tail ? <pre class="mlp-tail" tabIndex={0} aria-label={t("Last lines of its error output")}>{asTerminal(failure.tail)}</pre> : null}
+        {failure.tail ? <Tail text={asTerminal(failure.tail)} label={t("Last lines of its error output")} /> : null}
       </div>
     </section>
   );

@@ -107,7 +107,7 @@ export class LogStore {
       if (replay && known && (line.time < known.time || (line.time === known.time && known.texts.has(shown)))) continue;
       const rows = shown.split("\n").map((row, i) => ({
         id: begun?.rows[i]?.id ?? this.next++, rank, time: line.time, err: line.stream === "stderr",
-        text: row.length > TEXT_MAX ? `${whole(row.slice(0, TEXT_MAX))} ${t("[cut]")}` : row,
+        text: row.length > TEXT_MAX ? `${whole(row.slice(0, TEXT_MAX))} ${t("[cut: {n} more characters are in the log]", { n: row.length - TEXT_MAX })}` : row,
       }));
       const at = begun?.rows[0] ? this.lines.lastIndexOf(begun.rows[0]) : -1;
       if (!begun || at < 0) this.lines.push(...rows);

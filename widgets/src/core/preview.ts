@@ -21,7 +21,7 @@ export function previewLines(p: TenantPreview, now: number): Line[] {
   const text = backWords(p, now);
   if (text) {
     // beside what is over, before what follows from it
-    const at = lines.findLastIndex((l) => l.tone === "bad" && / above /.test(l.text));
+    const at = lines.findLastIndex((l) => l.tone === "bad" && / in use, /.test(l.text));
     lines.splice(at + 1, 0, { tone: "idle", text });
   }
   return lines;

@@ -21,7 +21,7 @@ export function numberText(key: string, value: number): string {
 
 export const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
-/** "No time can be told: long of bob has no time limit." */
+/** "No time can be estimated: long of bob has no time limit." */
 export function unknownStart(said: string): string {
   const because = said.replace(/[.。]+$/, ""); // a sentence, where it is the verdict itself
   return because.startsWith(t("no time can be estimated")) ? t("{text}.", { text: capital(because) }) : t("No time can be estimated: {because}.", { because });

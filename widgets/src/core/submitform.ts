@@ -22,7 +22,7 @@ export const runnable = (path: string): boolean => path.endsWith(".py") || isNot
 /** One kernel runs it: as one worker, by no launcher. */
 export const isNotebook = (path: string): boolean => path.endsWith(".ipynb");
 
-/** The file's name as that of a job. */
+/** The file's name as that of a job, by the same rule as `mlp submit` has it (test/jobnames.json). */
 export function nameOf(path: string): string {
   const stem = (path.split("/").at(-1) ?? "").replace(/\.[^.]*$/, "");
   return stem.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9_]+/, "").slice(0, 50) || "job";

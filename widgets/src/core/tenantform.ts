@@ -23,7 +23,7 @@ export const PLAIN = {
   description: { label: () => t("Description"), hint: () => t("At most 500 characters") },
   network: {
     label: () => t("Network of its jobs and notebooks"),
-    hint: () => t("Outbound: other machines, but never this one. Work that starts after the change uses it."),
+    hint: () => t("Outbound: other machines, never this one. The change applies to jobs and notebooks that start after it."),
     options: () => [["", t("As in the hub's settings")], ["none", t("None")], ["outbound", t("Outbound")]],
   },
   isolation: {
@@ -42,7 +42,7 @@ export const PLAIN = {
   },
   datasets: {
     label: () => t("Datasets that a member's jobs may read"),
-    hint: () => t("Read only, and no datasets of other teams. Work that starts after the change uses it."),
+    hint: () => t("Read only, and none of another team. The change applies to jobs that start after it."),
     options: () => [["own", t("The member's own datasets")], ["members", t("Datasets of all members")]],
   },
   joining: {

@@ -13,6 +13,12 @@ export const STEPS = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500].map((n) => n * DAY),
 ];
 
+const PARTS = Array.from({ length: 25 }, (_, i) => 10 ** (i - 12)).flatMap((power) => [power, 2 * power, 2.5 * power, 5 * power]);
+const WHOLE = PARTS.filter(Number.isInteger);
+
+/** Steps between ticks of an axis without a unit: whole numbers where all values are, as epochs. */
+export const stepsOf = (values: ArrayLike<number | null>): number[] => (Array.from(values).every((x) => x === null || Number.isInteger(x)) ? WHOLE : PARTS);
+
 /** Labels of an axis: seconds, minutes, hours or days for all of its ticks, by the largest. */
 export function tickWords(ticks: (number | null)[]): string[] {
   const known = ticks.filter((t): t is number => t !== null);

@@ -605,7 +605,7 @@ export interface TenantCreate {
    */
   data_root?: string;
   /**
-   * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later goes by it
+   * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later follows it
    */
   network?: ("none" | "outbound") | null;
   /**
@@ -674,7 +674,7 @@ export interface TenantUpdate {
    */
   data_root?: string;
   /**
-   * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later goes by it
+   * what its jobs and notebooks may reach: `none`, nothing but themselves; `outbound`, other machines, but never this one; left out: what the hub's settings `job_network` and `notebook_network` say. What is started later follows it
    */
   network?: ("none" | "outbound") | null;
   /**
@@ -1273,15 +1273,11 @@ export interface Rank {
 /**
  * First fault of a job.
  *
- * `hint` is the probable reason. `no-network`: the tenant's jobs have no network, and the program
- * looked for another machine. `network-missing`: the same, and this machine cannot provide the network
- * that the tenant may use. `memory-files`: /dev/shm or /tmp, which are memory, were full.
- * `more-memory`: the job ran out of memory. `same-memory`: the same, and the job was not retried with
- * the same memory. `process-limit` and `descriptor-limit`: the job reached its limit of processes or
- * descriptors. `nobody-answers`: the job asked for input. `starts-at-home`: the job did not find a
- * file by a path relative to another directory.
- *
- * `remedy` is the hint as a sentence, with the person who can act on it. It is empty without a hint.
+ * `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
+ * machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
+ * which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
+ * `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory;
+ * `command-missing`, its shell missed a command; `module-missing`, it imported a module that is not there; `own-program`, it used a name of the notebook. `remedy` says so in a sentence, with who can do something about it; empty without a hint.
  */
 export interface Failure {
   cause: string;
@@ -1443,11 +1439,11 @@ export interface Why {
   stopped: Stopped | null;
 }
 /**
- * Earlier run of a job that waits: how and when its last attempt was stopped, and the work that is kept.
+ * How and when the last attempt of a job that waits, starts or runs again was stopped, and what of its work is kept.
  *
- * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names
- * other jobs of the same tenant only. `checkpoint_at` is the time when the newest file in the
- * checkpoint directory was written. It is null where the directory has no file.
+ * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
+ * tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
+ * `kept` is empty and `checkpoint_at` null once it runs again.
  */
 export interface Stopped {
   kind: "preempted" | "requeued" | "suspended";
@@ -2262,14 +2258,9 @@ export interface ModelStageChange {
 /**
  * App to deploy: the platform serves a model by the Open Inference Protocol, or a `command` runs.
  *
- * A command sees the model at /model. `command_port` is the port where the command listens, and the
- * variable PORT has its number. cpu, gpu and ram are per replica. With `replicas` MIN:MAX the number
- * of replicas follows the load, so that each has `concurrency` requests at once. Fewer run when the
- * others were not needed for `idle` seconds. With a MIN of 0, no replica runs without requests.
- *
- * With `replace` an existing app of this name changes to this definition. Replicas of the new version
- * answer before replicas of the old version end. `access` gives access to more than the owner and the
- * app's keys: to the members of its tenant, or to everybody on this hub.
+ * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
+ * that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
+ * before those of the old one go. `env_name` is an environment of the tenant, whose packages the server or the command has. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
  */
 export interface AppCreate {
   /**
@@ -2294,6 +2285,7 @@ export interface AppCreate {
   command?: string | null;
   command_port?: number;
   runtime?: string | null;
+  env_name?: string | null;
   /**
    * a-z, 0-9 and -, 1 to 50 characters
    */
@@ -2307,6 +2299,8 @@ export interface AppCreate {
 /**
  * An app. `state` is told by `phase`, which says more. `port` is its own as long as it is there; `url` is where it answers, below the hub's address.
  *
+ * `address` is the same with the hub's public address, as a browser opens it.
+ *
  * `model_name` is the model with the version that is served, empty where a command needs none. `wanted` are the replicas that are to
  * run now, `ready` those that answer, `under_way` the requests that they had at once lately, null where nobody asks. `message` says why it waits or fails, `tail` has the last lines of the replica that failed last.
  */
@@ -2319,6 +2313,7 @@ export interface Application {
   model_name: string;
   port: number;
   url: string;
+  address: string;
   state: "creating" | "deleting" | "error" | "ready";
   phase: "deleting" | "error" | "running" | "starting" | "waiting";
   uid: string;
@@ -2333,6 +2328,7 @@ export interface Application {
   command: string | null;
   command_port: number;
   runtime: string;
+  env_name: string | null;
   priority: string;
   access: "hub" | "private" | "tenant";
   generation: number;
@@ -2386,8 +2382,7 @@ export interface AppReplica {
 /**
  * App as users with access to it see it: its address and its state, but not its configuration.
  *
- * `serves` is the kind of server below `url`: a `model` by the Open Inference Protocol, as
- * `model_name`, or a `command` in its own way.
+ * `address` is `url` with the hub's public address. `serves` says what answers there: a `model` by the Open Inference Protocol, as `model_name`, or a `command` in its own way.
  */
 export interface SharedApp {
   name: string;
@@ -2395,6 +2390,7 @@ export interface SharedApp {
   tenant: string;
   uid: string;
   url: string;
+  address: string;
   state: "creating" | "deleting" | "error" | "ready";
   phase: "deleting" | "error" | "running" | "starting" | "waiting";
   access: "hub" | "private" | "tenant";

@@ -12,6 +12,7 @@ const EVENTS: Record<string, () => string> = {
   created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images ready"), "first-line": () => t("first line"),
   "start-failed": () => t("start failed"), "output-lost": () => t("output lost"), "storage-full": () => t("storage full"),
   "memory-killed": () => t("killed for memory"),
+  "attempt-failed": () => t("attempt failed"), ended: () => t("attempt ended"), asked: () => t("asked"),
   "asked-to-end": () => t("asked to end"), remark: () => t("remark"),
 };
 /** What happened to a job: a line of its timeline, or what the scheduler decided. */

@@ -77,7 +77,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
         }}
       >
         <div class="mlp-form-grid">
-          {field("name", t("Name"), t("a used name makes its next run"))}
+          {field("name", t("Name"), t("a name that was used before makes this its next run"))}
           {isNotebook(path) ? null : (
             <>
               <Select

@@ -104,7 +104,7 @@ function LanguageChoice({ client, session, changed }: { client: Client; session:
   };
   return (
     <select class="mlp-select mlp-theme" aria-label={t("Language")} title={t("Language")} value={session.language} onChange={(e) => void set(e.currentTarget.value).catch(changed)}>
-      <option value="">{t("Automatic")}</option>
+      <option value="">{t("Language: automatic")}</option>
       {LANGUAGES.map(([tag, own]) => (
         <option key={tag} value={tag} lang={tag}>{own}</option>
       ))}
@@ -136,6 +136,9 @@ function Nav({ client, session, changed, nav, themes }: { client: Client; sessio
         <span class="mlp-who" title={session.admin ? t("Platform admin") : t("Logged in")}>
           {session.username}
         </span>
+        <a class="mlp-nav-link" href={hubPage("spawn")} title={t("Opens your notebook server, and starts it first if it does not run")}>
+          {t("Notebook")}
+        </a>
         <a class="mlp-nav-link" href={`${base}docs/`}>
           {t("Help")}
         </a>

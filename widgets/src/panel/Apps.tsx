@@ -5,6 +5,7 @@ import { Chip, Empty, ErrorBox, Loading, StateBadge, Table, type Column } from "
 import { Confirm } from "../components/Dialog";
 import { useLoad, useNow } from "../components/hooks";
 import { rich } from "../components/language";
+import { Tail } from "../components/Tail";
 import { ApiError, paths } from "../core/api";
 import { clock } from "../core/format";
 import { n, t } from "../core/language";
@@ -173,7 +174,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
           <div class="mlp-card-head">
             <h2>{t("Last lines of the replica that failed")}</h2>
           </div>
-          <pre class="mlp-lines-box" tabIndex={0} aria-label={t("Last lines of the replica that failed")}>{asTerminal(a.tail)}</pre>
+          <Tail cls="mlp-lines-box" text={asTerminal(a.tail)} label={t("Last lines of the replica that failed")} />
         </section>
       ) : null}
       <Asking of={a} />

@@ -2,10 +2,11 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics";
+import { useLoad } from "../components/hooks";
 import { ApiError, paths } from "../core/api";
 import { nameFault, replicasOf } from "../core/appform";
 import { t } from "../core/language";
-import type { Application, Model } from "../core/wire";
+import type { Application, EnvironmentInfo, Model } from "../core/wire";
 import { go, href } from "./address";
 import { accessWords, type Access } from "./AppWays";
 import { useHub } from "./context";
@@ -17,6 +18,9 @@ type Texts = { name: string; replicas: string };
 export function DeployForm({ model, cancel }: { model: Model; cancel: () => void }): JSX.Element {
   const { client, session, say } = useHub();
   const [access, setAccess] = useState<Access>("tenant");
+  const [environment, setEnvironment] = useState("");
+  const environments = useLoad(`environments ${model.tenant}`, () => client.list<EnvironmentInfo>(paths.environments(model.tenant)));
+  const ready = (environments.data?.items ?? []).filter((one) => one.state === "ready").map((one) => one.name);
   const [there, setThere] = useState(""); // the name of an app that is there already
   const form = useForm({
     begin: (): Texts => ({ name: model.name, replicas: "1" }),
@@ -32,7 +36,7 @@ export function DeployForm({ model, cancel }: { model: Model; cancel: () => void
     send: async ({ asked }) => {
       const replace = asked.name === there;
       try {
-        const made = await client.post<Application>(paths.apps(session.username), { ...asked, model_name: `${model.name}@${model.version}`, tenant: model.tenant, access, replace });
+        const made = await client.post<Application>(paths.apps(session.username), { ...asked, model_name: `${model.name}@${model.version}`, tenant: model.tenant, access, replace, ...(environment ? { env_name: environment } : {}) });
         say(t("{name} is being started", { name: made.name }));
         go(href("app", made.user, made.name));
       } catch (error) {
@@ -56,6 +60,7 @@ export function DeployForm({ model, cancel }: { model: Model; cancel: () => void
           <Field {...form.given("name")} label={t("Name of the app")} autofocus />
           <Field {...form.given("replicas")} label={t("Replicas")} hint={t("0:2 sleeps while no requests come")} />
           <Select label={t("Access")} name="access" value={access} onChange={(one) => setAccess(one as Access)} options={(["private", "tenant", "hub"] as const).map((one) => [one, accessWords(one)])} />
+          {ready.length ? <Select label={t("Environment")} name="env_name" value={environment} onChange={setEnvironment} options={[["", t("none: the platform's packages")], ...ready.map((name): [string, string] => [name, name])]} /> : null}
         </div>
       </OwnForm>
     </section>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Chip, ErrorBox, Loading, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { rich } from "../components/language";
+import { Tail } from "../components/Tail";
 import { paths } from "../core/api";
 import { ENVIRONMENT_FIELDS, environmentFieldOf, environmentState, hasTorch, packagesTold, readEnvironment, TORCH } from "../core/environment";
 import { bytes, clock } from "../core/format";
@@ -174,7 +175,7 @@ export function EnvironmentPage({ tenant, name }: { tenant: string; name: string
       <p>
         <State of={e} /> {t("By {user}, {time}", { user: e.user, time: clock(e.created_at, now) })}
       </p>
-      {e.message ? <pre class="mlp-tail" tabIndex={0} aria-label={t("Cause of the failure")}>{e.message}</pre> : null}
+      {e.message ? <Tail text={e.message} label={t("Cause of the failure")} /> : null}
       {e.state === "ready" ? <p>{rich(t("Use it: {command}"), { command: <code>{`%mlp submit train.py --env-name ${e.name}`}</code> })}</p> : null}
       {e.shared_with.length ? <p>{t("The same files as {names}; charged once", { names: e.shared_with.join(t(", ")) })}</p> : null}
       {e.jobs.length || e.servers.length ? <p>{t("Used by {names}", { names: [...e.jobs, ...e.servers].join(t(", ")) })}</p> : null}

@@ -34,6 +34,10 @@ export function leavesDefault(user: User | undefined, tenant: string): string {
   return t("{name} is in default only while {name} is in no other team. New work of {name} counts for {tenant}. Running work in default continues.", { name, tenant });
 }
 
+/** The same of anybody, for who may not see in which teams people are. */
+export const leavesDefaultToo = (tenant: string): string =>
+  tenant === "default" ? "" : t("A user who is only in default leaves it: their new work counts for {tenant}. Their work that runs in default continues.", { tenant });
+
 /** What is said once somebody was put into a tenant. */
 export function joined(made: Member): string {
   const said = { user: made.user, tenant: made.tenant, note: made.note };
@@ -118,7 +122,8 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
   const [error, setError] = useState<string | null>(null);
   // what came with the last one who was added: a team's own admin could not be told before
   const [came, setCame] = useState("");
-  const note = leavesDefault(users.data?.items.find((u) => u.username === user.trim()), tenant);
+  const found = users.data?.items.find((u) => u.username === user.trim());
+  const note = found ? leavesDefault(found, tenant) : leavesDefaultToo(tenant);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     const name = user.trim();
@@ -146,6 +151,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
         error={error}
         onInput={(v) => {
           setUser(v);
+          setCame("");
           setError(null);
         }}
       />
@@ -153,7 +159,7 @@ function AddMember({ tenant, known, added }: { tenant: string; known: string[]; 
       <button type="submit" class="mlp-button">
         {t("Add")}
       </button>
-      {note || came ? <p class="mlp-dim mlp-add-note">{note || came}</p> : null}
+      {came || note ? <p class="mlp-dim mlp-add-note">{came || note}</p> : null}
     </form>
   );
 }

@@ -2,13 +2,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad, useView } from "../components/hooks";
+import { rich } from "../components/language";
 import { paths } from "../core/api";
 import { modelName, nameFault } from "../core/appform";
 import { n, t } from "../core/language";
 import type { LiveJob } from "../core/live";
 import { isFinal } from "../core/phase";
 import type { FoundModel, Model } from "../core/wire";
-import { go, href } from "./address";
+import { go, href, Link } from "./address";
 import { useHub } from "./context";
 import { Field, Select } from "./form";
 import { OwnForm, useForm } from "./OwnForm";
@@ -22,20 +23,31 @@ export function RegisterModel({ live, user, name }: { live: LiveJob; user: strin
   const ended = job !== null && isFinal(job.phase);
   const found = useLoad(`${path} ${ended}`, () => client.list<FoundModel>(path), ended ? 0 : EVERY);
   const [open, setOpen] = useState(false);
-  const items = found.data?.items ?? [];
-  if (user !== session.username || !items.length) return null;
+  const mine = user === session.username;
+  const some = mine && (found.data?.items.length ?? 0) > 0;
+  const models = useLoad(`models of ${job?.uid} ${some}`, () => (some ? client.all<Model>(paths.models(user)) : Promise.resolve(null)));
+  if (!mine || !some || !models.data) return null;
+  const versions = models.data.items.filter((one) => one.lineage.job_uid === job?.uid && one.state !== "deleting");
+  const items = (found.data?.items ?? []).filter((one) => !versions.some((made) => made.state !== "error" && made.src === one.src));
   return (
     <section class="mlp-card" aria-label={t("Register as a model")}>
       <div class="mlp-card-head">
-        <h2>{n("1 model was found in its files", "{n} models were found in its files", items.length)}</h2>
+        <h2>{items.length ? n("1 model was found in its files", "{n} models were found in its files", items.length) : t("Its model is registered")}</h2>
         <span class="mlp-dim">{items.map((one) => `${one.path} (${one.format})`).join(t(", "))}</span>
-        {open ? null : (
+        {open || !items.length ? null : (
           <button type="button" class="mlp-button mlp-small mlp-head-end" onClick={() => setOpen(true)}>
             {t("Register as a model")}
           </button>
         )}
       </div>
-      {open ? <RegisterForm items={items} job={name} cancel={() => setOpen(false)} /> : null}
+      {versions.map((one) => (
+        <p key={one.uid}>
+          {rich(one.state === "error" ? t("{model} could not be registered: {why}") : t("Registered as {model}"), {
+            model: <Link to={href("models", one.user, `${one.name}@${one.version}`)}>{`${one.name}@${one.version}`}</Link>, why: one.message,
+          })}
+        </p>
+      ))}
+      {open && items.length ? <RegisterForm items={items} job={name} cancel={() => setOpen(false)} /> : null}
     </section>
   );
 }

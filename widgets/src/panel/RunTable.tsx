@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { StateBadge } from "../components/basics";
+import { clock } from "../core/format";
 import { t } from "../core/language";
 import { title } from "../core/runs";
 import { cardHeight, isWide, windowOf, type RunColumn } from "../core/runtable";
@@ -115,7 +116,7 @@ export function RunTable({ caption, of, columns, total, rowAt, need, sort, onSor
                     {c.key === "state" ? <StateBadge phase={run.phase} reason={run.reason} /> : c.text(run) ? <span>{c.text(run)}</span> : null}
                   </td>
                 ))}
-                <td class="mlp-col-num mlp-run-wide" data-title={t("Submitted")}><span>{new Date(run.submitted_at).toLocaleString([], { dateStyle: "short", timeStyle: "short" })}</span></td>
+                <td class="mlp-col-num mlp-run-wide" data-title={t("Submitted")}><span>{clock(run.submitted_at, Date.now())}</span></td>
               </tr>
             );
           })}

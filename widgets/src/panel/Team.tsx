@@ -10,6 +10,7 @@ import type { AuditEntry, JoinRequest, Member, MemberCap, QuotaRequest, Tenant }
 import { Details } from "./Audit";
 import { useHub, useRun } from "./context";
 import { Field, Select } from "./form";
+import { leavesDefaultToo } from "./Members";
 import { OwnForm, useForm } from "./OwnForm";
 import { n, t } from "../core/language";
 
@@ -172,6 +173,7 @@ export function Joins({ tenant, open, taken }: { tenant: string; open: boolean; 
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {error ? <ErrorBox error={error} /> : null}
+      {items.length ? <p class="mlp-dim">{leavesDefaultToo(tenant)}</p> : null}
       {items.length ? <Table stack caption={t("Requests to join {tenant}", { tenant })} columns={columns} rows={items} rowKey={(one) => one.user} /> : found.data ? <p class="mlp-dim">{t("No open requests now.")}</p> : null}
     </section>
   );

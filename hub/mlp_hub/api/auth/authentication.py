@@ -112,9 +112,7 @@ class Authenticator:
         if header:
             scheme, _, token = header.partition(" ")
             token = token.strip()
-            if scheme.lower() not in ("bearer", "token") or not token or len(token) > TOKEN_LONGEST:
-                raise Unauthorized
-            if not token.isascii() or not token.isprintable():
+            if scheme.lower() not in ("bearer", "token") or not is_token(token):
                 raise Unauthorized
             return Credential(token)
         raw = headers.get("Cookie", "")
@@ -223,6 +221,11 @@ def check_browser(headers: HTTPHeaders, method: str, principal: Principal, query
             Reason.FORBIDDEN,
             msg("the X-XSRFToken header is missing or not this session's; GET /session returns it"),
         )
+
+
+def is_token(text: str) -> bool:
+    """Tell whether a text can be a token, and so stand in a header of the question whose it is."""
+    return 0 < len(text) <= TOKEN_LONGEST and text.isascii() and text.isprintable()
 
 
 def may_enter(principal: Principal) -> bool:

@@ -118,7 +118,9 @@ def _check_job_token(route: Route, principal: Principal, params: dict[str, str])
     if not route.job_token:
         raise Refused(
             Reason.FORBIDDEN,
-            msg("a job's token may only report metrics and progress of its job, and read that job"),
+            msg(
+                "a job's token may read its job, and report metrics and progress; submit other jobs from a notebook or a terminal, many alike with --array or mlp sweep"
+            ),
         )
     name = principal.job.partition("@")[0]
     if params.get("user") != principal.name or params.get("job") not in (name, principal.job):

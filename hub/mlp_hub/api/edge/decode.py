@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -34,6 +35,8 @@ from mlp_language.message import Message, msg, verbatim
 
 SHOWN = 60
 """Safety: characters of a bad value that are repeated in the answer: a long one does not come back whole."""
+TAKEN_APART = 64 << 10
+"""Safety: bytes of a body, or a part of one, that are taken apart to show what is wrong: objects take thirty times as many."""
 MOST_CHOICES = 20
 """Tuning: values of a field up to which an answer names them all, so that a reader can take them in."""
 JSON_DEPTH = 32
@@ -171,7 +174,10 @@ def explain(err: str, kind: Any, load: Callable[[], Any]) -> Message:
         return msg("a key of {where} is wrong; it must be {right}", where=where, right=right)
     if "Invalid enum value" in text and (choices := _choices(kind, path)):
         right = msg("one of {choices}", choices=", ".join(choices))
-    value = _value_at(load(), path)
+    try:
+        value = _value_at(load(), path)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):  # a part that is not JSON, far behind
+        value = None
     if value is None:
         return msg("{where} is wrong; it must be {right}", where=where, right=right)
     return msg("{where} is {value}; it must be {right}", where=where, value=value, right=right)
@@ -260,14 +266,26 @@ def _syntax(err: str) -> Message:
 
 
 def _generic(raw: bytes) -> Any:
+    """Return what a body holds; None for what is not JSON. Of a large one each part is `Raw` until somebody looks at it."""
     try:
-        return msgspec.json.decode(raw)
+        return msgspec.json.decode(raw) if len(raw) <= TAKEN_APART else _level(msgspec.Raw(raw))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 
 
+def _level(value: Any) -> Any:
+    """Return an object or a list, of which each part is `Raw`; any other value as it is."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    for kind in (dict[str, msgspec.Raw], list[msgspec.Raw]):
+        with contextlib.suppress(msgspec.ValidationError):
+            return msgspec.json.decode(value, type=kind)
+    return msgspec.json.decode(value)
+
+
 def _value_at(value: Any, path: str) -> str | None:
     for name, index, any_key in _STEP.findall(path):
+        value = _level(value)
         if any_key:
             return None
         if name and isinstance(value, dict) and name in value:
@@ -276,6 +294,11 @@ def _value_at(value: Any, path: str) -> str | None:
             value = value[int(index)]
         else:
             return None
+    if isinstance(value, msgspec.Raw):
+        raw = memoryview(value)
+        if len(raw) > TAKEN_APART:
+            return clip(bytes(raw[: 4 * SHOWN]).decode(errors="replace"))
+        value = msgspec.json.decode(value)
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         return clip(repr(value))
     text = ""

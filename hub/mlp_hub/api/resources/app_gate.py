@@ -16,7 +16,7 @@ from mlp_api.app_gate import (
     AppUsage,
     CountedUse,
 )
-from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized, may_enter
+from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized, is_token, may_enter
 from mlp_hub.api.auth.principal import CallerKind
 from mlp_hub.api.auth.scopes import APPS_READ, APPS_WRITE, GATEWAY, TENANTS_READ
 from mlp_hub.api.edge import answers
@@ -146,10 +146,10 @@ async def _visitor(call: Call, app: Endpoint | None, asked: AppAdmit) -> str:
         if session is None:
             raise Unauthorized
         credential = Credential(session.token, session.id)
-    elif asked.secret.isascii():
+    elif is_token(asked.secret):
         credential = Credential(asked.secret)
     else:
-        raise Unauthorized  # no token has such letters, and no header carries them
+        raise Unauthorized
     principal = await call.service.auth.identify(credential, asked.address, again=asked.again)
     if principal.kind is not CallerKind.USER or not may_enter(principal):
         return ""

@@ -15,7 +15,7 @@ import os
 import stat
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -294,8 +294,13 @@ def read(path: Path, name: str) -> bytes:
     raise _broken(path, f"{name} is missing")
 
 
-def extract(path: Path, into: Path) -> None:
-    """Write all of an archive below a folder that is empty. As root files belong to whom they belonged."""
+def extract(
+    path: Path, into: Path, belongs: Callable[[PurePosixPath, tarfile.TarInfo], bool] = lambda *_: True
+) -> None:
+    """Write all of an archive below a folder that is empty. As root files belong to whom they belonged.
+
+    An archive is refused that has a member which does not belong there.
+    """
     links: set[PurePosixPath] = set()
     files: set[str] = set()
     folders: list[tuple[Path, tarfile.TarInfo]] = []
@@ -307,6 +312,8 @@ def extract(path: Path, into: Path) -> None:
             outside = not name.parts or name.is_absolute() or ".." in name.parts
             if outside or not links.isdisjoint((name, *name.parents)):
                 raise _broken(path, f"{info.name} would lie outside of the state directory")
+            if not belongs(name, info):
+                raise _broken(path, f"{info.name} is in no backup")
             to = into / name
             if info.issym():
                 links.add(name)

@@ -6,7 +6,8 @@ import os
 import shutil
 import sys
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from tarfile import TarInfo
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -21,11 +22,26 @@ from mlp_hub.settings import Settings
 from mlp_language.render import say
 
 COMPRESSED = (".tar.gz", ".tgz")
+COPIES = "databases"
+"""Folder of a backup that has the copies of the databases."""
 
 
 def folders(settings: Settings) -> dict[str, Path]:
     """Return the folders with people's files by the names that they have in a backup."""
     return {path.name: path for path in (settings.homes_dir, settings.data_dir)}
+
+
+def is_part(settings: Settings, name: PurePosixPath, member: TarInfo) -> bool:
+    """Tell whether a backup of such settings has a member of this name and kind.
+
+    What is made after it was unpacked, as the databases are, is in none: a link in its place would lead elsewhere.
+    """
+    top, single = name.parts[0], len(name.parts) == 1
+    if top in {manifest.NAME, settings.uid_file.name}:
+        return single and member.isreg()
+    if top == COPIES:
+        return len(name.parts) == 2 and name.name in database.urls(settings) and member.isreg()
+    return top in {"secrets", "isolation", *folders(settings)} and (not single or member.isdir())
 
 
 def backup(settings: Settings, file: Path, *, files: bool) -> int:
@@ -89,7 +105,7 @@ def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Co
         writer = archive.ArchiveWriter(part, compress=compress)
         writer.data(manifest.NAME, head.encode())
         for name, copy in copies.items():
-            writer.file(f"databases/{name}", copy)
+            writer.file(f"{COPIES}/{name}", copy)
         writer.tree("secrets", settings.secrets_dir)
         # where tenants' files lie, and what opens them; never what is mounted
         for kept in ("places", "keys"):

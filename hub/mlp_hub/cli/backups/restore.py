@@ -7,10 +7,11 @@ import shlex
 import shutil
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from mlp_hub.cli.backups import archive, dumps, manifest
-from mlp_hub.cli.backups.backup import room
+from mlp_hub.cli.backups.backup import COPIES, is_part, room
 from mlp_hub.cli.backups.manifest import Manifest
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.state import belonging, database
@@ -37,10 +38,10 @@ def restore(settings: Settings, file: Path) -> int:
     shutil.rmtree(part, ignore_errors=True)
     try:
         part.mkdir(mode=0o711, parents=True)
-        archive.extract(file, part)
+        archive.extract(file, part, partial(is_part, settings))
         for name, url in database.urls(replace(settings, home=part)).items():
-            dumps.load(part / "databases" / name, url)
-        shutil.rmtree(part / "databases")
+            dumps.load(part / COPIES / name, url)
+        shutil.rmtree(part / COPIES)
         (part / manifest.NAME).unlink()
         belonging.adopt(replace(settings, home=part))
         os.sync()

@@ -65,6 +65,7 @@ class AppSpec:
     command: str = ""
     inner_port: int = 8080  # at which the command listens
     runtime: str = "plain"
+    environment: str = ""  # by name: each replica has what it means when that starts
     gpu_kind: str | None = None
     least: int = 1
     most: int = 1

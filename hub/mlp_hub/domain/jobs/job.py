@@ -163,6 +163,11 @@ class Hint(StrEnum):
     DESCRIPTOR_LIMIT = "descriptor-limit"  # one of its processes may have no more files open: how many
     NOBODY_ANSWERS = "nobody-answers"  # it asked for input, and a job has nobody who gives it
     STARTS_AT_HOME = "starts-at-home"  # it missed a file by a relative path: it does not start beside itself
+    COMMAND_MISSING = (
+        "command-missing"  # its shell missed a command, as one that settings of a terminal bring
+    )
+    MODULE_MISSING = "module-missing"  # it imported a module that is neither installed nor beside it
+    OWN_PROGRAM = "own-program"  # it used a name of the notebook, which a program does not see
 
 
 @dataclass(frozen=True, slots=True)

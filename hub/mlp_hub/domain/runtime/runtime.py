@@ -106,8 +106,6 @@ BUILT_IN: Mapping[str, Runtime] = {
             # fork: all ranks are in one sandbox, there is nobody to reach by ssh
             launcher=("{bin}/mpiexec.hydra", "-launcher", "fork", "-n", "{world_size}", "{start_rank}"),
             rank_env="PMI_RANK",
-            # the sandbox shows no network devices, which hwloc and UCX would remark upon in every log
-            env={"HWLOC_HIDE_ERRORS": "2", "UCX_LOG_LEVEL": "fatal"},
             needs="mpi4py",
             remedy="pip install mpich mpi4py",
             # an uncaught exception then aborts all ranks, where otherwise its rank would wait in MPI_Finalize for ever
@@ -118,8 +116,7 @@ BUILT_IN: Mapping[str, Runtime] = {
             "tf",
             "TensorFlow",
             msg("TF_CONFIG is set for each rank; --ps adds parameter servers.").template,
-            # of the C++ side errors only: else its warnings about itself are the last lines of every log
-            env={"TF_CONFIG": "{tf_config}", "TF_CPP_MIN_LOG_LEVEL": "2"},
+            env={"TF_CONFIG": "{tf_config}"},
             roles=(RankRole("chief", 1), RankRole(WORKER), _PS),
             needs="tensorflow",
             ends_with="chief",

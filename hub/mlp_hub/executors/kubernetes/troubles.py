@@ -30,6 +30,8 @@ _NO_SUCH_IMAGE = re.compile(
 )
 """Given: how registries say that an image is not there, or not for us; anything else may pass."""
 _START = frozenset({"StartError", "ContainerCannotRun"})
+NO_ROOM = "Unschedulable"
+"""Given: the cluster's word for a pod that no node takes now."""
 _NODE = frozenset({"NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity"})
 _DISK = re.compile(r"(?i)ephemeral|emptydir|disk")
 
@@ -82,9 +84,14 @@ def on_node(pod: PodView, why: str) -> Message:
     return msg("node {node} cannot start its pod yet, and tries again: {why}", node=pod.node, why=why)
 
 
+def pods_so_far(made: int, ranks: int) -> Message:
+    """Say that the cluster has not made all pods of a gang yet."""
+    return msg("{n} of its {all} pods are made", n=made, all=ranks)
+
+
 def waiting(pod: PodView) -> Message:
     """Say what a pod waits for."""
-    if pod.waits == "Unschedulable":
+    if pod.waits == NO_ROOM:
         return msg("the cluster has no room for its pod {pod} now: {why}", pod=pod.name, why=pod.message)
     if pod.waits in _PULL:
         return msg("its image cannot be fetched, but the cluster tries again: {why}", why=pod.message)

@@ -393,6 +393,10 @@ def _leader(scene: Scene, ranks: Sequence[_Rank]) -> _Rank | None:
 def _waits(scene: Scene) -> Message | None:
     for pod in scene.pods:
         if pod.waits:
+            made, ranks = len({each.rank for each in scene.pods}), len(scene.claim.about.roles)
+            if pod.waits == troubles.NO_ROOM and made < ranks:
+                # pods that are bound together are refused until the last is there, whatever room there is
+                return _of_none(scene) or troubles.pods_so_far(made, ranks)
             return troubles.waiting(pod)
     return _of_pods(scene) if scene.pods else _of_none(scene)
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mlp_hub.beneath import PathKind, look
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local.environments import base_of, is_for
@@ -17,6 +18,8 @@ from mlp_hub.executors.programs import environment, program, working_directory
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
 from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
+
+_MPI = ("libmpi.so.12", "libmpi.so.40")  # of MPICH, which the platform has, and Intel MPI; of Open MPI
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def sandbox_spec(
     ranks = start.ranks
     env = environment(spec, around.python, start.env)
     if own:
-        env |= _own_variables(own, env, around.python)
+        env |= _own_variables(own, env, "" if _brings_mpi(spec, around) else around.python)
     if "CUDA_VISIBLE_DEVICES" in spec.env:
         pass  # the job's own choice among the devices that its sandbox has
     elif gpus and ranks.mode == "single":
@@ -138,12 +141,20 @@ def _environment(spec: LaunchSpec, directories: Directories) -> list[Bind]:
     return [Bind(str(directories.stored(spec.environment)), f"{ENVIRONMENTS_AT}/{spec.environment.name}")]
 
 
+def _brings_mpi(spec: LaunchSpec, around: Surroundings) -> bool:
+    """Whether mpi4py is to take the environment's own MPI: a program starts ranks by its mpirun. Ranks of ours need the platform's."""
+    if spec.environment is None or spec.runtime.launcher is not None:
+        return False
+    place, seen_at = around.directories.stored(spec.environment), f"{ENVIRONMENTS_AT}/{spec.environment.name}"
+    return any(look(place, f"lib/{name}", seen_at) is PathKind.FILE for name in _MPI)
+
+
 def _own_variables(own: str, env: Mapping[str, str], python: str) -> dict[str, str]:
-    """Return what an environment's Python needs to find itself, and the platform's MPI, which lies with the platform's Python."""
+    """Return what an environment's Python needs to find itself, and the platform's MPI, which lies with the platform's Python if any."""
     place = own.removesuffix("/bin/python")
-    mpi = Path(python).parent.parent / "lib" / "libmpi.so.12"
+    mpi = Path(python).parent.parent / "lib" / _MPI[0]
     found = {"VIRTUAL_ENV": place, "PATH": f"{place}/bin:{env['PATH']}"}
-    if mpi.exists() and "MPI4PY_LIBMPI" not in env:
+    if python and mpi.exists() and "MPI4PY_LIBMPI" not in env:
         found["MPI4PY_LIBMPI"] = str(mpi)
     return found
 

@@ -77,9 +77,16 @@ class CompanyAccounts(NativeAccounts):
         """Return who came back from the provider, or whose password it is."""
         arrived = data.get(ARRIVAL)
         if isinstance(arrived, tuple):  # what a form sends is text
+            await self._expect(arrived[0].standing)
             return self._found_or_made(*arrived)
         name = await super().authenticate(handler, data)
         return None if name is None else {"name": name, "groups": None}
+
+    async def _expect(self, standing: Standing) -> None:
+        """Have what is asked of a person now come to its end: it is stored before their new login, and not after it."""
+        known = identities.find(self.db, standing.issuer, standing.subject)
+        if known is not None and self.watching is not None:
+            await self.watching.refresher.expect(known.name)
 
     def _found_or_made(self, arrival: Arrival, begun: Begun) -> dict[str, Any]:
         """Let a person in.

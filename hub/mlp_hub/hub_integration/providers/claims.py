@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from mlp_hub.domain.text import storable
 from mlp_hub.hub_integration.providers.standing import Standing, TokenRefused
 from mlp_hub.settings import Settings
 from mlp_language.message import msg
@@ -39,9 +40,7 @@ class Claims:
                     "The e-mail address is not verified, so it cannot be a user name. Verify it, and log in again."
                 )
             )
-        name = found(claims, self._name)
-        if not isinstance(name, str) or not name.strip():
-            name = known_as
+        name = text_of(found(claims, self._name)).strip() or known_as
         if not name:
             raise TokenRefused(
                 msg(
@@ -49,12 +48,11 @@ class Claims:
                     claim=self._name,
                 )
             )
-        email = claims.get("email")
         standing = Standing(
             issuer=issuer,
             subject=subject,
-            claimed_name=name.strip()[:TEXT_MAX],
-            email=email[:TEXT_MAX] if isinstance(email, str) else "",
+            claimed_name=name[:TEXT_MAX],
+            email=text_of(claims.get("email"))[:TEXT_MAX],
             email_verified=verified,
             groups=(),
             admin=False,
@@ -78,6 +76,11 @@ def found(claims: Mapping[str, Any], name: str) -> Any:
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+def text_of(value: object) -> str:
+    """Return a claim that is a text; empty for all else, and for what no database holds: people write some claims themselves."""
+    return value if isinstance(value, str) and storable(value) else ""
 
 
 def groups(value: object) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from tornado.httputil import url_concat
 
 from mlp_hub.hub_integration.providers import id_token
 from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
-from mlp_hub.hub_integration.providers.claims import Claims
+from mlp_hub.hub_integration.providers.claims import TEXT_MAX, Claims, text_of
 from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
 from mlp_hub.hub_integration.providers.standing import (
     Arrival,
@@ -212,7 +212,7 @@ class OidcProvider:
             access_token=access,
             refresh_token=renewed if isinstance(renewed, str) else kept.refresh_token,
             id_token=token if isinstance(token, str) else kept.id_token,
-            session=str(claims.get("sid") or kept.session),
+            session=_session(claims) or kept.session,
             groups_in_token=not self._claims.says_groups(told.object()) and self._claims.says_groups(claims),
         )
         return self._now(kept, claims, told.object()), claims
@@ -256,6 +256,12 @@ class OidcProvider:
     async def _token(self, document: Document, form: dict[str, str]) -> ProviderAnswer:
         headers, fields = self._client.shown(basic=document.basic)
         return await self._asker.post(document.url("token_endpoint"), {**form, **fields}, headers)
+
+
+def _session(claims: dict[str, Any]) -> str:
+    """Return the provider's name of its session; empty for one that no note of a logout could have."""
+    name = text_of(claims.get("sid"))
+    return name if len(name) <= TEXT_MAX else ""
 
 
 def _why(answer: ProviderAnswer) -> str:

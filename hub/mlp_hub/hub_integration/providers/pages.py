@@ -168,7 +168,7 @@ class LeavePage(LogoutHandler):  # type: ignore[misc]
                 state["id_token"] = own  # of this browser's session, which is the one that ends
             elif mine and mine != state.get("session"):
                 state.pop("id_token", None)  # it names another browser's session, which must not end
-            sids.forget_browser(self.db, login)
+            sids.forget_browsers(self.db, login=login)
             self.db.commit()
             back = f"{accounts.hub_settings.origins.platform}{self.hub.base_url}login"
             self._leaves_to = await accounts.provider.logout_url(state, back)

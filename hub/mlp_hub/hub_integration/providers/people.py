@@ -9,12 +9,13 @@ from typing import Any
 
 from jupyterhub import orm
 from jupyterhub.roles import assign_default_roles
+from sqlalchemy.exc import SQLAlchemyError
 
 from mlp_hub.hub_integration.accounts import ending, logins
 from mlp_hub.hub_integration.providers import ends, sids, taken
 from mlp_hub.hub_integration.providers.identities import PersonIdentity, of_name
 from mlp_hub.hub_integration.providers.refresh import Why
-from mlp_hub.hub_integration.providers.standing import AuthState, Standing
+from mlp_hub.hub_integration.providers.standing import AuthState, NotStoredError, Standing
 from mlp_hub.hub_integration.providers.tokens import OWN_OF_A_SESSION, SAME_PERSON
 
 log = logging.getLogger(__name__)
@@ -49,14 +50,21 @@ class HubPeople:
     async def keep(
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
-        """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`."""
+        """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`.
+
+        Raises NotStoredError where the database takes no writes; storing all of it again is right then.
+        """
         user = self._user(name)
         if user is None:  # deleted meanwhile
             return None
-        await user.save_auth_state(dict(state))
-        sids.note(self._db, name, str(state.get("session") or ""))
-        await sids.renew_logins(self._db, user.orm_user.id, state)
-        return self.note_standing(name, standing, groups)
+        try:
+            await user.save_auth_state(dict(state))
+            sids.note(self._db, name, str(state.get("session") or ""))
+            await sids.renew_logins(self._db, user.orm_user.id, state)
+            return self.note_standing(name, standing, groups)
+        except SQLAlchemyError as error:
+            self._db.rollback()
+            raise NotStoredError(str(error)) from error
 
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
         """Store the provider's answer about a person without a separate login of the hub: they are in again.
@@ -117,7 +125,7 @@ class HubPeople:
             ending.end_sessions(self._db, user.orm_user)
         else:
             ending.end_logins(self._db, user.orm_user)
-        sids.forget_browsers(self._db, user.orm_user.id)
+        sids.forget_browsers(self._db, user_id=user.orm_user.id)
         await user.save_auth_state(None)
         if why == "disabled":
             self._begin_to_end_servers(name)

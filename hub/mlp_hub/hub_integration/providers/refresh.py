@@ -1,8 +1,8 @@
 """Queries to the provider for people's present standing, with and without a request of theirs.
 
-The answers are passed on. A refresh token can be for one use only. So each person has one request
-in progress at a time, and the provider's tokens are stored before anything else happens. People
-with servers or jobs go first, because there something has to be ended.
+A refresh token may hold for one use only, so that of each person one request is under way at a time, and what the provider gives
+is stored before anything else happens. While the hub's database takes no writes, that is kept in memory and stored again and again.
+Who has servers or jobs goes first: there something has to be ended.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from mlp_hub.hub_integration.providers.standing import AuthState, LoginEnded, ProviderUnreachable, Standing
+from mlp_hub.hub_integration.providers.standing import (
+    AuthState,
+    LoginEnded,
+    NotStoredError,
+    ProviderUnreachable,
+    Standing,
+)
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_language.message import Message
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
@@ -38,6 +44,8 @@ AWAY_AFTER = 3
 
 A provider that fails once is still asked.
 """
+STORE_AGAIN_S = 5.0
+"""Tuning: seconds between two tries to store a login: how soon a restart of the hub loses it no more, for the database's load."""
 
 Why = Literal["disabled", "session"]
 
@@ -63,7 +71,7 @@ class People(Protocol):
     async def keep(
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
-        """Store what the provider said; return what became of the admin right (None: nothing)."""
+        """Store what the provider said; return what became of the admin right (None: nothing). Raises NotStoredError."""
 
     async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
         """End the browsers of a session that has ended, and return the login of another by which to ask from here on."""
@@ -130,6 +138,9 @@ class Refresher:
         """Times, by the event loop's clock, until which a request waits for the one in progress."""
         self._away_asked = 0.0
         self._looked: dict[str, float] = {}
+        self._unstored: dict[str, tuple[Standing, tuple[str, ...], dict[str, Any]]] = {}
+        """What the provider said last of somebody and is not stored yet: the tokens that are stored may be of no use any more."""
+        self._storing: asyncio.Task[None] | None = None
         self._told: dict[str, tuple[str, ...]] = {}
         self._unheard: dict[str, dict[str, object]] = {}
         """Data of a person that the service must still get once, for the audit log.
@@ -170,12 +181,19 @@ class Refresher:
 
     def _asking(self, name: str) -> asyncio.Task[bool]:
         """Begin a request about a person, or return the one in progress."""
-        task = self._flying.get(name)
-        if task is None:
-            task = self._flying[name] = asyncio.create_task(self._ask(name))
-            self._patience[name] = asyncio.get_running_loop().time() + PATIENCE_S
-            task.add_done_callback(lambda ended: self._landed(name, ended))
+        return self._flying.get(name) or self._begin(name, self._ask(name))
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, bool]) -> asyncio.Task[bool]:
+        """Begin what only one may do of a person at a time."""
+        task = self._flying[name] = asyncio.create_task(work)
+        self._patience[name] = asyncio.get_running_loop().time() + PATIENCE_S
+        task.add_done_callback(lambda ended: self._landed(name, ended))
         return task
+
+    async def _wait(self, name: str) -> None:
+        """Return once nothing is asked or stored of a person: what it brings would be kept after what comes now."""
+        while task := self._flying.get(name):
+            await asyncio.wait([task])
 
     def _landed(self, name: str, ended: asyncio.Task[bool]) -> None:
         self._flying.pop(name, None)
@@ -190,9 +208,16 @@ class Refresher:
         looked = self._looked.get(name)
         return looked is None or self._clock() - looked >= self._every_s
 
+    async def expect(self, name: str) -> None:
+        """Prepare for a login of somebody: the tokens of their other browsers are stored before those of this one."""
+        await self._wait(name)
+        if name in self._unstored:
+            await asyncio.wait([self._begin(name, self._store(name))])
+
     def arrived(self, name: str) -> None:
-        """Record a login: the data of the person is new, and reports about them are repeated."""
+        """Note that somebody whom `expect` expected has logged in: what is known of them is new, and is told again."""
         self._looked[name] = self._clock()
+        self._unstored.pop(name, None)
         self._told.pop(name, None)
         self.login_refused = None
 
@@ -210,8 +235,7 @@ class Refresher:
 
     async def told_of(self, name: str, standing: Standing) -> None:
         """Store the provider's answer about a person from elsewhere; checks of the kept login continue."""
-        while task := self._flying.get(name):  # else an older answer would be kept after this one
-            await asyncio.wait([task])
+        await self._wait(name)
         groups, _ = self._policy.concerned(standing.groups)
         self.admin_changed(name, self._people.note_standing(name, standing, groups))
         await self.welcome(name, standing)
@@ -221,6 +245,7 @@ class Refresher:
         for name in names:
             self._looked.pop(name, None)
             self._told.pop(name, None)
+            self._unstored.pop(name, None)
 
     @property
     def looked(self) -> Mapping[str, float]:
@@ -230,17 +255,18 @@ class Refresher:
     async def _ask(self, name: str) -> bool:
         state = await self._people.state_of(name)
         if state is None:  # there is nobody to ask until they log in again
+            self._unstored.pop(name, None)
             self._looked[name] = self._clock()
             return True
-        before = self._looked.get(name)
+        if name in self._unstored:
+            state = self._unstored[name][2]
         while True:
             answer = await self._provider.refreshed(state)
-            if self._looked.get(name) != before:  # they have logged in meanwhile: this is of the login before
-                return True
             if not isinstance(answer, LoginEnded) or answer.why == "disabled":
                 break
             if (other := await self._people.go_on_by_another(name, state)) is None:
                 break
+            self._unstored.pop(name, None)
             state = other
         if isinstance(answer, ProviderUnreachable):
             self._note_away(answer)
@@ -251,13 +277,37 @@ class Refresher:
             return False
         standing, kept = answer
         groups, dropped = self._policy.concerned(standing.groups)
-        if kept != state or self._told.get(name) != tuple(
-            groups
-        ):  # writing what is there costs more than asking
-            self.admin_changed(name, await self._people.keep(name, standing, groups, kept))
+        # writing what is there costs more than asking
+        if name in self._unstored or kept != state or self._told.get(name) != tuple(groups):
+            self._unstored[name] = standing, tuple(groups), kept
+            await self._store(name)
         self._looked[name] = self._clock()
         await self._tell(name, tuple(groups), dropped)
         return True
+
+    async def _store(self, name: str) -> bool:
+        """Store what the provider said last of somebody, or see to it that this is tried again."""
+        if (left := self._unstored.get(name)) is None:
+            return True
+        standing, groups, kept = left
+        try:
+            admin = await self._people.keep(name, standing, groups, kept)
+        except NotStoredError as error:
+            if self._storing is None or self._storing.done():
+                log.warning("what the provider says of %s is kept in memory, not stored yet: %s", name, error)
+                self._storing = asyncio.create_task(self._store_all())
+        else:
+            self._unstored.pop(name, None)
+            self.admin_changed(name, admin)
+        return True
+
+    async def _store_all(self) -> None:
+        """Try it again until all is stored."""
+        while self._unstored:
+            await asyncio.sleep(STORE_AGAIN_S)
+            for name in list(self._unstored):
+                if name not in self._flying:  # who is asked about now is stored with the answer
+                    await asyncio.wait([self._begin(name, self._store(name))])
 
     async def seek(self) -> None:
         """Ask whether the provider is there, without asking about anybody."""
@@ -274,8 +324,7 @@ class Refresher:
 
     async def end(self, name: str, why: Why) -> None:
         """End what somebody has open, because the provider said so without being asked."""
-        while task := self._flying.get(name):  # else what it brings would be kept after the end
-            await asyncio.wait([task])
+        await self._wait(name)
         await self._end(name, why)
 
     async def end_session(self, name: str, ended: AuthState) -> None:
@@ -283,8 +332,7 @@ class Refresher:
 
         Continue with that of another browser, or end all.
         """
-        while task := self._flying.get(name):
-            await asyncio.wait([task])
+        await self._wait(name)
         if await self._people.go_on_by_another(name, ended) is None:
             await self._end(name, "session")
         else:

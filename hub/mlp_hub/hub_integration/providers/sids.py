@@ -10,7 +10,7 @@ from typing import Any
 
 from jupyterhub import orm
 from jupyterhub.crypto import decrypt, encrypt
-from sqlalchemy import Column, DateTime, ForeignKey, Integer, LargeBinary, String, desc
+from sqlalchemy import Column, DateTime, ForeignKey, Integer, LargeBinary, String, desc, select
 
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.accounts.ending import end_browser
@@ -47,7 +47,9 @@ class ProviderLogin(orm.Base):  # type: ignore[misc]
     once the browser is logged out here.
     """
 
-    __tablename__ = "mlp_provider_id_tokens"  # which were all that it held once
+    # ID tokens were all that it held once. The hub's database is JupyterHub's, whose revisions are not ours: its tables are
+    # made where they are missing and never altered, and under another name those who are in would be forgotten
+    __tablename__ = "mlp_provider_id_tokens"
     login = Column(String(64), primary_key=True)
     user_id = Column(Integer, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True)
     token = Column(LargeBinary, nullable=False)
@@ -92,8 +94,9 @@ def note_browser(db: Any, user_id: int, *, login: str, session: str, hub_session
     mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id)
     newest_first = mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all()
     for old in newest_first[BROWSERS_MAX:]:
-        forget_browser(db, old.login)
+        forget_browsers(db, login=old.login)
     _forget_tokens_of_ended(db, user_id)
+    db.commit()
 
 
 async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> None:
@@ -106,15 +109,20 @@ async def keep_login(db: Any, user_id: int, login: str, state: AuthState) -> Non
 
 
 async def renew_logins(db: Any, user_id: int, state: AuthState) -> None:
-    """Store renewed tokens instead of those before, for the browsers of their session.
-
-    The tokens of browsers that are logged out are removed.
-    """
+    """Replace tokens by renewed ones for the browsers of their session; forget those of browsers that are out."""
+    session = str(state.get("session") or "")
+    held = await encrypt(dict(state)) if session else b""
     _forget_tokens_of_ended(db, user_id)
-    if session := str(state.get("session") or ""):
-        mine = db.query(ProviderBrowser.login).filter(ProviderBrowser.user_id == user_id)
-        for row in mine.filter(ProviderBrowser.session == session).all():
-            await keep_login(db, user_id, row.login, state)
+    if session:
+        for browser in _going_on(db, user_id).filter(ProviderBrowser.session == session).all():
+            db.merge(ProviderLogin(login=browser.login, user_id=user_id, token=held))
+    db.commit()
+
+
+def _going_on(db: Any, user_id: int) -> Any:
+    """Return a query of a person's browsers that are not logged out here."""
+    mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id)
+    return mine.join(logins.Login, logins.Login.digest == ProviderBrowser.login)
 
 
 async def login_of(db: Any, login: str) -> AuthState:
@@ -130,33 +138,24 @@ async def login_of(db: Any, login: str) -> AuthState:
 
 async def newest_login(db: Any, user_id: int) -> AuthState:
     """Return the stored data of a person's last login that continues and names its session; empty without."""
-    _forget_tokens_of_ended(db, user_id)
-    mine = db.query(ProviderBrowser).filter(ProviderBrowser.user_id == user_id, ProviderBrowser.session != "")
-    for browser in mine.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all():
+    named = _going_on(db, user_id).filter(ProviderBrowser.session != "")
+    for browser in named.order_by(desc(ProviderBrowser.begun), ProviderBrowser.login).all():
         if (state := await login_of(db, browser.login)).get("session") == browser.session:
             return state
     return {}
 
 
-def forget_browser(db: Any, login: str) -> None:
-    """Forget one browser's login; the caller commits."""
+def forget_browsers(db: Any, **whose: Any) -> None:
+    """Forget what is kept of one browser (`login`), or of all browsers of a person (`user_id`); the caller commits."""
     for table in (ProviderLogin, ProviderBrowser):
-        db.query(table).filter(table.login == login).delete()
-
-
-def forget_browsers(db: Any, user_id: int) -> None:
-    """Forget all browsers' logins of a person; the caller commits."""
-    for table in (ProviderLogin, ProviderBrowser):
-        db.query(table).filter(table.user_id == user_id).delete()
+        db.query(table).filter_by(**whose).delete()
 
 
 def _forget_tokens_of_ended(db: Any, user_id: int) -> None:
-    """Forget the tokens of a person's logins that have ended here in whatever way."""
-    going_on = {row.digest for row in db.query(logins.Login.digest).filter(logins.Login.user_id == user_id)}
-    for row in db.query(ProviderLogin.login).filter(ProviderLogin.user_id == user_id).all():
-        if row.login not in going_on:
-            db.query(ProviderLogin).filter(ProviderLogin.login == row.login).delete()
-    db.commit()
+    """Forget the tokens of a person's logins that have ended here in whatever way; the caller commits."""
+    going_on: Any = select(logins.Login.digest).where(logins.Login.user_id == user_id)
+    mine = db.query(ProviderLogin).filter(ProviderLogin.user_id == user_id)
+    mine.filter(ProviderLogin.login.not_in(going_on)).delete()
 
 
 def of_browser(db: Any, login: str) -> str:
@@ -171,6 +170,6 @@ def end_browsers(db: Any, user: Any, session: str) -> int:
     found = mine.filter(ProviderBrowser.session == session).all()
     for browser in found:
         end_browser(db, user, browser.login, browser.hub_session)
-        forget_browser(db, browser.login)
+        forget_browsers(db, login=browser.login)
     db.commit()
     return len(found)

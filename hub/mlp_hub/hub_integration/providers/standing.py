@@ -57,6 +57,10 @@ class TokenRefused(Exception):  # noqa: N818 - what happened
     message: Message
 
 
+class NotStoredError(Exception):
+    """The hub's database took no write, as on a full disk: what the provider said of a person is not stored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """A login of a browser that was begun, as only that browser knows it (`states.py`)."""

@@ -24,10 +24,12 @@ from tornado.httputil import url_concat
 
 from mlp_hub.api.edge.connections import address_of
 from mlp_hub.api.edge.limits import Limiter, Rate
+from mlp_hub.domain.text import storable
 from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.scopes import USER_SCOPES
 from mlp_hub.hub_integration.tokens.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
+from mlp_hub.hub_integration.tokens.tokens import too_many
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg, to_data
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
@@ -106,9 +108,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         body = self.get_json_body()
         given = body if isinstance(body, dict) else {}
         try:
-            user, machine, days = await self.granted(
-                lambda name: value if isinstance(value := given.get(name, ""), str) else ""
-            )
+            user, machine, days = await self.granted(lambda name: _text(given.get(name)))
         except Wrong as wrong:
             self.refuse(403, wrong.message)
             return
@@ -131,6 +131,12 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         lasts = min(lasts, self.settings.get("token_expires_in_max_seconds") or lasts)
         made = user.new_api_token(note=f"mlp on {machine}", expires_in=lasts, scopes=list(USER_SCOPES))
         token = orm.APIToken.find(self.db, made)
+        if many := too_many(self.db, user.orm_user):
+            self._take_back(token)
+            if many.wait:
+                self.set_header("Retry-After", str(many.wait))
+            self.refuse(429, many.message)
+            return
         try:
             await self.service.token_made(
                 user.name,
@@ -141,14 +147,17 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
             )
         except (ServiceUnreachable, ServiceRefused) as error:
             self.log.warning("A token for %s is not written down, so it is not given: %s", user.name, error)
-            self.db.delete(token)
-            self.db.commit()
+            self._take_back(token)
             self.refuse(503, _NOT_WRITTEN)
             return
         self.log.info("mlp on %s has a token of %s", machine, user.name)
         self.set_status(201)
         self.set_header("Cache-Control", "no-store")
         self.write(json.dumps({"token": made, "user": user.name, "expires_in": lasts}))
+
+    def _take_back(self, token: Any) -> None:
+        self.db.delete(token)
+        self.db.commit()
 
     def refuse(self, status: int, message: Message) -> None:
         """Answer with a refusal of a token, and its reason."""
@@ -180,6 +189,11 @@ class LoginWays(APIHandler):  # type: ignore[misc]
     async def get(self) -> None:
         """Return the other way to log in than the browser's."""
         self.finish(json.dumps({"device": None if self.flow is None else await self.flow.told()}))
+
+
+def _text(value: object) -> str:
+    """Return a text that was sent; empty for what is none, or cannot be a part of any token or code."""
+    return value if isinstance(value, str) and storable(value) else ""
 
 
 def install(settings: Settings) -> None:

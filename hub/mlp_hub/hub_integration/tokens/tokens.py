@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+from dataclasses import dataclass
 from datetime import UTC
 from functools import wraps
 from typing import Any
@@ -20,16 +21,28 @@ from jupyterhub.utils import isoformat
 from tornado import web
 
 from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
-from mlp_hub.domain.text import escaped
+from mlp_hub.api.edge.limits import Limiter, Rate
+from mlp_hub.domain.text import escaped, storable
 from mlp_hub.hub_integration.configure import SERVICE, socket_url
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.settings import Settings
-from mlp_language.message import Message
+from mlp_language.message import Message, msg
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.service import ServiceClient
 
 SLACK_S = 60
 """Seconds that a token may hold longer by its request: the time that it took to make; it is taken off again."""
+NOTE_MAX = 1000
+"""Given: characters of a token's note, of which JupyterHub's table takes 1023."""
+LASTS_MAX = 100 * 365 * 86_400
+"""Safety: seconds that a token may hold: a time that databases can store."""
+LISTED_MAX = {"roles": 10, "scopes": 500}
+"""Safety: entries of what a token is asked for with: the hub answers nobody while it looks at each; 5000 roles took 8 seconds."""
+RATES = {"made": Rate(0.1, 500)}
+"""Safety: tokens that one person makes, as the API's `change`: each is a line of the audit log."""
+HELD_MAX = {"tokens": 1000}
+"""Safety: tokens of one person: JupyterHub loads all of them for each list, and answers nobody meanwhile."""
+_limiter = Limiter(time.monotonic, RATES)
 
 
 def install(settings: Settings) -> None:
@@ -39,6 +52,7 @@ def install(settings: Settings) -> None:
 
     @wraps(post)
     async def told(self: Any, user_name: str) -> None:
+        _check(self)
         _bound(self)
         await post(self, user_name)
         asked = self.current_user
@@ -51,6 +65,10 @@ def install(settings: Settings) -> None:
             self.db.delete(token)
             self.db.commit()
             raise web.HTTPError(403, said(self, refusal))
+        if asked.kind == "user" and not asked.admin and (many := too_many(self.db, token.user)):
+            self.db.delete(token)
+            self.db.commit()
+            raise TooManyTokens(many, said(self, many.message))
         try:
             await service.token_made(
                 user_name,
@@ -88,6 +106,36 @@ def install(settings: Settings) -> None:
     UserTokenAPIHandler.delete = ended
 
 
+@dataclass(frozen=True, slots=True)
+class TokenBound:
+    """Why somebody gets no further token; `wait` in seconds, 0 where no time helps."""
+
+    message: Message
+    wait: int = 0
+
+
+class TooManyTokens(web.HTTPError):
+    """Somebody makes more tokens than one person may."""
+
+    def __init__(self, bounded: TokenBound, text: str) -> None:
+        super().__init__(429, text)
+        self.headers = {"Retry-After": str(bounded.wait)} if bounded.wait else {}
+
+
+def too_many(db: Any, user: Any) -> TokenBound | None:
+    """Count a token that a person makes; say why it is one too many. `user` is JupyterHub's row of theirs."""
+    held = db.query(orm.APIToken).filter(
+        orm.APIToken.user_id == user.id, orm.APIToken.client_id == "jupyterhub"
+    )
+    if held.count() > HELD_MAX["tokens"]:
+        return TokenBound(
+            msg("you have {most} tokens, which is the most; revoke some of them", most=HELD_MAX["tokens"])
+        )
+    if wait := _limiter.take("made", user.name):
+        return TokenBound(msg("you make too many tokens; make the next one in {wait} s", wait=wait), wait)
+    return None
+
+
 def _note(handler: Any, user: Any, token_id: str) -> str:
     """Return what a token is for, as its maker wrote it or its application is called."""
     with contextlib.suppress(web.HTTPError):
@@ -95,6 +143,27 @@ def _note(handler: Any, user: Any, token_id: str) -> str:
         client = getattr(token.oauth_client, "description", "") if token.client_id != "jupyterhub" else ""
         return _line(token.note or client or "", 255)
     return ""
+
+
+def _check(handler: Any) -> None:
+    """Refuse what no database holds, and lists that JupyterHub would work on for long. Raises `web.HTTPError`."""
+    body = handler.get_json_body()
+    asked = body if isinstance(body, dict) else {}
+    note, lasts = asked.get("note"), asked.get("expires_in")
+    if note is not None and not (isinstance(note, str) and len(note) <= NOTE_MAX and storable(note)):
+        why = msg(
+            "note must be a text of at most {n} characters; leave out NUL and halves of surrogate pairs",
+            n=NOTE_MAX,
+        )
+        raise web.HTTPError(400, said(handler, why))
+    if isinstance(lasts, int) and lasts > LASTS_MAX:
+        raise web.HTTPError(400, said(handler, msg("expires_in must be at most {n} seconds", n=LASTS_MAX)))
+    for name, most in LISTED_MAX.items():
+        if isinstance(listed := asked.get(name), list) and len(listed) > most:
+            why = msg(
+                "{name} has {count} entries; name at most {most}", name=name, count=len(listed), most=most
+            )
+            raise web.HTTPError(400, said(handler, why))
 
 
 def _bound(handler: Any) -> None:

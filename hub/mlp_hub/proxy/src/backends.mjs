@@ -3,7 +3,8 @@
 // A process that hangs still takes connections, so that its requests would wait for ever. One that has been silent for
 // some seconds is asked a question of our own: a long answer is no fault, no answer to anything is. Then all that wait
 // for it are told so, and later ones at once, until it answers again. Users' servers are not judged: they may be slow.
-// Where another process takes over a socket's name, nothing that was known of the one before holds any more.
+// Where another process takes over a socket's name, nothing that was known of the one before holds any more, and no request is
+// sent on a connection to it. These processes are a few, so that none is forgotten while nobody asks it anything.
 
 import fs from "node:fs";
 import http from "node:http";
@@ -25,10 +26,10 @@ export class Backends {
     setInterval(() => this.#look(performance.now()), LOOK_MS).unref();
   }
 
-  /** Tell whether a target (the options of a request, or a URL) is known to hang. */
+  /** Tell whether a target (the options of a request, or a URL) is known to hang; to be asked before a request takes a connection. */
   hangs(target) {
     const it = this.#known.get(placeOf(target));
-    if (it?.hung && takenOver(it)) this.#begin(it);
+    if (it && takenOver(it)) this.#begin(it);
     return it?.hung ?? false;
   }
 
@@ -36,7 +37,6 @@ export class Backends {
   wait(target, giveUp) {
     const place = placeOf(target);
     let it = this.#known.get(place);
-    if (it && takenOver(it)) this.#begin(it);
     if (!it) this.#known.set(place, (it = { target, waiting: new Set(), inode: inodeOf(target) }));
     it.waiting.add(giveUp);
     it.asked ??= performance.now();
@@ -50,10 +50,9 @@ export class Backends {
 
   #look(now) {
     for (const [place, it] of this.#known) {
+      if (!it.hung && !it.waiting.size && it.asked === undefined) continue;
       if (takenOver(it)) this.#begin(it);
-      if (it.probing) continue;
-      if (it.hung || now - it.asked >= SILENT_MS) this.#probe(place, it);
-      else if (!it.waiting.size && it.asked === undefined) this.#known.delete(place);
+      if (!it.probing && (it.hung || now - it.asked >= SILENT_MS)) this.#probe(place, it);
     }
   }
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from mlp_hub.sandbox.shim import files, screen
 from mlp_hub.sandbox.shim.losses import Losses
+from mlp_hub.sandbox.shim.raised import Raised
 from mlp_hub.sandbox.shim.segments import ended, lines_between, name_of, segments
 
 SEGMENT = 4 << 20
@@ -192,6 +193,7 @@ class Stream:
         self._rest = b""
         self._rest_since = 0.0
         self._tail = b""
+        self._raised = Raised()
         self._begun = b""  # what the log has of the line that goes on
         self._screen: screen.Screen | None = None
         self._told = ""  # what the log says that the screen shows
@@ -203,6 +205,7 @@ class Stream:
         if self.beside is not None and b"\n" in data:
             self.beside.settle()
         self._tail = (self._tail + data)[-TAIL:]
+        self._raised.feed(data, time.monotonic())
         if self._log is None:
             return
         if self._screen is not None:
@@ -325,6 +328,7 @@ class Stream:
     def skip(self, data: bytes, why: str) -> None:
         """Take what was read without writing it: it only counts as lost."""
         self._tail = (self._tail + data)[-TAIL:]
+        self._raised.feed(data, time.monotonic())
         if self._log is not None:
             self._log.lose(data.count(b"\n"), why)
 
@@ -339,7 +343,8 @@ class Stream:
         if len(data) == TAIL:
             data = data.partition(b"\n")[2] or data[_first(data) :]
         text = data.decode(errors="replace")
-        return (screen.rendered(text) if screen.steers(b"", data) else text).strip("\n")
+        shown = (screen.rendered(text) if screen.steers(b"", data) else text).strip("\n")
+        return self._raised.before(shown)
 
 
 def pair(log: RankLog) -> tuple[Stream, Stream]:

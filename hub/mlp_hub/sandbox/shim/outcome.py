@@ -36,12 +36,20 @@ _NO_PROCESS = re.compile(
     r"Resource temporarily unavailable|can't start new thread|pthread_create|Cannot fork|\bEAGAIN\b"
 )
 _NO_FILE = re.compile(r"Too many open files|\bEMFILE\b")
-_ASKED = re.compile(r"^EOFError: EOF when reading a line$", re.MULTILINE)
+_ASKED = re.compile(r"^(?:EOFError: EOF when reading a line|bdb\.BdbQuit)$", re.MULTILINE)
 _NOT_FROM_HERE = re.compile(
     r"^FileNotFoundError: \[Errno 2\] No such file or directory: '[^'/]|: can't open file '/[^']*': \[Errno 2\]",
     re.MULTILINE,
 )
 _CELL = re.compile(r"^Cell In\[", re.MULTILINE)
+_NO_COMMAND = re.compile(r": (?:line )?\d+: (\S+): (?:command )?not found$", re.MULTILINE)
+_FROM_SETTINGS = frozenset({"conda", "mamba", "micromamba", "ml", "module", "nvm", "pyenv", "source"})
+"""Commands that a shell has by its settings, and `source`, which only bash has: without them all that follows fails too."""
+_CONDA = re.compile(r"Run 'conda init' before|has not been properly configured to use 'conda activate'")
+_NO_MODULE = "ModuleNotFoundError: No module named "
+_NO_NAME = re.compile(r"NameError: name '(\w+)' is not defined")
+_FRAME = re.compile(r'^  File "([^"]*)"', re.MULTILINE)
+_TEXTS = "/workspace/code/"  # where a program lies that came as text, such as a cell
 _LAUNCHER = re.compile(
     r'  File "(?:<frozen (?:runpy|importlib\._bootstrap)>|[^"]*/(?:runpy|by_mpi4py|by_python|mpi4py/(?:__main__|run))\.py)", '
 )
@@ -247,15 +255,32 @@ def killed_by(who: Said, number: int) -> Said:
 
 
 def surprised(tail: str) -> tuple[str, int] | None:
-    """Return in which way a job differs from a terminal, if a program's last words are about that.
-
-    The differences are that nobody answers, and the directory in which the job starts.
-    """
+    """Tell how a job differs from a terminal or a notebook, if the program's last words are about that."""
     if _ASKED.search(tail):
         return "nobody-answers", 0
+    if _missed_command(tail):
+        return "command-missing", 0
+    error = exception_in(tail)
+    if error.startswith(_NO_MODULE):
+        return "module-missing", 0
+    if (name := _NO_NAME.match(error)) and (name[1] == "get_ipython" or _raised_in_text(tail)):
+        return "own-program", 0
     if _NOT_FROM_HERE.search(tail) and not _CELL.search(tail):  # a notebook starts in its own directory
         return "starts-at-home", 0
     return None
+
+
+def _missed_command(tail: str) -> bool:
+    """Whether a script's shell missed a command, as its last words or before others that follow from it."""
+    found = list(_NO_COMMAND.finditer(tail))
+    last = bool(found) and not tail[found[-1].end() :].strip()
+    return last or any(each[1] in _FROM_SETTINGS for each in found) or _CONDA.search(tail) is not None
+
+
+def _raised_in_text(tail: str) -> bool:
+    """Whether the last traceback ends in a program that came as text."""
+    frames = _FRAME.findall(_RANK_OF_TORCH.sub("", tail))
+    return bool(frames) and frames[-1].startswith(_TEXTS)
 
 
 def full(tail: str) -> bool:

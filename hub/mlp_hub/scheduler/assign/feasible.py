@@ -83,7 +83,7 @@ class Possible:
         kinds = self.index.kinds()
         if any(kind in kinds for kind in job.gpu_kind.split("|")):
             return None
-        have = msg("Available: {kinds}.", kinds=some(kinds)) if kinds else msg("No node has a GPU.")
+        have = msg("Available: {kinds}.", kinds=some(kinds)) if kinds else msg("No node has any GPU.")
         headline = msg("No node has a {kind} GPU. {have}", kind=job.gpu_kind, have=have)
         return Verdict(Reason.NO_MATCHING_FLAVOR, headline, (Fact("kinds", len(kinds)),))
 

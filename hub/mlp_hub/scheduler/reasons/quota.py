@@ -48,7 +48,7 @@ class FactCache:
         least = Span(state.policy.min_run_s)
         known = (Fact("may_stop", msg("once they have run for {least}", least=least)),)
         if cls.ripe < self.now + 0.5:
-            return msg("Other jobs can be stopped after {least} of run time.", least=least), known
+            return msg("Others can be stopped after {least}.", least=least), known
         return msg("Other jobs can be stopped {at}.", at=self.moment(cls.ripe)), known
 
 
@@ -74,7 +74,7 @@ def waits_for_quota(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
         if key not in cache.facts:
             cache.facts[key] = tuple(usage.facts())
         facts += [Fact("asked", quantity(usage.dimension, ask), usage.dimension), *cache.facts[key]]
-    way, more = _way_out(state, entry, [u for u, _ in usages], cache)
+    way, more = _way_out(state, entry, usages, cache)
     dimension, ask, available = over[0]
     headline = msg(
         "Needs {asked}, {free} free. {way}",
@@ -86,13 +86,13 @@ def waits_for_quota(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
 
 
 def _way_out(
-    state: ClusterState, entry: Entry, usages: list[_Usage], cache: FactCache
+    state: ClusterState, entry: Entry, usages: list[tuple[_Usage, int]], cache: FactCache
 ) -> tuple[Message, tuple[Fact, ...]]:
     """Say what has to happen until it has its quota, the surest first."""
     if (held := held_for_good(state, entry)) is not None:
         return held.headline, held.facts
     may_stop, facts = cache.may_stop(state, entry.cls)
-    for usage in usages:
+    for usage, _ in usages:
         if may_stop and (lends := usage.comes_back_from(entry.cls)):
             ripe = entry.cls.ripe
             assert ripe is not None  # noqa: S101 - or nobody may be stopped
@@ -106,11 +106,14 @@ def _way_out(
     return _until_own_end(state, entry.cls.tenant, usages), ()
 
 
-def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Message:
+def _until_own_end(state: ClusterState, tenant: str, usages: list[tuple[_Usage, int]]) -> Message:
     """Return the message about the tenant's own work that has to end, where it holds exhausted amounts."""
-    own, dimensions = state.queues[tenant].tenant, [u.dimension for u in usages]
+    own, dimensions = state.queues[tenant].tenant, [u.dimension for u, _ in usages]
     running = state.running.of_tenant.get(tenant, {}).values()
     kinds = {h.run.job.ref.kind for h in running if any(h.vector.get(d) for d in dimensions)}
+    apps = msg("Apps of {tenant} hold it: scale one down.", tenant=TenantRef(tenant))
+    if APP in kinds and any(_apps_keep(state, usage, ask) for usage, ask in usages):
+        return apps
     jobs = kinds - {SERVER.name, APP}
     servers = SERVER.name in kinds or any(part(own.used, d) for d in dimensions)
     if jobs and servers:
@@ -120,8 +123,15 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[_Usage]) -> Me
     if jobs:
         return msg("Starts when jobs of {tenant} end.", tenant=TenantRef(tenant))
     if APP in kinds:
-        return msg("Apps of {tenant} hold it: scale one down.", tenant=TenantRef(tenant))
+        return apps
     return msg("Others hold it; the job waits until they end.")
+
+
+def _apps_keep(state: ClusterState, usage: _Usage, ask: int) -> bool:
+    """Whether the tenant's apps hold so much that the end of all else of its own would not be enough."""
+    running = state.running.of_tenant.get(usage.tenant, {}).values()
+    apps = sum(h.vector.get(usage.dimension, 0) for h in running if h.run.job.ref.kind == APP)
+    return apps > 0 and not usage.others and usage.used - apps < ask - usage.available
 
 
 class _Usage:
@@ -129,7 +139,7 @@ class _Usage:
 
     def __init__(self, state: ClusterState, tenant: str, dimension: str, available: int) -> None:
         quotas = state.quotas
-        self._state, self._tenant, self.dimension = state, tenant, dimension
+        self._state, self.tenant, self.dimension = state, tenant, dimension
         self.available = available
         self.used = quotas.used(tenant).get(dimension, 0)
         self.limit = quotas.limit(tenant, dimension) or 0
@@ -148,7 +158,7 @@ class _Usage:
         yield self._fact("limit", self.limit)
         if self.nominal is not None and self.nominal < self.limit:
             yield self._fact("nominal", self.nominal)
-        yield self._fact("inuse", self.used, users_of(self._state, self.dimension, self._tenant))
+        yield self._fact("inuse", self.used, users_of(self._state, self.dimension, self.tenant))
         if self.borrowed:
             yield self._fact("borrowed", self.borrowed)
         if self.beyond:
@@ -158,7 +168,7 @@ class _Usage:
         if self.lent:
             yield self._fact("lent", self.lent, some([TenantRef(t) for t in self.borrowers]))
         yield self._fact("free", self.available)
-        for tenant, kept in self._state.quotas.kept_free(self.dimension, self._tenant):
+        for tenant, kept in self._state.quotas.kept_free(self.dimension, self.tenant):
             yield self._fact("kept", kept, (TenantRef(tenant), *self._windows(tenant)))
 
     def comes_back_from(self, cls: JobClass) -> tuple[Arg, ...]:
@@ -167,7 +177,7 @@ class _Usage:
         if not self.lent or not stays_inside(quotas, cls):
             return ()
         ask = {self.dimension: cls.vector[self.dimension]}
-        return some([TenantRef(t) for t in self.borrowers if quotas.may_reclaim(self._tenant, t, ask, ask)])
+        return some([TenantRef(t) for t in self.borrowers if quotas.may_reclaim(self.tenant, t, ask, ask)])
 
     def _fact(self, key: str, value: int, who: tuple[Arg, ...] = ()) -> Fact:
         return Fact(key, quantity(self.dimension, value), self.dimension, who)
@@ -185,11 +195,11 @@ class _Usage:
     def _holders(self) -> list[str]:
         quotas = self._state.quotas
         # while something is kept free for somebody, what all tenants hold of the nodes counts
-        roots = [quotas.root(self._tenant)]
+        roots = [quotas.root(self.tenant)]
         if quotas.reserves:
             roots = list(dict.fromkeys(quotas.root(t) for t in quotas))
         found = [t for root in roots for t in self._state.holders(root, self.dimension)]
-        return [t for t in found if t != self._tenant]
+        return [t for t in found if t != self.tenant]
 
     def _windows(self, tenant: str) -> tuple[Arg, ...]:
         """Return the open windows by which something is kept free for a tenant."""

@@ -140,10 +140,30 @@ def _partly(app: App, ready: int) -> Message:
     return msgs("{ready} of {n} replica answers", "{ready} of {n} replicas answer", ready=ready, n=app.wanted)
 
 
+def _replacing(app: App, live: Sequence[Job]) -> Message:
+    """Say that only replicas of before the change answer, and what the new ones wait for."""
+    if app.failures and app.message:
+        return app.message
+    current = [job for job in live if _generation(job) == app.generation]
+    if current and all(job.phase is Phase.QUEUED for job in current):
+        if app.wanted > 1:
+            return msg(
+                "the version before the change answers; the new one waits for room for one replica more: end other "
+                "work, or scale the app down by one"
+            )
+        return msg(
+            "the version before the change answers; the new one waits for room for one replica more: end other work, "
+            "or delete the app and deploy it again"
+        )
+    return msg("the version before the change answers until the new one does")
+
+
 def _standing(app: App, live: Sequence[Job], ready: Sequence[Job]) -> tuple[AppPhase, Message]:
     newest = [job for job in ready if _generation(job) == app.generation]
+    if ready and len(newest) >= app.wanted:
+        return AppPhase.RUNNING, NOTHING
     if ready:
-        return AppPhase.RUNNING, NOTHING if len(newest) >= app.wanted else _partly(app, len(newest))
+        return AppPhase.RUNNING, _replacing(app, live) if not newest else _partly(app, len(newest))
     if not app.wanted:
         return AppPhase.WAITING, msg("it sleeps, because no requests came; the next request starts it")
     if app.failures >= LOOP and app.message:

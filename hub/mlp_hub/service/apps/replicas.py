@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlp_hub.domain.apps.app import App, replica_name
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.jobs.job import Job, JobSpec, Replica
+from mlp_hub.domain.runtime.environment import EnvironmentUse
 from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.base import Executor
 from mlp_hub.service.apps.probing import ReplicaProbe
@@ -32,6 +33,7 @@ def replica_spec(app: App, slot: int, runtime: Runtime | None) -> JobSpec:
         code=PROGRAM,
         args=tuple(args),
         env=dict(spec.env),
+        environment=EnvironmentUse(spec.environment) if spec.environment else None,
         gpu_kind=spec.gpu_kind,
         priority=spec.priority,
         tensorboard="off",

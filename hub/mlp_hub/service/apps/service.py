@@ -52,6 +52,7 @@ class AppService:
         worker: AppWorker,
         executor: Executor,
         clock: Callable[[], float],
+        pages: str,
     ) -> None:
         self._board, self._submissions, self._admission, self._forecasts = (
             board,
@@ -59,7 +60,7 @@ class AppService:
             admission,
             forecasts,
         )
-        self._worker, self._executor, self._clock = worker, executor, clock
+        self._worker, self._executor, self._clock, self._pages = worker, executor, clock, pages
         self.start = worker.start
         self.stop = worker.stop
         self._uids = UidMaker()
@@ -294,7 +295,8 @@ class AppService:
         if waiting:
             self._forecasts.look_soon()
         rows = [(job, self._admission.waiting(job.uid), self._forecasts.start_of(job)) for job in there]
-        return to_wire(app, rows, self._worker.ready(app.uid), self._worker.under_way(app.uid))
+        answering, under_way = self._worker.ready(app.uid), self._worker.under_way(app.uid)
+        return to_wire(app, rows, answering, under_way, self._pages)
 
 
 def _range(replicas: int | str) -> tuple[int, int]:

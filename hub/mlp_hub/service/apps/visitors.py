@@ -91,6 +91,7 @@ def _shared(app: api.Application) -> api.SharedApp:
         tenant=app.tenant,
         uid=app.uid,
         url=app.url,
+        address=app.address,
         state=app.state,
         phase=app.phase,
         access=app.access,

@@ -15,7 +15,8 @@ from mlp_hub.service.apps.next_action import slot_of
 from mlp_hub.service.jobs.wire import job_to
 from mlp_hub.service.support.units import when
 
-APPS_PATH = "/services/mlp/apps"
+PAGES = "/services/mlp/"
+APPS_PATH = f"{PAGES}apps"
 """Given: the path below which apps answer; the gateway is there."""
 _PHASES: Mapping[AppPhase, api.AppPhase] = {
     AppPhase.STARTING: "starting",
@@ -62,6 +63,7 @@ def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
         command=asked.command or "",
         inner_port=asked.command_port,
         runtime=runtime,
+        environment=asked.env_name or "",
         gpu_kind=asked.gpu_kind,
         least=least,
         most=most,
@@ -78,10 +80,15 @@ def to_wire(
     replicas: Sequence[tuple[Job, Wait | None, float | None]],
     answering: Collection[str],
     under_way: float | None,
+    pages: str,
 ) -> api.Application:
-    """Return an app; each waiting replica has its reason from the last cycle, and its possible start time."""
+    """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start.
+
+    `pages` is where browsers find the panel, with a slash at its end.
+    """
     spec = app.spec
     running = [_replica(job, wait, at, job.attempt in answering) for job, wait, at in replicas]
+    url = f"{APPS_PATH}/{app.user}/{app.name}/"
     waits = next((one for one in running if one.phase == "queued"), None)
     said = waits.message.message if app.phase is AppPhase.WAITING and waits is not None else app.message
     return api.Application(
@@ -92,7 +99,8 @@ def to_wire(
         cpu=units(spec.per_replica.cpu),
         model_name=names.reference(spec.model, spec.version) if spec.model else "",
         port=app.port,
-        url=f"{APPS_PATH}/{app.user}/{app.name}/",
+        url=url,
+        address=f"{pages.removesuffix(PAGES)}{url}",
         state=_STATES[app.phase],
         phase=_PHASES[app.phase],
         uid=app.uid,
@@ -107,6 +115,7 @@ def to_wire(
         command=spec.command or None,
         command_port=spec.inner_port,
         runtime=spec.runtime,
+        env_name=spec.environment or None,
         priority=spec.priority,
         access=_ACCESS[spec.access],
         generation=app.generation,

@@ -18,7 +18,8 @@ from mlp_hub.domain.jobs.run import MOST_PARAMS, Origin, ParamValue, UsedDataset
 from mlp_hub.domain.jobs.sweep import SubmittedFrom
 from mlp_hub.domain.stored.data import DataUse
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.workspace import Home, Workspace
+from mlp_hub.executors.workspace import Workspace
+from mlp_hub.service.lifecycle.noted import program_of
 from mlp_hub.service.storage.manifests import with_digest
 from mlp_hub.store.repos.runs import sha256_of
 from mlp_hub.store.tx import Tx
@@ -26,8 +27,6 @@ from mlp_language.message import msg
 
 VARIABLES = "NOTEBOOK_VARIABLES"
 """Given: variable in which a notebook's `--with` comes."""
-MOST_PROGRAM = 262_144
-"""Safety: bytes of a script of which the text is kept with the run; of a longer one nothing is."""
 MOST_TOLD = 5
 """Safety: lines of an environment that a refusal names."""
 
@@ -57,24 +56,6 @@ async def kept_of(workspace: Workspace, spec: JobSpec, said: Provenance | Submit
         program=None if program is None else sha256_of(program),
     )
     return KeptRun(origin, texts)
-
-
-async def program_of(workspace: Workspace, user: str, entry: str) -> str | None:
-    """Return the text of a script in a user's home; None where it cannot be read, is too long or no text."""
-    try:
-        opened = await workspace.open_file(Home(user), entry)
-    except Refused:
-        return None
-    try:
-        if opened.size > MOST_PROGRAM:
-            return None
-        data = await opened.read(0, MOST_PROGRAM)
-    finally:
-        opened.close()
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def params_of(spec: JobSpec) -> dict[str, ParamValue]:

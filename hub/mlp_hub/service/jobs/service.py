@@ -16,7 +16,7 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict, Why
 from mlp_hub.service.charges.full import FullStorages
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import steering, wire
-from mlp_hub.service.jobs.history import LOOKS_BACK, last_stop, suspended_at
+from mlp_hub.service.jobs.history import LOOKS_BACK, kept_words, last_stop, suspended_at
 from mlp_hub.service.jobs.stages import STEPS, attempts_of
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.targets import store_aimed
@@ -27,7 +27,7 @@ from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.runs import attempt_of, found_job, run_of
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
-from mlp_language.message import Message, msg
+from mlp_language.message import NOTHING, Message, msg
 
 TRIES = 5
 """Safety: attempts at a change, where somebody else changes the job meanwhile: a job that changes all the time does not hold a
@@ -158,13 +158,16 @@ class JobService:
         return wire.why_to(job, Why((Verdict(Reason.SUSPENDED, text),), None, 0, None, text), stopped)
 
     async def _stopped(self, job: Job) -> jobs_api.Stopped | None:
-        """Say what became of the last attempt of a job that waits again, or starts again."""
-        if job.phase not in {*WAITING, Phase.ADMITTED, Phase.STARTING} or not job.restarts:
+        """Say what became of the last attempt of a job that waits, starts or runs again."""
+        if job.phase not in {*WAITING, Phase.ADMITTED, Phase.STARTING, Phase.RUNNING} or not job.restarts:
             return None
         stop = last_stop(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
         if stop is None:
             return None
-        return wire.stopped_to(stop, await self._executor.workspace.newest_checkpoint(run_of(job)))
+        if job.phase is Phase.RUNNING:  # its checkpoints are those of this attempt by now
+            return wire.stopped_to(stop, NOTHING, None)
+        checkpoint = await self._executor.workspace.newest_checkpoint(run_of(job))
+        return wire.stopped_to(stop, kept_words(stop, checkpoint), checkpoint)
 
     async def events(self, context: TenantContext, user: str, name: str) -> Timeline:
         """Return the job's timeline."""

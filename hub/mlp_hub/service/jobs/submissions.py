@@ -203,6 +203,7 @@ class Submissions:
     async def submit_replica(self, spec: JobSpec) -> Job:
         """Take in a replica of an app as a job like all others; raises `Refused` where it may not run."""
         await self._check_home(spec.user)
+        spec, _ = await self._with_environment(spec)
         await self._feasibility.check(spec)
         return await self._intake.take(self._new(spec))
 
@@ -222,9 +223,8 @@ class Submissions:
 
     async def check_replica(self, spec: JobSpec) -> None:
         """Raise `Refused` where a replica of an app could never run."""
-        await validation.check_runtime(
-            spec.started_by, lambda package: self._executor.lacks(package, spec.user), spec.env
-        )
+        spec, packages = await self._with_environment(spec)
+        await self._check_runtime(spec, packages)
         await self._feasibility.check(spec)
 
     async def runtimes_of(self, tenant: str) -> Mapping[str, Runtime]:
@@ -251,6 +251,13 @@ class Submissions:
     def to_wire(self, job: Job) -> jobs_api.Job:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""
         return wire.job_to(job, self._admission.waiting(job.uid), self._forecasts.start_of(job))
+
+    def as_it_waits(self, job: Job) -> Job:
+        """Return a job with the reason and the message of the last scheduling cycle, if it waits."""
+        wait = self._admission.waiting(job.uid) if job.phase is Phase.QUEUED else None
+        if wait is None:
+            return job
+        return replace(job, reason=wait.verdict.reason.value, message=wait.verdict.headline)
 
     # --------------------------------------------------------------- parts
 
@@ -296,11 +303,16 @@ class Submissions:
         spec = await validation.checked_spec(asked, user, tenants, default, workspace, own)
         spec, packages = await self._with_environment(spec)
 
+        await self._check_runtime(spec, packages)
+        return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
+
+    async def _check_runtime(self, spec: JobSpec, packages: Mapping[str, str]) -> None:
+        """Raise `Refused` where neither what all jobs have nor these packages are enough for the runtime."""
+
         async def lacks(package: str) -> bool:
-            return package not in packages and await self._executor.lacks(package, user)
+            return package not in packages and await self._executor.lacks(package, spec.user)
 
         await validation.check_runtime(spec.started_by, lacks, spec.env)
-        return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
 
     async def _with_environment(self, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
         if spec.environment is None:

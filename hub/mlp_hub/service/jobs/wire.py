@@ -22,7 +22,7 @@ from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import APP, JOB, KINDS
 from mlp_hub.executors.base import LogChunk
 from mlp_hub.scheduler.model.types import Verdict, Wait, Why
-from mlp_hub.service.jobs.history import RecordedStop, kept_words
+from mlp_hub.service.jobs.history import RecordedStop
 from mlp_hub.service.jobs.stages import StagedAttempt
 from mlp_hub.service.lifecycle.messages import remedy
 from mlp_hub.service.state.frames import Shared
@@ -266,14 +266,14 @@ def preview_to(job: Job, offer: jobs_api.Offer) -> jobs_api.Preview:
     )
 
 
-def stopped_to(stop: RecordedStop, checkpoint: float | None) -> jobs_api.Stopped:
+def stopped_to(stop: RecordedStop, kept: Message, checkpoint: float | None) -> jobs_api.Stopped:
     """Return how the last attempt was stopped, and what of its work is kept."""
     return jobs_api.Stopped(
         kind=msgspec.convert(stop.kind, Literal["preempted", "suspended", "requeued"]),
         time=when(stop.time),
         message=Text(stop.message),
         detail=Detail(stop.message),
-        kept=Text(kept_words(stop, checkpoint)),
+        kept=Text(kept),
         checkpoint_at=maybe_when(checkpoint),
     )
 

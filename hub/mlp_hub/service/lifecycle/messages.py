@@ -86,14 +86,35 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
                 "each of its processes can have {limit} open files and sockets; close some, or raise the number in the program with resource.setrlimit",
                 limit=f"{limit:,}",
             )
-        case Hint.NOBODY_ANSWERS | Hint.STARTS_AT_HOME:
+        case (
+            Hint.NOBODY_ANSWERS
+            | Hint.STARTS_AT_HOME
+            | Hint.COMMAND_MISSING
+            | Hint.MODULE_MISSING
+            | Hint.OWN_PROGRAM
+        ):
             return _unlike_a_terminal(hint)
 
 
 def _unlike_a_terminal(hint: Hint) -> Message:
     if hint is Hint.NOBODY_ANSWERS:
         return msg(
-            "nobody answers questions in a job: give the value with --param or --env, or as arguments after --"
+            "nobody answers in a job: remove breakpoint(), and give what it asks for with --param or --env, or as arguments after --"
+        )
+    if hint is Hint.COMMAND_MISSING:
+        return msg(
+            "the shell of a job reads no ~/.bashrc: set PATH in the script, or source conda's etc/profile.d/conda.sh before conda; a "
+            "script for bash begins with #!/bin/bash"
+        )
+    if hint is Hint.MODULE_MISSING:
+        return msg(
+            "install a package with `pip install --user` in a notebook, or choose an environment with --env-name; a script imports the "
+            "modules beside it, a cell those in the directory of --workdir"
+        )
+    if hint is Hint.OWN_PROGRAM:
+        return msg(
+            "a program sees nothing of the notebook: import and define in it what it needs, send variables with --with, or submit the "
+            "notebook itself"
         )
     return msg(
         "a job starts in the home directory or in that of --workdir, not in the directory of its program: submit it with --workdir DIR, or use paths relative to its start directory",

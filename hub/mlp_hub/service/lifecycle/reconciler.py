@@ -23,6 +23,7 @@ from mlp_hub.service.lifecycle import next_action as d
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.lifecycle.launch import launch_spec
+from mlp_hub.service.lifecycle.noted import note_program
 from mlp_hub.service.lifecycle.removal import Clearing
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
@@ -306,6 +307,7 @@ class Reconciler:
                 await self._store(d.give_up_starting(job, _text(error), 1, self._clock()), memory)
                 return
             await self._note_data(job)
+        await note_program(self._board, self._executor.workspace, job, self._clock())
         network = await self._networks.of(job.spec.tenant)
         spec = launch_spec(job, uid, memory.token, self._policy, network)
         try:

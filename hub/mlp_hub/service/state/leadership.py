@@ -1,13 +1,12 @@
 """The lease: one platform decides, whatever else was started by mistake.
 
-A row names the holder and its time limit. Every writing transaction of a platform checks the row
-first, and fails whole if it names another. Since writing transactions exclude each other, that is a
-fence, not a hint. The row is renewed by such transactions, and by a timer if there are none. A
-renewal that is committed makes its platform sure of the lease for its length, counted from before
-the renewal. A second platform reads the row, without waiting for others, until one of three events.
-The row was given back. It stayed unchanged for the length of a lease. The database reports that the
-holder's connection has ended. Each platform measures lengths of time with its own steady clock: no
-wall clock ends a lease.
+A row names who decides and until when. Every writing transaction of a platform checks the row first, and fails whole where
+it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
+transactions, and by a timer where there are none. A renewal that is committed makes its platform sure of the lease for its
+length, counted from before the renewal. Who comes second reads the row, without waiting for anybody, until it was
+given back, or stayed as it is for the length of a lease, or the database says that whoever has it is connected no more.
+Lengths of time are measured by each with its own steady clock: no wall clock ends a lease. Whoever is only cut off from the
+database for a moment sees that at once, sooner than anybody who waits looks twice: it is not sure until it is connected again.
 
 A platform that hangs within a transaction keeps other writers away. So the next holder ends the
 sessions of the one before: its open transaction is undone. The row is taken in a transaction that
@@ -21,6 +20,7 @@ than all before. The executor refuses epochs that are lower than one it has seen
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -115,6 +115,7 @@ class Leadership:
         # the thread that writes changes it
         self._stored: tuple[Lease | None, float] = (None, 0.0)
         self._renewing: asyncio.Task[None] | None = None
+        self._renew_now = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -124,7 +125,11 @@ class Leadership:
 
     @property
     def is_sure(self) -> bool:
-        """Whether this platform decides, and no other can have begun to since the database said so."""
+        """Whether this platform decides, and no other can have begun to since the database said so.
+
+        Another begins once a lease is over, or at its second look, `poll_s` after the first, at a database to which this
+        platform is not connected. This one is not sure from `writer.LOOK_S` after it was cut off, which is before that.
+        """
         return self._held and self._steady() < self._held_until
 
     @property
@@ -154,7 +159,7 @@ class Leadership:
         self._stored = found, asked + self._length_s
         self._held = True
         self._alone = False  # who takes it from this one is alive
-        self._db.let_pass(self._fence)
+        self._db.let_pass(self._fence, self._note_cut)
         log.info("this service decides: %s, epoch %d", self.holder, self.epoch)
         self._renewing = asyncio.ensure_future(self._renew())
 
@@ -219,6 +224,12 @@ class Leadership:
         """Note a renewed lease as sure: waiting platforms have seen it since its commit at the earliest."""
         if lease != self._stored[0]:
             self._stored = lease, until
+
+    def _note_cut(self) -> None:
+        """Be unsure from now on, and connect again before anybody takes this platform for a dead one."""
+        self._stored = self._stored[0], float("-inf")
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._renew_now.set)
 
     def _own(self, tx: Tx) -> Lease:
         """Return the lease; raise `LeaseLost` where it is not this platform's."""
@@ -299,9 +310,11 @@ class Leadership:
     async def _renew(self) -> None:
         while True:
             # when it is due, however lately something that was written renewed it
-            await asyncio.sleep(
-                max(self._length_s / 9, self._held_until - self._steady() - self._length_s * RENEW_AT)
-            )
+            due_in = self._held_until - self._steady() - self._length_s * RENEW_AT
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(self._length_s / 9, due_in)):
+                    await self._renew_now.wait()
+            self._renew_now.clear()
             try:
                 await self.confirm()
             except LeaseLost:

@@ -87,6 +87,17 @@ def check_unused(tx: Tx, environment: Environment, now: float) -> None:
     A server whose image it is keeps that, and is none.
     """
     job = next(iter(tx.jobs.using_environment(SYSTEM, environment.uid, environment.tenant)), None)
+    if job is not None and job.spec.replica is not None:
+        raise Refused(
+            Reason.CONFLICT,
+            msg(
+                "environment {name} is used by app {app} of {user} and cannot be deleted before that; delete the app, or deploy it "
+                "with another environment",
+                name=environment.name,
+                app=job.spec.replica.name,
+                user=job.spec.user,
+            ),
+        )
     if job is not None:
         raise Refused(
             Reason.CONFLICT,

@@ -235,7 +235,8 @@ class SweepService:
         return wire.to_wire(sweep, trials, jobs, self._clock(), with_trials=with_trials)
 
     def _job(self, trial: SweepTrial) -> Job | None:
-        return None if trial.job is None else self._board.jobs.get(trial.job)
+        job = None if trial.job is None else self._board.jobs.get(trial.job)
+        return None if job is None else self._submissions.as_it_waits(job)
 
 
 def _wrong(sweep: Sweep, what: str) -> Refused:

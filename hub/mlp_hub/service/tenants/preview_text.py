@@ -262,13 +262,16 @@ def _of_waits(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
         yield _note(
             "bad",
             msg(
-                "{jobs} could never start any more: they ask for more than the whole quota", jobs=_names(lost)
+                "{jobs} could never start any more: each asks for more than the whole quota",
+                jobs=_names(lost),
             ),
         )
     if still := [j for j in never if j not in lost]:
         yield _note(
             "bad",
-            msg("{jobs} could still never start: they ask for more than the whole quota", jobs=_names(still)),
+            msg(
+                "{jobs} could still never start: each asks for more than the whole quota", jobs=_names(still)
+            ),
         )
 
 

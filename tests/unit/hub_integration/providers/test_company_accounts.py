@@ -174,6 +174,31 @@ def meanwhile(accounts: CompanyAccounts, happens: Callable[[], Any]) -> None:
     accounts._is_taken = taken  # type: ignore[method-assign]
 
 
+async def test_a_login_waits_until_a_refresh_of_the_same_person_has_ended(
+    accounts: CompanyAccounts,
+) -> None:
+    expected: list[str] = []
+    gate = asyncio.Event()
+
+    async def expect(name: str) -> None:
+        expected.append(name)
+        await gate.wait()
+
+    noted: list[str] = []
+    refresher = SimpleNamespace(expect=expect, arrived=noted.append, admin_changed=lambda _name, _admin: None)
+    accounts.watching = SimpleNamespace(refresher=refresher)  # type: ignore[assignment]
+    data = {"username": "ann", ARRIVAL: (Arrival(ANN, {"subject": ANN.subject}, None), BEGUN)}
+    await accounts.get_authenticated_user(HANDLER, data)
+    assert (expected, noted) == ([], ["ann"])
+    again = asyncio.create_task(accounts.get_authenticated_user(HANDLER, data))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (expected, noted) == (["ann"], ["ann"])
+    gate.set()
+    await again
+    assert noted == ["ann", "ann"]
+
+
 def test_somebody_else_cannot_confirm(accounts: CompanyAccounts) -> None:
     arrive(accounts)
     assert arrive(accounts, confirms="ann")["name"] == "ann"

@@ -218,6 +218,25 @@ def test_an_address_that_is_not_verified_names_nobody(
     assert arrive(issuer, provider, begun).standing.claimed_name == "admin@example.org"
 
 
+@pytest.mark.parametrize("name", ["\ud800", "ann\0", " ", 7, ["ann"], {"name": "ann"}])
+def test_attack_a_name_that_no_table_holds_names_nobody(
+    issuer: StandIn, provider: OidcProvider, begun: Begun, name: object
+) -> None:
+    issuer.person |= {"preferred_username": name, "email": name}
+    assert "no claim" in why(issuer, provider, begun)
+    issuer.person["preferred_username"] = "ann"
+    email = name if name == " " else ""
+    assert arrive(issuer, provider, begun).standing.email == email
+
+
+@pytest.mark.parametrize("session", ["\ud800", "a\0", "s" * 256, 7, ["s"]])
+def test_attack_a_session_that_no_table_holds_has_no_name(
+    issuer: StandIn, provider: OidcProvider, begun: Begun, session: object
+) -> None:
+    issuer.claims["sid"] = session
+    assert arrive(issuer, provider, begun).auth_state["session"] == ""
+
+
 @pytest.mark.parametrize(
     ("said", "groups"),
     [

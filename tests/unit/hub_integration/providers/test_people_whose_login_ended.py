@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import tomllib
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jupyterhub import orm
 from jupyterhub.crypto import CryptKeeper
+from sqlalchemy import event, text
 
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.providers import ends, identities, sids
 from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.standing import NotStoredError, Standing
 
 DAY_S = 86_400.0
 SERVER = ""
@@ -198,6 +202,7 @@ async def test_a_disabled_account_stays_disabled_whatever_happens_to_its_session
     assert not people.may_go_on("ann")
 
 
+@pytest.mark.usefixtures("key")
 async def test_a_provider_session_is_matched_to_its_user_only_by_its_name(hub: Hub) -> None:
     hub.add("ann")
     hub.add("bob")
@@ -274,7 +279,7 @@ async def test_each_browser_keeps_what_the_provider_gave_at_its_own_login_encryp
     found = [(await sids.login_of(hub.db, login)).get("id_token") for login in (*held, "nobody's", "")]
     assert found == ["first", "second", None, None]
     assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderLogin))
-    sids.forget_browser(hub.db, held[1])
+    sids.forget_browsers(hub.db, login=held[1])
     assert sids.end_browsers(hub.db, ann, "one") == 1
     assert hub.db.query(sids.ProviderLogin).count() == 0
 
@@ -361,6 +366,51 @@ async def test_renewed_tokens_are_kept_for_the_browsers_of_their_session_and_all
     await people.end("ann", "disabled")
     assert hub.db.query(sids.ProviderLogin).count() == 0
     assert hub.db.query(sids.ProviderBrowser).count() == 0
+
+
+@pytest.mark.usefixtures("key")
+async def test_a_login_that_the_database_does_not_take_says_so_and_is_whole_at_the_next_try(hub: Hub) -> None:
+    hub.add("ann")
+    people = hub.people()
+    ann = in_browsers(hub, "ann", "one")
+    held = await keep_all(hub, ann, login_by("one"))
+    standing, renewed = Standing("i", "s-ann", "ann", "", False, (), False), login_by("one", id_token="new")
+    hub.db.execute(text("PRAGMA query_only=ON"))
+    with pytest.raises(NotStoredError, match="readonly"):
+        await people.keep("ann", standing, ["/ml/red"], renewed)
+    assert hub.groups == {}
+    assert await sids.login_of(hub.db, held[0]) == login_by("one"), "what reads goes on"
+    hub.db.execute(text("PRAGMA query_only=OFF"))
+    await people.keep("ann", standing, ["/ml/red"], renewed)
+    assert hub.groups == {"ann": ["/ml/red"]}
+    assert await sids.login_of(hub.db, held[0]) == renewed
+
+
+@pytest.mark.usefixtures("key")
+async def test_renewed_tokens_cost_a_few_statements_and_logins_that_ended_none_more(hub: Hub) -> None:
+    hub.add("ann")
+    hub.people()
+    ann = in_browsers(hub, "ann", "one", "two", "two")
+    held = await keep_all(hub, ann, *map(login_by, ("one", "two", "two")))
+    counts = []
+    for ended in (None, held[0], held[1]):
+        if ended is not None:
+            hub.db.query(logins.Login).filter_by(digest=ended).delete()
+            hub.db.commit()
+        statements: list[str] = []
+        note = partial(_note, statements)
+        event.listen(hub.db.bind, "before_cursor_execute", note)
+        await sids.renew_logins(hub.db, ann.id, login_by("two"))
+        event.remove(hub.db.bind, "before_cursor_execute", note)
+        counts.append(len(statements))
+    most = tomllib.loads((Path(__file__).parents[3] / "budgets.toml").read_text())["renewed_login"]["most"]
+    assert counts[0] <= most, statements
+    assert sorted(counts, reverse=True) == counts
+    assert [row.login for row in hub.db.query(sids.ProviderLogin)] == held[2:]
+
+
+def _note(found: list[str], _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+    found.append(statement)
 
 
 async def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: Hub) -> None:

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlp_hub.hub_integration.providers import refresh
 from mlp_hub.hub_integration.providers.refresh import (
     AWAY_AFTER,
     AWAY_AGAIN_S,
@@ -17,10 +19,17 @@ from mlp_hub.hub_integration.providers.refresh import (
     Refresher,
     whom_to_ask,
 )
-from mlp_hub.hub_integration.providers.standing import AuthState, LoginEnded, ProviderUnreachable, Standing
+from mlp_hub.hub_integration.providers.standing import (
+    AuthState,
+    LoginEnded,
+    NotStoredError,
+    ProviderUnreachable,
+    Standing,
+)
 from mlp_hub.service.tenants.groups import policy_of
 from mlp_language.message import msg
 from mlp_spawner.errors import ServiceUnreachable
+from waiting import until
 
 POLICY = policy_of(["/ml/{tenant} -> {tenant}"], title="Keycloak")
 AWAY = ProviderUnreachable(msg("it does not answer"))
@@ -37,6 +46,10 @@ class World:
         self.others: dict[str, list[dict[str, Any]]] = {}
         """Logins of whose other browsers are kept."""
         self.kept: dict[str, Sequence[str]] = {}
+        self.used: set[tuple[str, int]] = set()
+        self.full = False
+        """Whether the hub's database takes no writes."""
+        self.refused = 0
         self.ended: list[tuple[str, str]] = []
         self.gone: set[str] = set()
         self.servers: set[str] = set()
@@ -64,7 +77,8 @@ class World:
         await self.gate.wait()
         if name in self.answers:
             return self.answers[name]
-        assert auth_state["use"] == self.states[name]["use"], "a refresh token was used twice"
+        assert (name, auth_state["use"]) not in self.used, "a refresh token was used twice"
+        self.used.add((name, auth_state["use"]))
         standing = Standing("i", name, name, "", False, tuple(self.groups[name]), admin=False)
         return standing, {**auth_state, "use": auth_state["use"] + 1}
 
@@ -82,7 +96,10 @@ class World:
         self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
         assert standing.subject == name
-        self.states[name], self.kept[name] = dict(state), groups
+        if self.full:
+            self.refused += 1
+            raise NotStoredError("the disk is full")
+        self.states[name], self.kept[name] = dict(state), list(groups)
         return self.admins.pop(name, None)
 
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
@@ -334,7 +351,7 @@ async def test_with_nobody_to_ask_about_the_provider_itself_is_looked_for_and_ea
     assert world.there == [True, False, False, True]
 
 
-async def test_a_new_login_during_the_check_of_the_previous_one_is_kept() -> None:
+async def test_a_login_during_a_refresh_waits_and_keeps_the_tokens_that_it_brings() -> None:
     for answer in (None, LoginEnded("disabled")):
         world = World("ann")
         if answer is not None:
@@ -342,12 +359,62 @@ async def test_a_new_login_during_the_check_of_the_previous_one_is_kept() -> Non
         world.gate.clear()
         asking = asyncio.create_task(world.refresher.stays("ann"))
         await asyncio.sleep(0)
+        arriving = asyncio.create_task(world.refresher.expect("ann"))
         await asyncio.sleep(0)
-        assert world.asked == ["ann"]
-        world.refresher.arrived("ann")
+        assert (world.asked, arriving.done()) == (["ann"], False)
         world.gate.set()
-        assert await asking
-        assert (world.kept, world.ended) == ({}, [])
+        await arriving
+        assert asking.done()
+        if answer is None:  # the token of their other browser, which holds once
+            assert world.states["ann"]["use"] == 1
+        else:
+            assert world.ended == [("ann", "disabled")]
+
+
+async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_stored_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(refresh, "STORE_AGAIN_S", 0.001)
+    world = World("ann")
+    world.full, world.admins["ann"] = True, True
+    for use in (1, 2, 3):  # the provider takes each token once
+        assert await world.refresher.stays("ann")
+        assert not world.refresher.is_due("ann"), "what it said is known"
+        assert world.refresher._unstored["ann"][2]["use"] == use
+        world.now += 30
+    assert (world.states["ann"]["use"], world.ended) == (0, [])
+    assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})], "the service is told meanwhile"
+    refused = world.refused
+
+    async def tried_again() -> bool:
+        return world.refused > refused + 2
+
+    async def stored() -> bool:
+        return not world.refresher._unstored
+
+    await until(tried_again)
+    world.full = False
+    await until(stored)
+    assert (world.states["ann"]["use"], world.kept["ann"], len(world.asked)) == (3, ["/ml/red"], 3)
+    assert await world.refresher.stays("ann")
+    assert world.told[1:] == [("ann", {"groups": ["/ml/red"], "left_out": [], "admin": True})]
+
+
+async def test_an_unstored_login_is_stored_before_the_next_one_and_forgotten_with_its_session() -> None:
+    world = World("ann", "bob")
+    world.full = True
+    assert await world.refresher.stays("ann")
+    assert await world.refresher.stays("bob")
+    await world.refresher.expect("ann")  # in vain
+    world.full = False
+    await world.refresher.expect("ann")
+    assert world.states["ann"]["use"] == 1
+    world.refresher.arrived("ann")
+    world.now += 30
+    world.others["bob"], world.answers["bob"] = [{"name": "bob", "use": 7}], LoginEnded("session")
+    assert await world.refresher.stays("bob")
+    assert world.states["bob"]["use"] == 8
+    assert world.refresher._unstored == {}
 
 
 async def test_a_report_that_the_service_missed_is_repeated() -> None:

@@ -42,6 +42,7 @@ _TRAVELS = (
             "logs",
             "losses",
             "outcome",
+            "raised",
             "said",
             "screen",
             "segments",

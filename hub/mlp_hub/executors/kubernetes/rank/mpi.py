@@ -25,6 +25,8 @@ _NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
 _AGAIN_S, _PATIENT_S, _LOOK_S = 0.05, 0.5, 3.0
 """Tuning: seconds until another pod is tried again, at first and at most: how soon ranks begin, for questions to the cluster's
 name servers; and until it is looked whether one has failed: reads of the volume."""
+_OVER_S = 1.0
+"""Tuning: seconds between two looks whether this pod's rank has ended: how soon a gang ends after its ranks, for a read of /proc."""
 TEARDOWN_S = 5.0
 """Given: seconds that other ranks get once one has failed, as on one machine.
 
@@ -66,8 +68,8 @@ def rank(plan: dict[str, Any]) -> int:
     env = {**own.env(), **{name: text for name, text in os.environ.items() if _of_mpi(name)}}
     status = one.run(own.argv(), env)
     if one.asked:
-        # mpirun would end the others at once, who were asked to end as well and may still write
-        peers.linger(own, float(plan["grace_s"]), lambda: False)
+        # mpirun would end the others at once, who were asked to end as well and may still write; after a failure it does anyway
+        peers.linger(own, float(plan["grace_s"]), lambda: peers.failed(own) is not None)
     return status
 
 
@@ -125,16 +127,43 @@ def launcher(own: told.OwnPlan) -> int:
     process = children.start(
         [*words, own.python, "-IS", f"{places.HERE}/start.py", "rank"], env=env, echo=True
     )
-    kill_at = None
+    status = _follow(own, children, process)
+    if status is None:  # else the shells of mpirun hold its output open
+        children.drain(process)
+    _tell(own, children.tail, process.returncode)
+    if status is not None:
+        return status
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+def _follow(own: told.OwnPlan, children: Children, process: subprocess.Popen[bytes]) -> int | None:
+    """Wait for the end of mpirun. Return the gang's exit status if mpirun had nothing left to do and was killed.
+
+    Open MPI waits for its teardown time several times, also for ranks that have ended: 10 s in which the team's quota is held.
+    """
+    kill_at, status = None, None
     while process.returncode is None:
         if children.asked() and kill_at is None:
             kill_at = time.monotonic() + float(own.plan["grace_s"]) + 2
-        children.wait(None if kill_at is None else max(0.0, kill_at - time.monotonic()) + 0.01)
-        if kill_at is not None and time.monotonic() >= kill_at:
+        children.wait(_OVER_S)
+        if status is None and os.path.exists(_PID) and _rank_here() is None:
+            status = _over(own, asked=children.asked())
+        if status is not None or (kill_at is not None and time.monotonic() >= kill_at):
             process.kill()
-    children.drain(process)
-    _tell(own, children.tail, process.returncode)
-    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+    return status
+
+
+def _over(own: told.OwnPlan, *, asked: bool) -> int | None:
+    """Return how a gang ended whose rank here has ended; None if mpirun has more to do.
+
+    Once a rank has failed the cluster ends the other pods, which ask their ranks.
+    """
+    states = peers.states(own)
+    if not asked:
+        return 1 if "failed" in states else None
+    if not states <= peers.DONE:
+        return None
+    return 0 if states == {"finished"} else 143
 
 
 def _reach(own: told.OwnPlan, children: Children) -> int | None:

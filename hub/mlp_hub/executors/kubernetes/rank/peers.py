@@ -16,7 +16,7 @@ _AGAIN_S, _PATIENT_S = 0.05, 0.5
 """Tuning: seconds until a name is asked for again, at first and at most: how soon ranks begin, for questions to the cluster's name servers."""
 _LOOK_S = 1.0
 """Tuning: seconds between two looks at the others' reports: how soon a gang has ended, for reads of the volume."""
-_DONE = ("finished", "failed", "stopped")
+DONE = frozenset({"finished", "failed", "stopped"})
 
 
 def named(own: OwnPlan, argv: Iterable[str], env: Mapping[str, str]) -> list[str]:
@@ -64,12 +64,18 @@ def failed(own: OwnPlan) -> int | None:
     return next((one["rank"] for one in every if one and one["state"] == "failed"), None)
 
 
+def states(own: OwnPlan) -> set[str]:
+    """Return in which states the ranks are, this one included."""
+    os.listdir(own.plan["log"])  # a network's file system looks anew
+    return {(reported(own, rank) or {}).get("state", "waiting") for rank in range(own.ranks)}
+
+
 def linger(own: OwnPlan, seconds: float, asked: Callable[[], bool]) -> None:
     """Return once all others have ended, or `seconds` seconds are over."""
     until = time.monotonic() + seconds
     left = set(range(own.ranks)) - {own.rank}
     while left and time.monotonic() < until and not asked():
         os.listdir(own.plan["log"])  # a network's file system looks anew
-        left = {rank for rank in left if (reported(own, rank) or {}).get("state") not in _DONE}
+        left = {rank for rank in left if (reported(own, rank) or {}).get("state") not in DONE}
         if left:
             time.sleep(min(_LOOK_S, max(0.0, until - time.monotonic())))

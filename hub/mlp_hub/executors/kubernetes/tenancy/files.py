@@ -45,7 +45,7 @@ def volume(at: Installation, tenant: str) -> Made:
 
 
 def claim(at: Installation, tenant: str) -> Made:
-    """Return the claim."""
+    """Return the claim, as it is once it is bound; it is made `unnamed`."""
     spec = {
         **_SHARED,
         "volumeName": volume_name(at, tenant),
@@ -54,6 +54,17 @@ def claim(at: Installation, tenant: str) -> Made:
     return made(PERSISTENT_VOLUME_CLAIMS, at, FILES_CLAIM, tenant, spec=spec)
 
 
+def unnamed(wanted: Object) -> Object:
+    """Return a claim as it is made: without its volume's name, which the cluster writes there; the volume names the claim.
+
+    If the claim named its volume, two workers of the cluster's controller would write the volume's phase at once. The binding
+    then fails in every other case, and the cluster looks again only after 15 s.
+    """
+    return {**wanted, "spec": {key: value for key, value in wanted["spec"].items() if key != "volumeName"}}
+
+
+AVAILABLE = "Available"
+"""Given: phase of a volume that takes the claim it names at once."""
 RELEASED = "Released"
 """Given: phase of a volume whose claim was deleted; it takes no other by itself."""
 
@@ -73,7 +84,7 @@ def bound_as(wanted: Object, found: Object) -> Object:
 
 
 def is_as(wanted: Object, found: Object) -> bool:
-    """Return whether a volume has all wanted fields.
+    """Whether a volume or a claim has all that is wanted of it.
 
     Then it is left alone. A write while the cluster binds it to its claim would make the binding fail,
     and the cluster looks again only after 15 s. The cluster's record of the claim is an additional

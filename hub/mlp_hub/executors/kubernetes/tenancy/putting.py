@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mlp_hub.domain.errors import MessageError, Unavailable
@@ -72,7 +73,7 @@ class Putting:
         known = self._put.get((kind, key))
         if known is not None and known.wanted == digest(wanted) and self.stands(kind, key, seen):
             return False
-        told = wanted if kind.namespaced else await self._told(kind, wanted, known)
+        told = await self._told(kind, wanted, known)
         if told is None:
             return True
         try:
@@ -94,7 +95,11 @@ class Putting:
         return True
 
     async def _told(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
-        """Return what to tell the API of an object that is in no namespace; None where a volume is left alone."""
+        """Return what to tell the API of an object; None where a volume or a claim is left alone."""
+        if kind == kinds.PERSISTENT_VOLUME_CLAIMS:
+            return await self._claimed(wanted, known)
+        if kind.namespaced:
+            return wanted
         before = await self._check(kind, wanted)
         if kind != kinds.PERSISTENT_VOLUMES or before is None:
             return wanted
@@ -103,6 +108,20 @@ class Putting:
             known.found = digest(before)
             return None
         return files.bound_as(wanted, before)
+
+    async def _claimed(self, wanted: Object, known: _Put | None) -> Object | None:
+        """Return what to tell of a claim: one that is made waits until its volume takes it, and no other volume does."""
+        found = await self._client.get(kinds.PERSISTENT_VOLUME_CLAIMS, name_of(wanted), namespace_of(wanted))
+        if found is None:
+            volume = await self._client.get(kinds.PERSISTENT_VOLUMES, wanted["spec"]["volumeName"])
+            if volume is None:
+                return wanted  # named, it can take no other
+            await self._available(volume, (files.AVAILABLE,))
+            return files.unnamed(wanted)
+        if known is not None and known.wanted == digest(wanted) and files.is_as(wanted, found):
+            known.found = digest(found)
+            return None
+        return wanted if "volumeName" in found["spec"] else files.unnamed(wanted)
 
     async def _only(self, kind: Kind, wanted: Object, found: Object) -> Object:
         """Remove from an object the fields that are not wanted."""
@@ -132,11 +151,11 @@ class Putting:
             )
         return found
 
-    async def _available(self, found: Object) -> Object:
+    async def _available(self, found: Object, phases: Collection[str] = (files.AVAILABLE, "Bound")) -> Object:
         """Return a volume once its claim may take it: the cluster binds at once what is available when the claim comes."""
         for _ in range(LOOKS):
             phase = files.phase(found)
-            if phase in ("Available", "Bound"):
+            if phase in phases:
                 return found
             if phase == files.RELEASED:  # its claim was deleted; what is on it is everybody's still
                 await self._client.patch(kinds.PERSISTENT_VOLUMES, name_of(found), files.FREED)

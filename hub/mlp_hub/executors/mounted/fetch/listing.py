@@ -83,7 +83,7 @@ def listed(prefix: str, found: Iterable[tuple[str, int, str]]) -> Listing:
         raise Refused(
             Reason.INVALID,
             msg(
-                "these keys cannot be files: {keys}; a key has names of at most 255 bytes between single /, without . and .., and is not both a file and a directory",
+                "these keys cannot become files: {keys}; use names of at most 255 bytes between single /, without . or .. or an encoded /, and no name that is both a file and a directory",
                 keys=shown,
             ),
         )

@@ -32,6 +32,8 @@ SPARE_S, LOWEST = 60.0, 4096
 """Safety: seconds for a piece of an object, plus the time of its size at this number of bytes a second."""
 MOST_TAG = 1024
 """Safety: characters of an object's tag, which is kept beside each file and sent with each request; real ones have up to 40."""
+MOST_SIZE = 1 << 60
+"""Safety: bytes of an object; no store has one that is larger, nor one of less than nothing, which would be read to no end."""
 _CODE = re.compile(r"[A-Za-z0-9]{1,60}")
 
 
@@ -53,6 +55,18 @@ class EndlessListError(Exception):
 
 class LongTagError(Exception):
     """An endpoint gives an object a tag longer than `MOST_TAG`."""
+
+
+class WrongSizeError(Exception):
+    """An endpoint gives an object a size below 0, or of `MOST_SIZE` or more."""
+
+
+def _size_of(found: Any) -> int:
+    """Return the bytes of an object. Raises `WrongSizeError`."""
+    size = int(found.size or 0)
+    if not 0 <= size < MOST_SIZE:
+        raise WrongSizeError
+    return size
 
 
 def _tag_of(found: Any) -> str:
@@ -115,7 +129,7 @@ class ObjectStore:
             for one in self._pages.of(
                 self._client.list_objects(self._source.bucket, prefix=prefix, recursive=True)
             ):
-                yield one.object_name, int(one.size or 0), _tag_of(one)
+                yield one.object_name, _size_of(one), _tag_of(one)
         except Exception as error:  # noqa: BLE001 - each becomes a refusal
             raise self._refused(error) from None
 
@@ -123,14 +137,14 @@ class ObjectStore:
         """Return what an object is now; None where it is gone."""
         try:
             found = self._client.stat_object(self._source.bucket, one.key)
-            tag = _tag_of(found)
+            size, tag = _size_of(found), _tag_of(found)
         except S3Error as error:
             if error.code in {"NoSuchKey", "NoSuchObject"}:
                 return None
             raise self._refused(error) from None
         except Exception as error:  # noqa: BLE001 - each becomes a refusal
             raise self._refused(error) from None
-        return SourceObject(one.key, one.parts, int(found.size or 0), tag)
+        return SourceObject(one.key, one.parts, size, tag)
 
     def read(self, one: SourceObject, begin: int) -> Iterator[bytes]:
         """Yield an object from a byte on; first how it is encrypted, as text. Raises `ChangedError`, `CutError`."""
@@ -195,6 +209,6 @@ class ObjectStore:
             return said_of(str(code), host, source.bucket, secret=bool(source.key_id))
         if isinstance(error, (HTTPError, LocationParseError, OSError)):
             return not_as_it_should(host)
-        if isinstance(error, (InvalidResponseError, MinioException, LongTagError)):
+        if isinstance(error, (InvalidResponseError, MinioException, LongTagError, WrongSizeError)):
             return msg("the answer of {host} is not from an object store", host=host)
         return msg("the answer of {host} cannot be read", host=host)

@@ -16,11 +16,17 @@ const LONGEST = 1 << 18; // bytes of an answer
 const API = "/services/mlp/api/v1";
 
 const VERDICTS = { may: 200, unknown: 401, refused: 404, often: 429 };
+/** Refusals of who brings nothing, and of a key or a token that nobody knows: the same for each wrong one. */
+export const NOTHING = "Send a key of this app or a token of the hub, as 'Authorization: Bearer ...' or 'X-API-Key: ...'.";
+export const WRONG_KEY = "The key is wrong, or it was revoked. The owner of the app makes one on the app's page in the panel, or with 'mlp apps keys APP create KEY'.";
+export const WRONG_TOKEN = "The token is wrong, or it has expired. Make one on the page My account of the panel, or send a key of this app.";
 const WORDS = {
-  401: "Say who asks: a token of the hub or a key of this app, as 'Authorization: Bearer ...' or 'X-API-Key: ...'.",
-  404: "There is no such app, or it is not open to you.",
+  404: "There is no such app, or it is not open to you. A key opens only the app that it was made for.",
   429: "Too many tokens that nobody knows come from this address. Try again in a moment.",
 };
+
+/** What is said to who brings something that is not known. */
+export const wrong = (kind) => ({ key: WRONG_KEY, token: WRONG_TOKEN })[kind] ?? NOTHING;
 
 export class Asking {
   #known = new Map(); // key: { answer, at }, the one that was asked for longest ago first
@@ -53,7 +59,7 @@ export class Asking {
       if (known?.answer.status === 200 && now - known.at < KNOWN_MS) return known.answer;
       return { status: 503, msg: "The platform does not answer just now. Try again in a moment." };
     }
-    const answer = status === 200 ? { ...said, status } : { status, msg: WORDS[status] };
+    const answer = status === 200 ? { ...said, status } : { status, msg: WORDS[status] ?? wrong(question.kind) };
     if (answer.status !== 429) this.#remember(key, answer);
     return answer;
   }

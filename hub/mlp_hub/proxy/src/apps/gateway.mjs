@@ -8,7 +8,7 @@ import http from "node:http";
 
 import { isPage } from "../hosts.mjs";
 import { hangUp, hasBody, networkOf } from "../limits.mjs";
-import { Asking } from "./asking.mjs";
+import { Asking, NOTHING, wrong } from "./asking.mjs";
 import { Figures } from "./figures.mjs";
 import { Entering } from "./entering.mjs";
 import { cookieOf, forApp, forVisitor } from "./headers.mjs";
@@ -136,7 +136,8 @@ export class AppGateway {
     const from = networkOf(req.sender);
     const login = place.own && isPage(req) && !upgrade ? { login: true } : undefined;
     const credential = this.#credentialOf(req, place);
-    if (!credential) return login ?? UNKNOWN;
+    if (!credential) return login ?? { status: 401, msg: NOTHING };
+    if (credential.wrong) return { status: 401, msg: wrong(credential.wrong) };
     if (credential.kind === "cookie" && isForeign(req, `${this.scheme}://${req.headers.host}`, upgrade)) {
       return { status: 403, msg: "Another site may not ask this app in your name." };
     }
@@ -147,14 +148,14 @@ export class AppGateway {
     };
     const language = plain(req.headers["accept-language"]);
     const answer = await this.#asking.admit(question, from, { language });
-    if (answer.status === 401) return (credential.kind === "cookie" && login) || UNKNOWN;
+    if (answer.status === 401 && credential.kind === "cookie" && login) return login;
     if (answer.status !== 200) return { status: answer.status, msg: answer.msg, again: [429, 503].includes(answer.status) ? 2 : undefined };
     return { status: 200, question, from, answer, language };
   }
 
   #credentialOf(req, place) {
     const { authorization, "x-api-key": key } = req.headers;
-    if (key !== undefined) return KEY.test(key) ? { kind: "key", secret: key } : undefined;
+    if (key !== undefined) return KEY.test(key) ? { kind: "key", secret: key } : { wrong: "key" };
     if (authorization !== undefined) {
       const found = /^(bearer|token) +([\x21-\x7e]{1,1024})$/i.exec(authorization);
       if (!found) return undefined;
@@ -338,7 +339,6 @@ export class AppGateway {
   }
 }
 
-const UNKNOWN = { status: 401, msg: "Say who asks: a token of the hub or a key of this app, as 'Authorization: Bearer ...' or 'X-API-Key: ...'." };
 const plain = (header) => String(header ?? "").slice(0, 200).replace(/[^\x20-\x7e]/g, "");
 const tooLarge = (most) => `The body of a request to an app has at most ${most} MiB here.`;
 const hostOf = (req) => (req.headers.host ?? "").toLowerCase().replace(/:\d+$/, "");
