@@ -198,7 +198,7 @@ class _Account(_Base):
         if name in self.hub.accounts:
             self.finish(self.hub.accounts[name])
         else:
-            self.refuse(404, "there is no such account", "NotFound")
+            self.refuse(404, "this account does not exist", "NotFound")
 
     def delete(self, name: str) -> None:
         if self.check_service():
@@ -211,7 +211,7 @@ class _Act(_Base):
         if not self.check_service():
             return
         if name not in self.hub.accounts:
-            self.refuse(404, "there is no such account", "NotFound")
+            self.refuse(404, "this account does not exist", "NotFound")
             return
         account = self.hub.accounts[name]
         body = json.loads(self.request.body)

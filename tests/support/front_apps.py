@@ -64,7 +64,7 @@ class FrontApps:
                 return self._found(self.own, user, name)
             case _, [name, what, *more], "" if any(a["name"] == name for a in self.own):
                 return self._of(method, name, [what, *more], body)
-        return 403, {"msg": "there is no such app", "reason": "NotFound"}
+        return 403, {"msg": "this app does not exist", "reason": "NotFound"}
 
     def _of(self, method: str, name: str, rest: list[str], body: Json) -> tuple[int, Any]:
         match method, rest:
@@ -92,13 +92,13 @@ class FrontApps:
                     "bounds_ms": bounds, "latency": [2, 9, 1, 0], "p50_ms": 5, "p99_ms": 10,
                     "minutes": [{"time": when(-60), "requests": 12, "errors": 1, "bytes_in": 4000, "bytes_out": 9000}],
                 }  # fmt: skip
-        return 403, {"msg": "there is no such thing of an app", "reason": "NotFound"}
+        return 403, {"msg": "an app has no such thing", "reason": "NotFound"}
 
     def _deploy(self, body: Json) -> tuple[int, Any]:
         self.deployed.append(body)
         there = any(a["name"] == body["name"] for a in self.own)
         if there and not body["replace"]:
-            return 403, {"msg": f"there is an app {body['name']} already", "reason": "Conflict"}
+            return 403, {"msg": f"an app {body['name']} already exists", "reason": "Conflict"}
         if not there:
             self.own.append(app(body["name"], model_name=body["model_name"]))
         return 201, app(body["name"], model_name=body["model_name"])

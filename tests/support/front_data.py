@@ -77,7 +77,7 @@ class Data:
         self.files: list[Json] = [
             file("step", "directory"), file("model.safetensors", size=3 << 20), file("latest", "link"),
         ]  # fmt: skip
-        why = "no model was found in it, but notes.txt"
+        why = "it contains no model, but notes.txt"
         self.datasets = FrontFiles()
         self.environments = FrontEnvironments()
         self.runs = FrontRuns()
@@ -168,7 +168,7 @@ class Data:
                     "open": False, "amount": {"cpu": 8.0, "gpu:a100": 2.0}, "made_by": "ann", "made_at": when(),
                     "short": {
                         "since": when(-60), "left": {"cpu": 6.0, "gpu:a100": 2.0},
-                        "message": "needs 8 cpu, 6 are left: the quota of teal is 6 cpu",
+                        "message": "needs 8 cpu, but 6 is left: the quota of teal is 6 cpu",
                     },
                     "notes": [SERVERS_STAY],
                 },
@@ -201,7 +201,7 @@ class Data:
                 reason="WaitingForQuota",
                 message=WAITS,
                 cpu=1.0,
-                expected_because="no time can be told: digits-3 of bob has no time limit",
+                expected_because="no time can be estimated: digits-3 of bob has no time limit",
             ),
             entry("digits-3", phase="running", cpu=3.0, ram=2048, waiting_since=None, started_at=when(-400)),
             entry(
@@ -496,7 +496,7 @@ class Data:
                 return 200, self.made
             case _, ["tenants", *_], "":
                 return self._tenant(method, parts[1:], body)
-        return 403, {"msg": f"there is no {path}", "reason": "NotFound"}
+        return 403, {"msg": f"{path} does not exist", "reason": "NotFound"}
 
     def _key(self, user: str, reference: str) -> tuple[str, str]:
         """Where a run lies: the latest below its name, an earlier one below NAME@RUN."""
@@ -521,7 +521,7 @@ class Data:
             if (found["user"], f"{found['name']}@{found['version']}") == (user, reference):
                 found.update(body or {})
                 return 200, found
-        return 403, {"msg": f"there is no model {reference}", "reason": "NotFound"}
+        return 403, {"msg": f"model {reference} does not exist", "reason": "NotFound"}
 
     def _usage(self, name: str) -> Json:
         return {
@@ -552,7 +552,7 @@ class Data:
                 {"tenant": name, "dimension": "cpu", "inuse": used, "may_hold": quota, "above": above}
             )
             notes.append({"tone": "bad", "text": f"{used:g} cpu in use, {above:g} cpu above the new quota"})
-            text = f"{running} running job goes on; the change stops nothing, and nothing new starts until enough"
+            text = f"{running} running job continues; the change stops nothing, and nothing new starts until enough"
             notes.append({"tone": "idle", "text": f"{text} is given back"})
         if still:
             names = ", ".join(e["name"] for e in still)
@@ -572,7 +572,7 @@ class Data:
             "back_inside": when(1800) if over else None,
             "bookings": [],
             "back_inside_because": "job digits-3 of bob ends by then at the latest" if over else "",
-            "notes": notes or [{"tone": "idle", "text": "No running or waiting job is touched"}],
+            "notes": notes or [{"tone": "idle", "text": "No running or waiting job is affected"}],
         }
 
     def _tenant(self, method: str, rest: list[str], body: Json) -> tuple[int, Any]:

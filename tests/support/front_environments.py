@@ -60,7 +60,7 @@ class FrontEnvironments:
             return 200, mine
         found = next((row for row in mine if row["name"] == parts[3]), None)
         if found is None:
-            return 403, {"msg": f"there is no environment {parts[3]}", "reason": "NotFound"}
+            return 403, {"msg": f"environment {parts[3]} does not exist", "reason": "NotFound"}
         if method == "DELETE":
             if found["image"]:
                 self.rows.remove(found)

@@ -50,7 +50,7 @@ class FrontFiles:
             return 200, self.rows
         found = next((row for row in self.rows if row["name"] == parts[3]), None)
         if found is None:
-            return 403, {"msg": f"there is no dataset {parts[3]}", "reason": "NotFound"}
+            return 403, {"msg": f"dataset {parts[3]} does not exist", "reason": "NotFound"}
         if verb == "heartbeat":
             found |= body
         elif method == "DELETE":

@@ -45,7 +45,7 @@ PAGES = {
     "nodes": ("admin/nodes", "node-2"),
     "what-if": ("admin/what-if", "Nothing was run yet"),
     "audit": ("admin/audit", "tenant.update"),
-    "nothing": ("admin/nothing", "There is no such page"),
+    "nothing": ("admin/nothing", "This page does not exist"),
 }
 """The panel's pages: where each is, and what it shows of the stand-in's data."""
 CUT_OFF = """() => {

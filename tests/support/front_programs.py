@@ -38,7 +38,7 @@ def services(of: dict[str, Json], method: str, rest: list[str], verb: str, body:
         case "DELETE", [name], "":
             of.pop(name)
             return 200, ""
-    return 403, {"msg": "there is no such account", "reason": "NotFound"}
+    return 403, {"msg": "this account does not exist", "reason": "NotFound"}
 
 
 def _given(account: Json, body: Json, old_until: str | None) -> Json:

@@ -24,4 +24,4 @@ def secrets(of: dict[str, Json], method: str, whose: str, rest: list[str], body:
         case "DELETE", [name] if name in of:
             of.pop(name)
             return 200, ""
-    return 403, {"msg": "there is no such secret", "reason": "NotFound"}
+    return 403, {"msg": "this secret does not exist", "reason": "NotFound"}

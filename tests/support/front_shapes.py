@@ -286,7 +286,7 @@ def simulation(before: Json, after: Json) -> Json:
         "after": after | whole | {"per_tenant": {"red": after | share, "blue": after | share | {"jobs": 0}}},
         "moves": {"earlier": 1, "later": 0, "unmoved": 4, "only_before": 1, "only_after": 0, "most": most},
         "recorded": None,
-        "remarks": ["3 jobs are taken to run until the time limit."],
+        "remarks": ["3 jobs count as if they ran until their time limits."],
         "lines": None,
         "lines_left_out": 0,
     }
@@ -317,7 +317,7 @@ def decided(user: str, name: str, **change: Any) -> Json:
     decision = {
         "time": when(-300),
         "kind": "admitted",
-        "summary": "admitted on node node-1: the best of the places with room",
+        "summary": "admitted on node node-1: the best place with room",
         "waited_for": "waits for quota",
         "waited_reason": "WaitingForQuota",
         "changed": ["job digits-3 of bob ended"],
@@ -340,7 +340,7 @@ def decided(user: str, name: str, **change: Any) -> Json:
                 "chosen": True,
                 "right": "reclaim",
                 "gives": 0,
-                "why": "the least work is lost",
+                "why": "loses the least work",
             }
         ],
         "spared": ["2 jobs have no lower priority"],

@@ -70,7 +70,7 @@ class Uploads:
         headers = {"Idempotency-Key": self._name}
         answer = self._site.ask("POST", self._path, UPLOADER, PATIENCE_S, body, headers=headers)
         # who asks again because no answer came may find it made
-        self._made = answer is not None and (answer.status_code == 201 or "is there already" in answer.text)
+        self._made = answer is not None and (answer.status_code == 201 or "already exists" in answer.text)
         while self._made and not self._draining.is_set() and not self._site.closing.is_set():
             file = f"file{self._random.randrange(FILES)}"
             content = self._random.randbytes(self._random.randrange(1, LARGEST))

@@ -72,7 +72,7 @@ test("how long jobs are kept is said in words, or not at all", () => {
   assert.equal(keepingWords({ job_days: 1, jobs: null, job_mib: null }), "Jobs that have ended are deleted, with their files, after 1 day.");
   assert.equal(
     keepingWords({ job_days: 90, jobs: 10000, job_mib: 1024 }),
-    "Jobs that have ended are deleted, with their files, after 90 days. You may keep 10,000 jobs that have ended and 1 GiB of their records; beyond that the oldest are deleted.",
+    "Jobs that have ended are deleted, with their files, after 90 days. You can keep 10,000 ended jobs and 1 GiB of their records; beyond that the oldest are deleted.",
   );
-  assert.equal(keepingWords({ job_days: null, jobs: null, job_mib: 512 }), "You may keep 512 MiB of records of jobs that have ended; beyond that the oldest are deleted.");
+  assert.equal(keepingWords({ job_days: null, jobs: null, job_mib: 512 }), "You can keep 512 MiB of records of ended jobs; beyond that the oldest are deleted.");
 });

@@ -23,11 +23,11 @@ test("what is typed in local time is asked for in UTC", () => {
 test("what is wrong is said at its field", () => {
   assert.deepEqual(faults({}), {});
   assert.match(JSON.stringify(faults({ name: "Demo!" })), /name/);
-  assert.deepEqual(faults({ name: "taken" }), { name: "there is a window taken already" });
+  assert.deepEqual(faults({ name: "taken" }), { name: "a window taken already exists" });
   assert.deepEqual(faults({ start: "" }), { start: "a day and a time are needed" });
   assert.deepEqual(faults({ end: "2026-11-21T10:00" }), { end: "is not after the start" });
   assert.deepEqual(faults({ start: "2026-11-20T10:00", end: "2026-11-21T09:00" }), { end: "is over" });
-  assert.deepEqual(faults({ cpu: "" }), { cpu: "name an amount of something" });
+  assert.deepEqual(faults({ cpu: "" }), { cpu: "enter at least one amount" });
   assert.match(JSON.stringify(faults({ cpu: "lots" })), /empty means none/);
   assert.equal(readBooking(texts({ cpu: "0" }), [], NOW).asked, null);
 });
@@ -40,9 +40,9 @@ test("a window says when it is", () => {
 });
 
 test("a refusal goes to the field it speaks of", () => {
-  assert.equal(bookingFieldOf("end is 2026-11-21T09:00:00Z, which is over"), "end");
+  assert.equal(bookingFieldOf("end is 2026-11-21T09:00:00Z, which has passed"), "end");
   assert.equal(bookingFieldOf("amount.cpu is -1; it must be"), "cpu");
-  assert.equal(bookingFieldOf("blue has a booked window demo already; use another name"), "name");
+  assert.equal(bookingFieldOf("blue already has a booked window demo; use another name, or remove that one"), "name");
   assert.equal(bookingFieldOf("the nodes have 8 cpu"), null);
 });
 

@@ -18,10 +18,10 @@ test("what is missing or no image is said at its field, and names that differ in
 });
 
 test("a refusal goes to the field that it speaks of", () => {
-  assert.equal(environmentFieldOf("image 'x y' is no name of an image"), "image");
-  assert.equal(environmentFieldOf("image: nothing here starts containers"), "image");
+  assert.equal(environmentFieldOf("image 'x y' is not the name of an image"), "image");
+  assert.equal(environmentFieldOf("image: this hub starts no containers"), "image");
   assert.equal(environmentFieldOf("line 1 of the requirements is -e ."), "requirements");
-  assert.equal(environmentFieldOf("environment vision is there already"), "name");
+  assert.equal(environmentFieldOf("environment vision already exists"), "name");
 });
 
 test("an environment has PyTorch where its packages say so, or while that of the offer is made", () => {

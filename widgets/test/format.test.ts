@@ -55,7 +55,7 @@ test("core-hours of what is over at once have no exponent", () => {
 
 test("a bad name is told what is wrong with it", () => {
   for (const good of ["a", "red", "team-7", "a".repeat(50)]) assert.equal(badName(good), null, good);
-  const rule = "a name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash";
+  const rule = "a name can contain only a-z, 0-9 and dashes, must start with a letter and must not end with a dash";
   for (const [bad, close] of [["Red Team", "red-team"], ["Red", "red"], ["red-", "red"], ["7 Größe", "gro-e"], ["a_b", "a-b"]] as const) {
     assert.equal(badName(bad), `${rule}, such as ${close}`);
   }

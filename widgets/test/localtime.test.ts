@@ -18,7 +18,7 @@ test("the hour that clocks leave out is refused with what it would be", () => {
 
 test("of the hour that comes again is asked which one is meant", () => {
   const asked = booked("2027-10-31T02:00", "2027-10-31T03:00");
-  assert.equal(asked.faults.start, "02:00 comes twice on that day in Europe/Berlin; choose which");
+  assert.equal(asked.faults.start, "02:00 occurs twice on that day in Europe/Berlin; choose one");
   assert.deepEqual(choicesOf("2027-10-31T02:00").slice(1), [["0", "02:00 UTC+02:00"], ["1", "02:00 UTC+01:00"]]);
   const second = { startWhich: "1" };
   assert.equal(booked("2027-10-31T02:00", "2027-10-31T03:00", second).asked?.start, "2027-10-31T01:00:00.000Z");

@@ -11,7 +11,7 @@ const answer = (change: Partial<TenantPreview> = {}): TenantPreview => ({
 const over = [{ tenant: "red", dimension: "cpu", inuse: 4, may_hold: 1, above: 3 }];
 const notes: TenantPreview["notes"] = [
   { tone: "bad", text: "4 cpu in use, 3 cpu above the new quota" },
-  { tone: "idle", text: "2 running jobs go on" },
+  { tone: "idle", text: "2 running jobs continue" },
 ];
 const texts = (p: TenantPreview): string[] => previewLines(p, NOW).map((l) => l.text);
 
@@ -25,14 +25,14 @@ test("until when it is over is said in local time, beside what is over", () => {
   const at = "2026-01-01T13:30:00Z";
   assert.deepEqual(texts(answer({ over, notes, back_inside: at, back_inside_because: "job x of ann ends by then at the latest" })), [
     "4 cpu in use, 3 cpu above the new quota",
-    `Expected to be inside it by ${clock(at, NOW)}: job x of ann ends by then at the latest`,
-    "2 running jobs go on",
+    `Expected to be inside the quota by ${clock(at, NOW)}: job x of ann ends by then at the latest`,
+    "2 running jobs continue",
   ]);
 });
 
 test("where no time can be told the reason is said", () => {
-  const lines = texts(answer({ over, notes, back_inside_because: "no time can be told: job z of ann has no time limit" }));
-  assert.equal(lines[1], "When it is inside it again: no time can be told: job z of ann has no time limit");
+  const lines = texts(answer({ over, notes, back_inside_because: "no time can be estimated: job z of ann has no time limit" }));
+  assert.equal(lines[1], "When it is inside the quota again: no time can be estimated: job z of ann has no time limit");
 });
 
 test("nothing is said of a time where only others are over", () => {

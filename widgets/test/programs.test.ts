@@ -12,7 +12,7 @@ const token = (change: Partial<TokenInfo>): TokenInfo => ({
 test("an account is asked for by its name and days", () => {
   assert.deepEqual(readNew({ ...newTexts(), name: " nightly " }, []), { asked: { name: "nightly", expires_in: 90 * 86_400 }, faults: {} });
   const wrong = readNew({ name: "nightly", days: "0" }, ["nightly"]);
-  assert.deepEqual(wrong, { asked: null, faults: { name: "there is an account nightly already", days: "a whole number from 1 to 365" } });
+  assert.deepEqual(wrong, { asked: null, faults: { name: "an account nightly already exists", days: "a whole number from 1 to 365" } });
   assert.equal(readNew({ name: "a".repeat(29), days: "1" }, []).faults.name, "a name has at most 28 characters, this one has 29");
   for (const days of ["", "x", "1.5", "366", "-1", "99999"]) assert.ok(readNew({ name: "a", days }, []).faults.days, days);
 });
@@ -37,13 +37,13 @@ test("the token that holds longest comes first", () => {
 
 test("what was given is told with its end, and with that of the old ones", () => {
   const given = { user: "svc-nightly", token: "x", expires: at(600), old_until: null };
-  assert.deepEqual(givenWords(given, NOW), ["It holds until 09:40, and is shown this once."]);
-  assert.equal(givenWords({ ...given, old_until: at(60) }, NOW)[1], "Those before it are taken until 09:31.");
+  assert.deepEqual(givenWords(given, NOW), ["It is valid until 09:40 and is shown only once."]);
+  assert.equal(givenWords({ ...given, old_until: at(60) }, NOW)[1], "Earlier tokens are valid until 09:31.");
 });
 
 test("a refusal is shown at the field that it speaks of", () => {
   assert.equal(newFieldOf("the name nightly is taken; choose another one"), "name");
-  assert.equal(newFieldOf("there is an account nightly of red already"), "name");
+  assert.equal(newFieldOf("an account nightly of red already exists"), "name");
   assert.equal(newFieldOf("expires_in: too much"), "days");
   assert.equal(newFieldOf("the hub does not answer"), null);
   assert.ok(isProgram("svc-nightly") && !isProgram("ann"));

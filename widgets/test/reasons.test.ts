@@ -18,6 +18,6 @@ test("the numbers of a reason have names and units that people read", () => {
 });
 
 test("why no start can be told is one sentence, however it is said", () => {
-  assert.equal(unknownStart("long of bob has no time limit"), "No time can be told: long of bob has no time limit.");
-  assert.equal(unknownStart("no time can be told: a notebook has to stop"), "No time can be told: a notebook has to stop.");
+  assert.equal(unknownStart("long of bob has no time limit"), "No time can be estimated: long of bob has no time limit.");
+  assert.equal(unknownStart("no time can be estimated: a notebook has to stop"), "No time can be estimated: a notebook has to stop.");
 });

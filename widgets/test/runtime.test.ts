@@ -24,13 +24,13 @@ test("a new one needs a name and a title only", () => {
 
 test("what is wrong is said at its field", () => {
   assert.deepEqual(faults({}), {});
-  assert.deepEqual(faults({ name: "taken" }), { name: "there is a runtime taken already" });
+  assert.deepEqual(faults({ name: "taken" }), { name: "a runtime taken already exists" });
   assert.deepEqual(faults({ title: " " }), { title: "a title is needed" });
   assert.deepEqual(Object.keys(faults({ program: "", env: "A", roles: "Chief one", success: "x" })), ["program", "env", "roles", "success"]);
 });
 
 test("a refusal is shown at the field that it speaks of", () => {
-  assert.equal(runtimeFieldOf("program: there is no {prog}"), "program");
+  assert.equal(runtimeFieldOf("program: {prog} does not exist"), "program");
   assert.equal(runtimeFieldOf("name: plain is a runtime of the platform; use another name"), "name");
   assert.equal(runtimeFieldOf("red has 50 runtimes"), null);
 });

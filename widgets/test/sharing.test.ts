@@ -28,13 +28,13 @@ test("what is beyond the quota says what becomes of it", () => {
   assert.equal(beyondWords(tenant()), "");
   assert.equal(
     beyondWords(tenant({ cpu: 2, over: { cpu: 1 } })),
-    "1 cpu in use beyond the quota. Nothing is stopped for that alone: what runs goes on. Nothing new starts until enough is given back",
+    "1 cpu in use beyond the quota. Running work continues, as nothing is stopped for that alone. Nothing new starts until enough is given back",
   );
-  assert.match(beyondWords(tenant({ cohort: "main", over: { cpu: 1 } })), /taken back from the cheapest of its jobs as soon as another team of cohort main/);
+  assert.match(beyondWords(tenant({ cohort: "main", over: { cpu: 1 } })), /As soon as another team of cohort main needs its own quota, it is taken back from the cheapest of the team's jobs/);
   assert.equal(
     beyondWords(tenant({ cohort: "main", borrowed: { cpu: 2, ram: 1024 } })),
-    "2 cpu, 1 GiB memory of what is in use is borrowed: it stays until its jobs end, and is taken back from the cheapest of its jobs as soon as " +
-      "another team of cohort main needs its own",
+    "2 cpu, 1 GiB memory of the use is borrowed. It stays until the team's jobs end. As soon as another team of cohort main needs its own quota, " +
+      "it is taken back from the cheapest of these jobs",
   );
 });
 

@@ -23,18 +23,18 @@ test("the form reads what it shows, and an unchanged form changes nothing", () =
 test("the form says what is wrong with each field", () => {
   const { faults } = read({ ...EMPTY, name: "red", cpu: "two", ram: "5 foo", weight: "0" }, ["red"]);
   assert.deepEqual(Object.keys(faults).sort(), ["cpu", "name", "ram", "weight"]);
-  assert.match(faults.name ?? "", /exists already/);
+  assert.match(faults.name ?? "", /^team red already exists$/);
 });
 
 test("limits that mean nothing, or promise more than there is, are told at their field", () => {
   const faults = (change: Partial<typeof EMPTY>) => read({ ...EMPTY, cpu: "4", ...change }, null).faults;
   assert.deepEqual(faults({ borrow_cpu: "2" }), { borrow_cpu: "needs a cohort or a parent" });
-  assert.deepEqual(faults({ cohort: "main", borrow_gpu: "2" }), { borrow_gpu: "needs a quota above; 0 means to own nothing" });
+  assert.deepEqual(faults({ cohort: "main", borrow_gpu: "2" }), { borrow_gpu: "needs a quota above; 0 means that it owns nothing" });
   assert.deepEqual(faults({ cohort: "main", lend_cpu: "5", borrow_cpu: "9" }), { lend_cpu: "is above the quota" });
   assert.deepEqual(faults({ reserve_cpu: "5" }), { reserve_cpu: "is above the quota" });
   assert.deepEqual(faults({ reserve_cpu: "4" }), {});
   assert.deepEqual(Object.keys(faults({ cohort: "main", parent: "org" })), ["parent"]);
-  assert.deepEqual(faults({ cohort: "Main" }), { cohort: "a cohort's name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash, such as main" });
+  assert.deepEqual(faults({ cohort: "Main" }), { cohort: "a cohort's name can contain only a-z, 0-9 and dashes, must start with a letter and must not end with a dash, such as main" });
 });
 
 test("limits that the form does not show stay, those that it empties go", () => {
@@ -45,7 +45,7 @@ test("limits that the form does not show stay, those that it empties go", () => 
 test("a refusal is shown at the field it names", () => {
   const named: [string, string | null][] = [
     ["cpu must be 0 or more", "cpu"],
-    ["tenant red exists already", "name"],
+    ["tenant red already exists", "name"],
     ["the quota is more than the parent has", null],
     ["lending_limit.ram is 4096 and the quota is 1024 MiB ram", "lend_ram"],
     ["borrowing_limit.cpu has no meaning", "borrow_cpu"],

@@ -25,7 +25,7 @@ test("one moment is told exactly", () => {
 test("reasons are read in words, and why no start is known as one sentence", () => {
   assert.deepEqual(["WaitingForQuota", "Other"].map(reasonWords), ["waits for quota", "Other"]);
   assert.equal(capital(""), "");
-  assert.equal(unknownStart("long has no time limit"), "No time can be told: long has no time limit.");
-  assert.equal(unknownStart("no time can be told: x"), "No time can be told: x.");
-  assert.equal(unknownStart("A sentence of its own."), "No time can be told: A sentence of its own.");
+  assert.equal(unknownStart("long has no time limit"), "No time can be estimated: long has no time limit.");
+  assert.equal(unknownStart("no time can be estimated: x"), "No time can be estimated: x.");
+  assert.equal(unknownStart("A sentence of its own."), "No time can be estimated: A sentence of its own.");
 });

@@ -31,7 +31,7 @@ test("a preempted job is told of once for each time, a suspended one is not", ()
   assert.equal(watched.learn([at("a", "preempting"), at("s", "queued")]).length, 1);
   assert.equal(watched.learn([at("a", "queued")]).length, 0);
   assert.equal(watched.learn([at("a", "running")]).length, 0);
-  assert.deepEqual(texts(watched.learn([at("a", "queued")])), ["Job a was stopped and goes on when there is room again"]);
+  assert.deepEqual(texts(watched.learn([at("a", "queued")])), ["Job a was stopped and continues when there is room again"]);
 });
 
 test("a job that came and ended between two looks is told of, an older one that comes into the list is not", () => {

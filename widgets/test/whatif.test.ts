@@ -84,10 +84,10 @@ test("a limit that means nothing and a place that cannot be are told by their fi
   assert.deepEqual(askedOf(d, TENANTS, KINDS, NOW).faults, {
     "blue.borrow_cpu": "cpu is a number from 0 up, such as 4 or 0.5; empty means no limit",
     "blue.parent": "red is below blue, so it cannot be above it too",
-    "new-0.cohort": "red is a tenant: give the cohort another name, or make red the parent",
-    "new-0.lend_ram": "needs a quota above; 0 means to own nothing",
-    "new-1.parent": "there is no tenant nobody",
-    "red.borrow_gpu": "needs a quota above; 0 means to own nothing",
+    "new-0.cohort": "red is a team: give the cohort another name, or make red the parent",
+    "new-0.lend_ram": "needs a quota above; 0 means that it owns nothing",
+    "new-1.parent": "team nobody does not exist",
+    "red.borrow_gpu": "needs a quota above; 0 means that it owns nothing",
     "red.lend_cpu": "is above the quota",
     "red.parent": "blue is below red, so it cannot be above it too",
   });
@@ -108,7 +108,7 @@ test("less waiting is better, and a hundredth is no difference", () => {
   const row = rowOf(WORK[0]!, work(120), work(60));
   assert.deepEqual([row.before, row.after, row.mark, row.by], ["2 min", "1 min", "better", "1 min less"]);
   const refused = rowOf(WORK[0]!, work(120), { ...work(0), refused: 1 });
-  assert.deepEqual([refused.mark, refused.by], ["same", "of other jobs: not all start in both"]);
+  assert.deepEqual([refused.mark, refused.by], ["same", "different jobs: not all start in both runs"]);
   assert.equal(rowOf(WORK.at(-1)!, work(120), { ...work(0), refused: 1 }).mark, "worse");
   assert.match(startClock(6 * 86_400, "2026-01-01T12:00:00Z", NOW), /^2026-01-07 |^\d\d:\d\d$/);
   assert.deepEqual([startWords(null), startWords(0.2), startWords(90)], ["not at all", "at once", "after 1 min 30 s"]);
@@ -119,11 +119,11 @@ test("it is said of which jobs the waits are", () => {
     jobs: 9, running, waits_of, waited_again_s: 0, finished: 9, refused: 0, never_started: 0, preemptions: 0, avg_wait_s: 1, p50_wait_s: 1, p99_wait_s: 1,
     avg_jct_s: 0, ftf_avg: 0, ftf_worst: 0,
   });
-  assert.equal(waitsOf(of(0, 9), of(0, 9)), "The waits are of the 9 that start");
-  assert.equal(waitsOf(of(3, 6), of(3, 6)), "3 ran already, and their waits are over: the waits are of the 6 others that start");
-  assert.equal(waitsOf(of(1, 1), of(1, 1)), "1 ran already, and its wait is over: the waits are of the 1 other that starts");
-  assert.equal(waitsOf(of(9, 0), of(9, 0)), "9 ran already, and no other starts: there are no waits to tell");
-  assert.equal(waitsOf(of(0, 9), of(0, 8)), "The waits are of the 9 (with the changes 8) that start");
+  assert.equal(waitsOf(of(0, 9), of(0, 9)), "Waits of the 9 jobs that start");
+  assert.equal(waitsOf(of(3, 6), of(3, 6)), "3 jobs were already running and wait no longer. Waits of the 6 other jobs that start");
+  assert.equal(waitsOf(of(1, 1), of(1, 1)), "1 job was already running and waits no longer. Waits of the 1 other job that starts");
+  assert.equal(waitsOf(of(9, 0), of(9, 0)), "9 were already running, and no other job starts, so no wait is counted");
+  assert.equal(waitsOf(of(0, 9), of(0, 8)), "Waits of the 9 (with the changes 8) jobs that start");
 });
 
 test("a start that moves has what it waits for, in the run in which it waits longer", () => {
@@ -132,7 +132,7 @@ test("a start that moves has what it waits for, in the run in which it waits lon
   assert.equal(whyWords({ ...move, before_s: null, after_s: 5 }), "As it is: red may use 2");
   assert.equal(whyWords({ ...move, before_s: 0, after_s: 60 }), "With the changes: red may use 2");
   assert.equal(whyWords({ ...move, before_s: 0, after_s: null }), "With the changes: red may use 2");
-  assert.equal(whyWords({ ...move, why: null, before_s: 0, after_s: 3 }), "Not told");
+  assert.equal(whyWords({ ...move, why: null, before_s: 0, after_s: 3 }), "Not given");
 });
 
 test("where nothing is other, what the jobs waited for says why", () => {
@@ -145,16 +145,16 @@ test("where nothing is other, what the jobs waited for says why", () => {
   const answer = (before: SimulatedRun, after = before): Simulated => ({ begin: null, before, after, moves, recorded: null, remarks: [], lines: null, lines_left_out: 0 });
   assert.equal(
     whyTheSame(answer(run([waited("WaitingForResources", 2)]))),
-    "Nothing changes: nobody waits for quota in this work, so other quotas alone move no start. They wait for, in both runs: 2 jobs: waits for room on the nodes. Of a of ann, with the changes: the numbers.",
+    "Nothing changes: no job in this work waits for quota, so other quotas alone change no start time. In both runs jobs wait for: 2 jobs: waits for room on the nodes. a of ann, with the changes: the numbers.",
   );
   assert.equal(
     whyTheSame(answer(run([waited("Odd", 2, 2), waited("WaitingForQuota", 1)]))),
-    "Nothing changes: what is other here lets no job start sooner or later. They wait for, in both runs: 2 jobs (in vain): Odd; 1 job: waits for quota. Of a of ann, with the changes: the numbers.",
+    "Nothing changes: the changes do not affect any start time. In both runs jobs wait for: 2 jobs (never started): Odd; 1 job: waits for quota. a of ann, with the changes: the numbers.",
   );
   assert.equal(
     whyTheSame(answer(run([waited("WaitingForQuota", 4, 1)]), run([waited("WaitingForResources", 3), waited("Reserved", 1, 1)]))),
-    "Nothing changes: what is other here lets no job start sooner or later, something else holds them back then. They wait for, as it is: 4 jobs (1 of them in vain): waits for quota. " +
-      "With the changes: 3 jobs: waits for room on the nodes; 1 job (in vain): the room is kept for others. Of a of ann, with the changes: the numbers.",
+    "Nothing changes: the changes do not affect any start time, because something else then holds the jobs back. As it is, they wait for: 4 jobs (1 of them never started): waits for quota. " +
+      "With the changes: 3 jobs: waits for room on the nodes; 1 job (never started): the free room is kept for others. a of ann, with the changes: the numbers.",
   );
   assert.equal(whyTheSame(answer(run([]))), "Nothing changes: as it is, no job has to wait.");
   assert.equal(whyTheSame(answer(run([]), run([], 50))), null);

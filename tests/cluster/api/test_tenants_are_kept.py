@@ -464,7 +464,7 @@ async def test_a_volume_that_would_move_is_told(kube: Kube) -> None:
         at = installation(own.at.name, volume={"hostPath": {"path": "/var", "type": "Directory"}})
         moved = TenantKeeper(own.client, at)
         try:
-            with pytest.raises(Exception, match=f"volume {own.at.name}-files-red is of another place"):
+            with pytest.raises(Exception, match=f"volume {own.at.name}-files-red has another place"):
                 await moved.keep([RED])
         finally:
             await moved.close()
@@ -501,11 +501,11 @@ async def test_missing_rights_are_listed_with_the_purpose_of_each(kube: Kube) ->
             client = await connect_as(kube, token.strip())
             said = [render(each, ENGLISH) for each in await lacking(client)]
             assert (
-                "the hub may not patch networkpolicies: pods reach their own job, the hub, and what their tenant may"
-                in said
+                "the hub may not patch networkpolicies: pods reach their own job, the hub, "
+                "and the addresses that their tenant may reach" in said
             )
             assert "the hub may not list nodes: no pod of a tenant reaches a node's address" in said
-            assert "the hub may not create mpijobs: members may only be given what the hub has" in said
+            assert "the hub may not create mpijobs: the hub may give members only rights that it has" in said
             assert not any("get networkpolicies" in each for each in said)
             await client.close()
         finally:

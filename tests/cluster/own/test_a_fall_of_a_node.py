@@ -90,7 +90,7 @@ async def test_a_gang_whose_node_is_closed_to_it_is_lost_whole(lab: KubeLab) -> 
         async with running_gang(lab) as (executor, spec):
             await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test=gone:NoExecute")
             seen = await until(executor, spec.attempt, A.LOST)
-            assert said(seen).startswith("the cluster took the pod of rank ")
+            assert said(seen).startswith("the cluster removed the pod of rank ")
             assert "Taint manager" in said(seen)
             await asyncio.to_thread(lab.kube, "taint", "nodes", node, "mlp-test-")
     finally:

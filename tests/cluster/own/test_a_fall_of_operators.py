@@ -38,8 +38,8 @@ def test_operators_that_are_down_are_told_from_those_at_work(kube: Kube) -> None
         for program in ("mpi-operator", "training-operator", "volcano-scheduler"):
             space.kill(program)
         found = asyncio.run(tried())
-        assert found["MPI Operator"] == "nothing took up a trial MPIJob within 5 s"
+        assert found["MPI Operator"] == "nothing handled a trial MPIJob within 5 s"
         assert "its webhook validator." in found["Training Operator"]
-        assert found["Volcano's scheduler"] == "it said nothing of a trial pod within 5 s"
+        assert found["Volcano's scheduler"] == "it did not react to a trial pod within 5 s"
     finally:
         up(clone_name(), pods=pods)

@@ -33,7 +33,7 @@ async def test_a_job_runs_in_the_image_of_its_environment(
         await rig.platform.tenants.set_member("red", "ann")
         for name, image in (("flow", TENSORFLOW), ("nowhere", NOWHERE)):
             asked = EnvironmentCreate(name=name, image=image)
-            with pytest.raises(Refused, match="none of which teams make environments here"):
+            with pytest.raises(Refused, match="is not allowed for environments of teams here"):
                 await service.create("red", asked, actor="ann")
             await service.create("red", asked, actor="admin", admin=True)
         for name in ("flow", "nowhere"):

@@ -90,7 +90,7 @@ async def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
             seen = await until(executor, each.attempt, A.FAILED)
             assert seen.failure is not None
             assert seen.failure.cause is Cause.START_FAILED
-            assert "image of rank 0 cannot be had" in said(seen)
+            assert "image of rank 0 is not available" in said(seen)
         assert "mlp.local/nowhere:1" in said(await until(executor, spec.attempt, A.FAILED))
 
 

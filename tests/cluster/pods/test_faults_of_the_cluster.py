@@ -77,7 +77,7 @@ async def test_an_evicted_pod_is_the_loss_of_its_gang(lab: KubeLab) -> None:
         seen = await until(executor, spec.attempt, A.LOST)
         assert seen.failure is not None
         assert (seen.failure.cause, seen.failure.rank) == (Cause.NODE_LOST, 1)
-        assert said(seen) == "the cluster took the pod of rank 1 away: Eviction API: evicting"
+        assert said(seen) == "the cluster removed the pod of rank 1: Eviction API: evicting"
         await executor.forget(spec.attempt)
         await nothing_left(lab)
 
@@ -300,7 +300,7 @@ async def test_the_rights_that_are_written_down_are_enough_and_one_that_lacks_is
 
                 trouble = await waiting.until(told, what="trouble", every=0.05)
                 assert 'cannot list resource "podgroups" in API group "scheduling.volcano.sh"' in trouble
-                assert "make doctor says which right is missing" in str(executor.trouble())
+                assert "make doctor shows the missing right" in str(executor.trouble())
                 await asyncio.to_thread(allow, written)
                 await opening
                 assert executor.trouble() is None

@@ -221,7 +221,7 @@ async def test_a_job_that_may_not_run_and_a_job_that_fails_show_the_reason(
         assert "0.9" in said
         assert "0.5" in said
         said = await until(lambda: refused("foreign"), what="the other refusal", every=0.1)
-        assert "the hub knows no user eve" in said
+        assert "the hub has no user eve" in said
         for name in ("large", "foreign"):
             assert (await rig.found(f"job/{name}"))["spec"]["suspend"] is True
 

@@ -198,7 +198,7 @@ def test_a_server_that_runs_out_of_memory_gives_back_and_says_so(stack: PodStack
     wait_for(lambda: not stack.api("GET", "/users/oma", token).json()["servers"])
     person = Browser(stack)
     person.login("oma")
-    assert f"ran out of memory: it used more than the {RAM} MiB" in text_of(person.get("/hub/spawn/oma"))
+    assert f"ran out of memory: it used more than its {RAM} MiB" in text_of(person.get("/hub/spawn/oma"))
     assert stack.pod("oma") is None
 
 

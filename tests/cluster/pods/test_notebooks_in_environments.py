@@ -62,8 +62,8 @@ def test_a_server_runs_in_the_image_of_its_environment(stack: PodStack) -> None:
     ("environment", "says"),
     [
         ("mpi", "it lacks jupyterhub and jupyterlab."),
-        ("pause", "it has no Python that can be started as python"),
-        ("none", "team default has no environment 'none' that is ready; it has: whole"),
+        ("pause", "it has no Python that starts as python"),
+        ("none", "team default has no ready environment 'none'; it has: whole"),
     ],
 )
 def test_an_image_without_a_notebook_server_is_refused_with_its_missing_parts(
@@ -82,6 +82,7 @@ def test_an_image_without_a_notebook_server_is_refused_with_its_missing_parts(
     assert says in said
     if environment in IMAGES:
         assert (
-            f"The image {IMAGES[environment]} of environment {environment} starts no notebook server" in said
+            f"The image {IMAGES[environment]} of environment {environment} cannot start a notebook server"
+            in said
         )
-        assert "Such an image has Python 3.11 or later, JupyterHub and JupyterLab" in said
+        assert "Such an image needs Python 3.11 or later, JupyterHub and JupyterLab" in said

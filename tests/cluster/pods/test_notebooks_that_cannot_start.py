@@ -50,8 +50,8 @@ def refusal(stack: PodStack, user: str, tenant: str, **options: str) -> str:
 
 def test_an_image_that_does_not_exist_is_named(stack: PodStack) -> None:
     said = refusal(stack, "ima", "red")
-    assert f"The image {NONE} of the notebook server cannot be had" in said
-    assert "An administrator of the hub can mend that." in said
+    assert f"The image {NONE} of the notebook server is not available" in said
+    assert "An administrator of the hub can fix that." in said
 
 
 def test_a_server_that_fits_no_node_says_what_the_nodes_lack(stack: PodStack) -> None:

@@ -33,7 +33,7 @@ def test_a_sentence_of_the_audit_log_is_read_in_any_language(rig: ApiRig) -> Non
         for _ in range(2):  # the same again is counted in its entry
             tx.audit.add(time.time(), "system", "server.stop", "zoe's notebook", detail={"message": why})
     for language, text in (
-        ("en", "zoe is not a member of red any more"),
+        ("en", "zoe is no longer a member of red"),
         ("zh-CN", "zoe 已不再是 red 的成员"),
     ):
         headers = {"Accept-Language": language}

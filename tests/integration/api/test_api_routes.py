@@ -112,9 +112,9 @@ def test_a_list_of_jobs_refuses_a_tenant_that_is_not_there_as_one_that_is_foreig
     for tenant in ("nope", "blue"):
         answer = rig.ask("GET", f"/users/ann/jobs?tenant={tenant}", token=rig.ann)
         assert (answer.status, answer.json["reason"]) == (403, "NotFound")
-        assert answer.json["msg"] == f"there is no team {tenant} here; yours: red"
+        assert answer.json["msg"] == f"team {tenant} does not exist here; yours: red"
     answer = rig.ask("GET", "/users/ann/jobs?tenant=nope", token=rig.root_user)
-    assert answer.json["msg"] == "there is no team nope here; those of ann: red"
+    assert answer.json["msg"] == "team nope does not exist here; teams of ann: red"
     assert rig.ask("GET", "/users/ann/jobs?tenant=red&state=error", token=rig.ann).status == 200
     answer = rig.ask("GET", "/users/ann/jobs?state=foo", token=rig.ann)
     assert (
@@ -360,7 +360,7 @@ def test_a_person_signs_up_applies_for_a_tenant_and_is_let_in_by_its_admin(rig: 
     assert rig.ask("POST", "/users", body).json["reason"] == "Conflict"
     assert rig.ask("POST", "/users", {**body, "username": "yan", "password": "x"}).json["reason"] == "Invalid"
     refused = rig.ask("PUT", "/users/zoe:approve", token=rig.blue)
-    assert (refused.json["msg"], refused.json["reason"]) == ("there is no user zoe", "NotFound")
+    assert (refused.json["msg"], refused.json["reason"]) == ("user zoe does not exist", "NotFound")
     assert rig.ask("PUT", "/users/zoe:approve", token=rig.ann).status == 403
     let_in = rig.ask("PUT", "/users/zoe:approve", token=rig.rita)
     assert (let_in.status, let_in.json["state"], let_in.json["tenants"]) == (200, "Actived", ["red"])
@@ -402,7 +402,7 @@ def test_a_name_that_nobody_has_joins_no_tenant(rig: ApiRig) -> None:
     for state in ("nobody", "somebody who waits"):
         for who in (rig.root_user, rig.rita):
             status, text = put(who)
-            assert (status, "there is no user zac" in text) == (403, True), state
+            assert (status, "zac is not a" in text) == (403, True), state
         rig.ask("POST", "/users", {"username": "zac", "password": "long enough"})
     assert rig.ask("PUT", "/users/zac:approve", token=rig.root_user).status == 200
     assert put(rig.root_user)[0] == 200
@@ -423,7 +423,7 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
     [
         ({"name": "-Foo"}, "name is '-Foo'; it must be letters, digits, -, _ and ., beginning with a letter"),
         ({"name": "a\n"}, "name is"),
-        ({"name": "a", "foo": 1}, "there is no field foo; known here: runtime, workers"),
+        ({"name": "a", "foo": 1}, "field foo does not exist; known here: runtime, workers"),
         ({"code": "x"}, "name is missing; it is required"),
         ({"name": "a", "cpu": 0.01}, "cpu is 0.01; it must be at least 0.1"),
         ({"name": "a", "ram": "much"}, "ram is 'much'; it must be a whole number"),

@@ -122,7 +122,10 @@ def test_attacks_who_may_open_an_app_that_failed_is_not_told_what_its_program_sa
     uid = rig.run(rig.platform.db.write(failed))
     assert HIDDEN in rig.ask("GET", "/users/ann/apps/line", token=rig.ann).json["message"]
     status, told = shown(rig, "bob-token")
-    assert (status, told["message"]) == (200, "it failed, and is tried again; its owner, ann, is told why")
+    assert (status, told["message"]) == (
+        200,
+        "it failed, and is tried again; its owner, ann, can see the reason",
+    )
     rig.platform.apps.endpoints.put(Endpoint(uid, "ann", "line", "red", AppPhase.ERROR.value, 1, ()))
     for kind, secret, knows in (
         ("token", "bob-token", False),

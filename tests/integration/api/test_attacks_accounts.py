@@ -68,7 +68,7 @@ def test_a_tenants_admin_learns_nothing_of_users_by_adding_them(rig: ApiRig) -> 
     for name in ("nobodyx", "bob", "pia", "admin"):
         answer = rig.ask("PUT", f"/tenants/red/members/{name}", token=rig.rita)
         assert answer.status == 403
-        said.add((answer.json["reason"], answer.json["msg"].replace(f"user {name} ", "user NAME ")))
+        said.add((answer.json["reason"], answer.json["msg"].removeprefix(name)))
     assert len(said) == 1, said
     assert places(rig, "admin") == [("default", "member")]
     rig.hub.user("zoe", "zoe-token")

@@ -60,9 +60,9 @@ def test_the_same_key_books_once(rig: ApiRig) -> None:
         ({"amount": {"cpu": 1e300}}, "must be a number from 0 to"),
         ({"amount": {"rom": 1}}, "storage"),
         ({"amount": {f"gpu:{'x' * 300}": 1}}, "which is not a resource"),
-        ({"amount": {}}, "amount is nothing"),
-        ({"made_by": "ann"}, "there is no field made_by"),
-        ({"tenant": "blue"}, "there is no field tenant"),
+        ({"amount": {}}, "amount is empty"),
+        ({"made_by": "ann"}, "field made_by does not exist"),
+        ({"tenant": "blue"}, "field tenant does not exist"),
     ],
 )
 def test_an_invalid_window_is_refused_with_a_valid_form(
@@ -95,7 +95,7 @@ def test_members_learn_that_a_window_no_longer_fits_and_nothing_of_others(rig: A
     assert "The window demo of windowed, " in changed["notes"][0]
     (seen,) = rig.ask("GET", "/tenants/windowed/bookings", token="wes-token").json
     assert seen["short"]["message"] == (
-        "needs 8 cpu, left is 6: the nodes have 64 cpu, of which 58 is reserved or booked besides"
+        "needs 8 cpu, but 6 is left: the nodes have 64 cpu, of which 58 is already reserved or booked"
     )
     assert "greedy" not in str(seen)
     assert rig.ask("GET", "/tenants/greedy", token=rig.root_user).json["notes"] == []

@@ -187,7 +187,7 @@ def test_an_end_that_the_hub_did_not_hear_of_is_asked_for_again(rig: ApiRig) -> 
     assert not lets_in(rig, token)  # whatever the hub heard
     turned = rig.ask("PUT", "/tenants/red/services/half:rotate", {}, token=rig.rita)
     assert (turned.status, turned.json["reason"]) == (403, "WrongState")
-    assert "no member of red" in turned.json["msg"]
+    assert "no longer a member of red" in turned.json["msg"]
     assert rig.ask("DELETE", "/tenants/red/services/half", token=rig.rita).status == 200
     assert rig.ask("DELETE", "/tenants/red/services/half", token=rig.rita).json["reason"] == "NotFound"
     assert lets_in(rig, make(rig, "half")["token"])

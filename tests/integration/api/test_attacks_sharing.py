@@ -62,7 +62,7 @@ def test_invalid_amounts_are_refused_on_every_route(rig: ApiRig) -> None:
         ("dedicated", "/srv/../etc", "give an absolute path without .."),
         ("dedicated", "/srv/r\0ed", "give an absolute path without .."),
         ("dedicated", "/etc", "it is not empty"),
-        ("dedicated", "/proc/self/root/srv", "is a link or no directory"),
+        ("dedicated", "/proc/self/root/srv", "is a link or not a directory"),
     ],
 )
 def test_a_grade_of_isolation_that_cannot_be_had_is_refused_on_every_way_in_and_never_shown(

@@ -152,7 +152,7 @@ def test_a_dataset_is_nobody_elses(rig: ApiRig, team: str) -> None:
     for token in (rig.bob, rig.blue):
         for method, path in (("GET", ""), ("DELETE", ""), ("GET", ":read"), ("PUT", ":write")):
             refused = rig.ask(method, f"/users/ann/datasets/mine{path}", token=token)
-            assert (refused.status, refused.json["msg"]) == (403, "there is no dataset mine")
+            assert (refused.status, refused.json["msg"]) == (403, "dataset mine does not exist")
     assert rig.ask("GET", "/users/ann/datasets/mine:read", token=rig.rita).status == 200
     assert rig.ask("PUT", "/users/ann/datasets/mine:write", token=rig.rita).status == 403
     not_in = rig.ask("POST", "/users/bob/datasets", {"name": "x", "size": 1, "tenant": team}, token=rig.bob)

@@ -132,7 +132,7 @@ def test_a_path_outside_the_job_is_refused_with_a_valid_form(rig: ApiRig, path: 
         rig.ask("GET", f"{FILES}?path={quote(path, safe='')}", token=rig.ann),
     ):
         assert (answer.status, answer.json["reason"]) == (403, "Invalid")
-        assert "right: " in answer.json["msg"]
+        assert "it must be " in answer.json["msg"]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_links_pipes_and_directories_are_told_as_such(rig: ApiRig) -> None:
         ("out/secret", "link"),
         ("file", "link"),
         ("ckpt/latest", "link"),
-        ("pipe", "no plain file"),
+        ("pipe", "not a plain file"),
         ("ckpt", "is a directory"),
     ):
         answer = fetch(rig, path)
@@ -172,7 +172,7 @@ def test_links_pipes_and_directories_are_told_as_such(rig: ApiRig) -> None:
         assert said in answer.json["msg"]
     assert rig.ask("GET", f"{FILES}?path=out", token=rig.ann).json["reason"] == "Invalid"
     answer = rig.ask("GET", f"{FILES}?path=ckpt/best.pt", token=rig.ann)
-    assert "is no directory" in answer.json["msg"]
+    assert "is not a directory" in answer.json["msg"]
 
 
 def test_others_files_answer_as_what_is_not_there(rig: ApiRig) -> None:
@@ -212,6 +212,6 @@ def test_files_are_listed_and_fetched_by_the_command(
     assert main(["get", "digits@1", "./ckpt/best.pt", "mine.pt"]) == 0
     assert (tmp_path / "mine.pt").read_bytes() == WEIGHTS
     assert main(["get", "digits", "ckpt/nothing"]) == 3
-    assert "there is no file ckpt/nothing here" in capsys.readouterr().err
+    assert "file ckpt/nothing does not exist here" in capsys.readouterr().err
     assert main(["get", "digits"]) == 2
     (ckpt / "step" / "weights").unlink()

@@ -33,7 +33,7 @@ def test_a_member_creates_an_environment_of_an_allowed_image_and_pages_learn_of_
     image = f"registry.example.org/red/train@sha256:{DIGEST}"
     refused = made(rig, "vision", image, rig.ann)
     assert (refused.status, refused.json["reason"]) == (403, "Forbidden"), refused.body
-    assert "those are none yet: ask an administrator" in refused.json["msg"]
+    assert "allowed are none yet: ask an administrator" in refused.json["msg"]
     answer = made(rig, "vision", image, rig.root_user)
     assert (answer.status, answer.json["state"], answer.json["image"]) == (201, "ready", image), answer.body
     runtime = {"title": "Mine", "program": ["{program}"], "image": "registry.example.org/red/other:1"}
@@ -88,4 +88,4 @@ def test_of_two_or_of_none_nothing_is_made(rig: ApiRig) -> None:
         answer = rig.ask("POST", ALL, {"name": "bad", **of}, token=rig.root_user)
         assert (answer.json["reason"], "name one of the two" in answer.json["msg"]) == ("Invalid", True)
     packages = rig.ask("POST", ALL, {"name": "bad", "requirements": "numpy"}, token=rig.root_user)
-    assert "make the environment of one that has them (--image" in packages.json["msg"]
+    assert "make the environment from an image that has them (--image" in packages.json["msg"]

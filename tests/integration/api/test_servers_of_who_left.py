@@ -54,8 +54,8 @@ def test_servers_of_a_removed_member_end_at_once_and_no_others(own: ApiRig, how:
     assert "DELETE /hub/api/users/ann/servers/gpu%20box" in own.hub.requests
     wait_for(lambda: len(stopped(own)) == 2)  # noted once it is done
     assert stopped(own) == [
-        ("system", "ann's notebook", "ann is not a member of red any more"),
-        ("system", "ann's notebook gpu box", "ann is not a member of red any more"),
+        ("system", "ann's notebook", "ann is no longer a member of red"),
+        ("system", "ann's notebook gpu box", "ann is no longer a member of red"),
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_server_stop_that_the_hub_does_not_perform_is_retried_until_it_is_done
     own.run(own.platform.former_members_servers.end_all())
     assert own.hub.requests.count(asked) == times
     (entry,) = own.ask("GET", "/audit?action=server.stop", token=own.root_user).json
-    assert entry["detail"] == {"message": "bob is not a member of red any more"}
+    assert entry["detail"] == {"message": "bob is no longer a member of red"}
 
 
 def test_a_server_that_the_hub_has_no_more_is_asked_for_now_and_then_and_noted_once(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_one_that_cannot_be_ended_does_not_keep_the_others(own: ApiRig, caplog) 
         own.run(own.platform.db.write(lambda tx, user=user: tx.members.remove("red", user)))
     own.run(former_members_servers.end_all())
     assert own.hub.servers == {("ann", ""), ("ann", "gpu box")}
-    assert stopped(own) == [("system", "bob's notebook", "bob is not a member of red any more")]
+    assert stopped(own) == [("system", "bob's notebook", "bob is no longer a member of red")]
     assert "ending the server ann/gpu box failed" in caplog.text
 
 

@@ -89,10 +89,10 @@ def test_runs_are_searched_sorted_and_paged(rig: ApiRig) -> None:
     rest = search(rig, search="lr>0", sort="-lr", limit=1, cursor=page["next"]).json
     assert ([r["name"] for r in rest["runs"]], rest["next"]) == (["one"], None)
     for query, says in (
-        ({"search": "name~.*"}, "regular expressions are not searched by"),
+        ({"search": "name~.*"}, "regular expressions are not supported"),
         ({"search": "lr<"}, "compares with nothing"),
         ({"search": "x" * 1001}, "at most 1000 characters"),
-        ({"sort": "-"}, "is no column"),
+        ({"sort": "-"}, "is not a column"),
         ({"cursor": "nonsense"}, "cursor must be the value of next of the page before"),
         ({"limit": 1001}, "at most 1000"),
     ):
@@ -224,7 +224,7 @@ def test_the_command_lists_writes_and_compares(
     assert "2 runs" in table
     assert [r["name"] for r in json.loads(said("runs", "lr<0.15", "--json"))] == ["one"]
     assert said("runs", "lr<0.15", "--csv").startswith("name,run,user,tenant,state,reason,")
-    assert "no space goes around" in said("runs", "lr", "<", "1", status=3)
+    assert "write no spaces around" in said("runs", "lr", "<", "1", status=3)
     assert "second thought" in said("runs", "note", "two", "second", "thought")
     assert "done" in said("runs", "tag", "two", "later")
     assert "later" in said("runs", "show", "two@1")

@@ -102,10 +102,10 @@ def test_a_node_is_drained_and_returned_and_a_wrong_one_is_named(rig: ApiRig) ->
         assert (answer.status, answer.json["reason"], answer.json["msg"]) == (
             403,
             "NotFound",
-            "there is no node n9",
+            "node n9 does not exist",
         )
     never = rig.ask("GET", "/nodes/-x/drain", token=rig.root_user)  # no node is called so
-    assert never.json["msg"] == "there is no node -x"
+    assert never.json["msg"] == "node -x does not exist"
     for reason in ("", "x" * 501, "two\nlines", "nul\0"):
         answer = rig.ask("PUT", "/nodes/n1:drain", {"reason": reason}, token=rig.root_user)
         assert (answer.status, answer.json["reason"]) == (403, "Invalid")
@@ -256,7 +256,7 @@ def test_a_file_of_people_is_shown_first_then_made_and_made_once(rig: ApiRig) ->
         ("lea", "refused"),
     ]
     assert (first["done"], first["refused"]) == (4, 1)
-    assert first["people"][5]["note"] == "there is no team green; make it first"
+    assert first["people"][5]["note"] == "team green does not exist; make it first"
     assert "zoe" not in rig.hub.accounts
     done = people(rig, csv, dry_run=False)
     assert [s for _, s in states(done)] == ["made", "made", "joined", "there", "made", "refused"]
@@ -312,24 +312,24 @@ def test_nobody_is_let_in_or_made_an_admin_by_the_way(rig: ApiRig) -> None:
         (",red,no", "cannot be a user name"),
         ("eve,red,maybe", "it must be yes or no"),
         ("eve,red,no,more", "cells"),
-        ("eve,=1+1,no", "there is no team"),
+        ("eve,=1+1,no", "team =1+1 does not exist"),
     ],
 )
 def test_an_odd_line_is_refused_and_stops_no_other(rig: ApiRig, line: str, why: str) -> None:
     found = people(rig, f"{line}\numa,red,no\numa,blue,no\n", dry_run=True)
     assert [s for _, s in states(found)] == ["refused", "new", "refused"]
     assert why in found["people"][0]["note"]
-    assert found["people"][2]["note"] == "line 2 has uma already"
+    assert found["people"][2]["note"] == "line 2 already has uma"
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "there is nobody in it"),
-        ("\n\n", "there is nobody in it"),
-        ("name,team,admin\n", "there is nobody in it"),
+        ("", "the file names nobody"),
+        ("\n\n", "the file names nobody"),
+        ("name,team,admin\n", "the file names nobody"),
         ("a\0b,red,no", "NUL"),
-        ('"open,red,no', "no CSV"),
+        ('"open,red,no', "is not CSV"),
         ("name,shoe size\nann,43", "names the columns"),
         ("name,name\nann,bob", "names the columns"),
         ("\n".join(f"p{i},red,no" for i in range(1001)), "at most 1000 lines"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -93,7 +94,7 @@ def test_a_key_is_made_shown_once_and_revoked(pages: Pages, front: FrontService)
     expect(name).to_be_focused()
     page.keyboard.type("builds")
     page.keyboard.press("Enter")
-    expect(keys.get_by_role("alert")).to_contain_text("There is one of this name")
+    expect(keys.get_by_role("alert")).to_contain_text("A key of this name exists")
     name.fill("reports")
     page.keyboard.press("Enter")
     shown = page.get_by_role("dialog")
@@ -148,7 +149,7 @@ def test_a_forbidden_object_is_reported_once_and_requested_once(pages: Pages, fr
         front.seen.clear()
         page = pages.panel(path)
         expect(page.get_by_role("alert").or_(page.locator(".mlp-empty"))).to_have_count(1)
-        expect(page.get_by_text(f"there is no {what}")).to_have_count(1)
+        expect(page.get_by_text(re.compile(rf"{what} \S+ does not exist"))).to_have_count(1)
         two_frames(page)
         before = [q for q in front.seen if "/bob/" in q]
         page.clock.install()
@@ -169,7 +170,7 @@ def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
     form.get_by_label("Name of the app").fill("board")
     form.get_by_label("Replicas").fill("2:1")
     page.keyboard.press("Enter")
-    expect(form.get_by_role("alert")).to_contain_text("MIN:MAX as 0:2")
+    expect(form.get_by_role("alert")).to_contain_text("MIN:MAX such as 0:2")
     form.get_by_label("Replicas").fill("0:2")
     form.get_by_label("Environment").select_option("nlp")
     for look, (dark, width) in LOOKS.items():
@@ -179,7 +180,7 @@ def test_a_model_is_deployed_and_one_of_that_name_is_changed_after_a_word(
         assert fits(page), look
     assert_accessible_light_and_dark(page)
     form.get_by_label("Replicas").press("Enter")
-    expect(page.get_by_text("There is an app board already.")).to_be_visible()
+    expect(page.get_by_text("An app board already exists.")).to_be_visible()
     form.get_by_role("button", name="Change that app").click()
     expect(page.get_by_role("heading", name="board", level=1)).to_be_visible()
     wanted = {

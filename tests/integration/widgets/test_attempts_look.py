@@ -55,14 +55,14 @@ def stopped_story(front: FrontService, *, again: bool) -> None:
             "position": 1,
             "queue_length": 1,
             "expected_start": None,
-            "expected_because": "no time can be told: urgent of bob has no time limit",
+            "expected_because": "no time can be estimated: urgent of bob has no time limit",
             "would_start_now": ["--cpu 0.5"],
-            "cut_short": "with 4000 jobs waiting only 12 smaller requests were tried, there may be one that starts now",
+            "cut_short": "with 4000 waiting jobs, only 12 smaller requests were tried: one that starts now is possible",
             "stopped": {
                 "kind": "preempted",
                 "time": when(-600),
                 "message": texts,
-                "kept": "its newest checkpoint was written 35 s before it was stopped; what came after it is to be done again",
+                "kept": "its newest checkpoint was written 35 s before it was stopped; later work must be repeated",
                 "checkpoint_at": when(-635),
             },
         }
@@ -87,10 +87,10 @@ def test_a_job_that_waits_again_shows_what_it_did_before(
             "stopped to make room for urgent of bob in red",
             "Its newest checkpoint was written 35 s before it was stopped",
             "Waits for room on the nodes: needs 2 ranks at once",
-            "No time can be told: urgent of bob has no time limit.",
-            "Would start now with --cpu 0.5. To have it so: %mlp cancel digits, then %mlp resubmit digits --cpu 0.5. That is a "
-            "new job, which begins anew: the checkpoint of digits is not taken along.",
-            "With 4000 jobs waiting only 12 smaller requests were tried",
+            "No time can be estimated: urgent of bob has no time limit.",
+            "Could start now with --cpu 0.5. To do that: %mlp cancel digits, then %mlp resubmit digits --cpu 0.5. That is a "
+            "new job. It starts from the beginning and does not use the checkpoint of digits.",
+            "With 4000 waiting jobs, only 12 smaller requests were tried",
         ):
             expect(box).to_contain_text(text)
         expect(box.get_by_title("WaitingForResources")).to_have_text("Waits for room on the nodes:")
@@ -110,7 +110,7 @@ def test_a_new_attempt_is_marked_in_curves_and_log(pages: Pages, front: FrontSer
     stopped_story(front, again=True)
     dark, width = LOOKS[look]
     page = pages.widget(dark=dark, width=min(width, 1000))
-    expect(page.get_by_text("A dashed line is where another attempt began to report")).to_be_visible()
+    expect(page.get_by_text("A dashed line shows where another attempt began to report")).to_be_visible()
     expect(page.locator('.mlp-plot[data-breaks="1"]')).to_have_count(3)
     expect(page.locator(".mlp-line-attempt")).to_have_text("Attempt 2")
     page.get_by_role("button", name="By time").click()

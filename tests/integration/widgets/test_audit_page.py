@@ -97,7 +97,7 @@ def test_any_jobs_decision_tells_why_then_why_there_and_why_this_victim(
     front.data.made = [
         decided("bob", "digits-4"),
         decided("carol", "lstm", kind="preempted", summary="stopped to make room for job digits-4 of bob"),
-        decided("ann", "digits", kind="resized", summary="goes on with 3 workers", nodes=[], victims=[]),
+        decided("ann", "digits", kind="resized", summary="continues with 3 workers", nodes=[], victims=[]),
     ]
     dark, width = LOOKS[look]
     page = pages.panel("admin/audit", dark=dark, width=width)
@@ -149,7 +149,7 @@ def test_while_it_loads_it_shows_that(pages: Pages, front: FrontService) -> None
 def test_a_user_without_admin_rights_does_not_see_the_audit_page(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False}
     page = pages.panel("admin/audit")
-    expect(page.locator("main")).to_contain_text("not for you")
+    expect(page.locator("main")).to_contain_text("you may not see it")
     expect(page.get_by_role("link", name="Audit")).to_have_count(0)
     assert not any("/audit" in seen for seen in front.seen)
 

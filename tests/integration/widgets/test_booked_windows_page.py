@@ -46,7 +46,7 @@ def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
 
     page.get_by_role("button", name="Remove window demo").click()
     expect(page.get_by_role("dialog")).to_contain_text(
-        "3 cpu are no longer kept free for red. What runs goes on."
+        "3 cpu are no longer kept free for red. Running work continues."
     )
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(region(page)).to_contain_text("No windows are booked")
@@ -56,12 +56,10 @@ def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
 def test_a_window_that_no_longer_fits_says_so_and_why(pages: Pages) -> None:
     page = pages.panel("admin/tenants/teal")
     row = region(page).get_by_role("row").filter(has_text="conference-demo")
-    expect(row).to_contain_text("does not fit since")
-    expect(row).to_contain_text("needs 8 cpu, 6 are left: the quota of teal is 6 cpu")
-    expect(region(page).get_by_role("row").filter(has_text="review")).not_to_contain_text(
-        "does not fit since"
-    )
-    note = "A notebook server that runs into the window keeps what it holds until it is stopped"
+    expect(row).to_contain_text("has not fit since")
+    expect(row).to_contain_text("needs 8 cpu, but 6 is left: the quota of teal is 6 cpu")
+    expect(region(page).get_by_role("row").filter(has_text="review")).not_to_contain_text("has not fit since")
+    note = "A notebook server that runs into the window keeps its resources until it is stopped"
     expect(region(page).get_by_text(note)).to_have_count(1)
     shot(page, "panel-window-that-no-longer-fits", full=True)
 
@@ -85,10 +83,10 @@ def test_windows_are_read_again_once_the_quota_is_saved(pages: Pages) -> None:
     pages.still = True
     page, front = pages.panel("admin/tenants/teal"), pages.front
     row = region(page).get_by_role("row").filter(has_text="conference-demo")
-    expect(row).to_contain_text("does not fit since")
+    expect(row).to_contain_text("has not fit since")
     window = next(w for w in front.data.bookings["teal"] if w["name"] == "conference-demo")
     window["short"] = None
     page.get_by_role("button", name="Edit quota").click()
     page.get_by_label("CPU", exact=True).fill("16")
     page.get_by_role("button", name="Save").click()
-    expect(row).not_to_contain_text("does not fit since")
+    expect(row).not_to_contain_text("has not fit since")

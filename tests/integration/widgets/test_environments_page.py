@@ -21,7 +21,7 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("Vision")
     page.keyboard.press("Enter")
-    expect(region.get_by_role("alert").first).to_have_text("There is vision already")
+    expect(region.get_by_role("alert").first).to_have_text("vision already exists")
     page.get_by_label("Name", exact=True).fill("speech")
     page.get_by_label("Requirements").fill("-e .\n")
     refusal = {
@@ -41,7 +41,7 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     row = region.get_by_role("row").filter(has_text="speech")
     expect(row).to_contain_text("being resolved")
     page.get_by_role("button", name="Delete environment speech").click()
-    expect(page.get_by_role("dialog")).to_contain_text("No job or notebook server can have it any more.")
+    expect(page.get_by_role("dialog")).to_contain_text("Jobs and notebook servers can no longer use it.")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_contain_text("being deleted")
     vision = front.data.environments.rows[0]
@@ -50,7 +50,7 @@ def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(
     expect(served).to_contain_text("ready")
     page.reload()
     page.get_by_role("button", name="Delete environment vision").click()
-    told = "Running notebook servers were started with it: bob's notebook. Until they have ended, it stays."
+    told = "Running notebook servers were started with it: bob's notebook. It stays until they end."
     expect(page.get_by_role("dialog")).to_contain_text(told)
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     vision["jobs"] = ["digits"]
@@ -97,12 +97,12 @@ def test_where_jobs_run_in_containers_one_is_an_image(pages: Pages, front: Front
     expect(region.get_by_role("alert").first).to_contain_text("registry.example.org/team/train:1")
     page.get_by_label("Image", exact=True).fill("evil.example/train:1")
     refusal = {
-        "msg": "image evil.example/train:1 is none of which teams make environments here",
+        "msg": "image evil.example/train:1 is not allowed for environments of teams here",
         "reason": "Forbidden",
     }
     front.data.forced["POST /tenants/default/environments"] = (403, refusal)
     page.get_by_role("button", name="Create", exact=True).click()
-    expect(region.get_by_role("alert")).to_contain_text("is none of which teams make environments here")
+    expect(region.get_by_role("alert")).to_contain_text("is not allowed for environments of teams here")
     expect(page.get_by_label("Image", exact=True)).to_be_focused()
     assert_accessible(page)
     shot(page, "panel-create-environment-of-an-image", full=True)
@@ -114,7 +114,7 @@ def test_where_jobs_run_in_containers_one_is_an_image(pages: Pages, front: Front
     expect(row).to_contain_text("ready")
     page.get_by_role("button", name="Delete environment text").click()
     expect(page.get_by_role("dialog")).to_contain_text(
-        "Servers that run keep it; the image stays in its registry."
+        "Running servers keep it; the image stays in its registry."
     )
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)

@@ -20,7 +20,7 @@ def test_models_are_listed_with_state_stage_and_what_is_wrong(
     rows = page.get_by_role("row")
     expect(rows.filter(has_text="digits@2")).to_contain_text("production")
     expect(rows.filter(has_text="digits@2")).to_contain_text("3 MiB")
-    expect(rows.filter(has_text="notes@1")).to_contain_text("no model was found in it, but notes.txt")
+    expect(rows.filter(has_text="notes@1")).to_contain_text("it contains no model, but notes.txt")
     expect(rows.filter(has_text="big@1")).to_contain_text("being copied")
     shot(page, f"panel-models-{look}", full=True)
     assert fits(page)
@@ -38,7 +38,7 @@ def test_models_are_listed_with_state_stage_and_what_is_wrong(
 
 def test_a_version_is_staged_from_its_page(pages: Pages, front: FrontService) -> None:
     page = pages.panel("models/ann/digits@1")
-    expect(page.locator("main")).to_contain_text("load only what you trust")
+    expect(page.locator("main")).to_contain_text("load only models that you trust")
     with page.expect_request(lambda r: r.method == "PUT") as asked:
         page.get_by_label("Stage").select_option("staging")
     assert asked.value.url.endswith("/users/ann/models/digits%401:stage")
@@ -55,7 +55,7 @@ def test_no_models_and_no_answer_are_told(pages: Pages, front: FrontService) -> 
     page = pages.panel("models")
     expect(page.get_by_role("alert")).to_contain_text("the database is away")
     page = pages.panel("models/ann/nothing")
-    expect(page.get_by_role("alert")).to_contain_text("there is no model nothing")
+    expect(page.get_by_role("alert")).to_contain_text("model nothing does not exist")
 
 
 def test_files_of_a_job_are_walked_through_and_names_stay_text(pages: Pages, front: FrontService) -> None:

@@ -46,7 +46,7 @@ def test_a_step_is_ticked_once_it_is_done_and_the_card_goes_with_the_last(
     front.data.holdings["red"] = [holding("ann's notebook", "ann", applier="sp")]
     page = pages.panel()
     expect(page.locator(".mlp-first-done")).to_have_text(
-        ["Start a notebook (done)Choose its size, or take what is suggested."]
+        ["Start a notebook (done)Choose its size, or use the suggestion."]
     )
     front.data.holdings["red"] = []  # a server that has gone was seen all the same
     for name, job in jobs.items():

@@ -40,7 +40,7 @@ def test_a_button_that_cannot_be_pressed_for_a_moment_keeps_the_focus(
     row = page.get_by_role("row").filter(has_text="digits-5")
     row.get_by_role("button", name="Put first: digits-5").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("digits-5 stands first in the queue of red")).to_be_visible()
+    expect(page.get_by_text("digits-5 is first in the queue of red")).to_be_visible()
     expect(row.get_by_role("button", name=re.compile("digits-5")).last).to_be_focused()
 
 

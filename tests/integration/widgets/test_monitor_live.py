@@ -84,7 +84,7 @@ def test_an_ended_job_shows_its_usage_and_the_cause_of_its_failure(pages: Pages,
     page = pages.widget()
     grid = page.get_by_role("group", name="Ranks")
     expect(grid).to_contain_text(
-        "Each rank asked 512 MiB, used 120 MiB at most; asked 1 cpu, used 0.7 on average."
+        "Each rank requested 512 MiB, used at most 120 MiB; requested 1 cpu, used 0.7 on average."
     )
     for text in ("Mean CPU", "0.7 / 1", "Peak memory", "120 / 512 MiB"):
         expect(grid).to_contain_text(text)

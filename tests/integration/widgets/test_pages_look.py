@@ -63,7 +63,7 @@ def test_a_slow_page_shows_that_it_loads(pages: Pages, front: FrontService) -> N
 def test_a_user_without_admin_rights_sees_only_their_own_pages(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenant_admin": ["red"]}
     page = pages.panel("admin/users")
-    expect(page.locator("main")).to_contain_text("not for you")
+    expect(page.locator("main")).to_contain_text("you may not see it")
     nav = page.get_by_role("navigation", name="Pages")
     expect(nav.get_by_role("link")).to_have_text(
         [

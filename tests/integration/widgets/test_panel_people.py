@@ -13,7 +13,7 @@ def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front
     page = pages.panel("admin/users")
     page.get_by_role("button", name="Approve dave").click()
     expect(page.get_by_role("button", name="Approve dave")).to_have_count(0)
-    page.get_by_role("button", name="Add to tenant: carol").click()
+    page.get_by_role("button", name="Add to team: carol").click()
     page.get_by_role("dialog").get_by_label("Team", exact=True).select_option("red")
     shot(page, "panel-add-to-tenant")
     page.get_by_role("dialog").get_by_role("button", name="Add").click()
@@ -24,11 +24,11 @@ def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name="Deactivate").click()
     expect(dialog).to_contain_text("Deactivate carol?")
-    expect(dialog).to_contain_text("2 jobs that run go on to their end.")
+    expect(dialog).to_contain_text("2 running jobs continue until they end.")
     expect(dialog).to_contain_text("The home directory stays")
     dialog.get_by_label("Jobs").select_option("stop")
     dialog.get_by_label("Files").select_option("remove")
-    expect(dialog).to_contain_text("2 jobs that run are cancelled.")
+    expect(dialog).to_contain_text("2 running jobs are cancelled.")
     expect(dialog).to_contain_text("The home directory, 4.66 GiB, is removed")
     shot(page, "panel-leaves")
     dialog.get_by_role("button", name="Deactivate").click()
@@ -47,7 +47,7 @@ def test_managing_an_account_shows_beforehand_what_each_action_ends(
     page.get_by_role("button", name="Manage carol").click()
     expect(dialog).to_contain_text("Stops 1 notebook server. Saved files stay, running work in it is lost.")
     expect(dialog).to_contain_text(
-        "Ends all logins and tokens of carol and stops notebook servers. Jobs go on."
+        "Ends all logins and tokens of carol and stops notebook servers. Jobs continue."
     )
     shot(page, "panel-account")
     dialog.get_by_role("button", name="New password").click()
@@ -119,10 +119,10 @@ def test_the_add_dialog_shows_beforehand_that_a_user_leaves_default(
     for user in front.data.users:
         user["tenants"] = ["default"] if user["username"] == "carol" else user["tenants"]
     page = pages.panel("admin/users")
-    page.get_by_role("button", name="Add to tenant: carol").click()
+    page.get_by_role("button", name="Add to team: carol").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Team", exact=True).select_option("red")
-    expect(dialog).to_contain_text("carol is in default only as long as in no other team")
+    expect(dialog).to_contain_text("carol is in default only while carol is in no other team")
     shot(page, "panel-leaves-default")
 
 

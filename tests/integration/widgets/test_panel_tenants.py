@@ -30,7 +30,8 @@ def test_a_tenant_is_made_with_the_keyboard_alone(pages: Pages, front: FrontServ
     expect(page.get_by_label("Name")).to_be_focused()
     page.keyboard.type("Green")
     expect(page.get_by_role("alert")).to_have_text(
-        "a name holds only a-z, 0-9 and dashes, starts with a letter and does not end with a dash, such as green"
+        "a name can contain only a-z, 0-9 and dashes, must start with a letter and must not end with a dash, "
+        "such as green"
     )
     page.keyboard.press("Control+A")
     page.keyboard.type("reserved")
@@ -77,7 +78,7 @@ def test_a_new_quota_is_previewed_before_it_is_saved(pages: Pages, front: FrontS
     shot(page, "panel-edit-quota", full=True)
     page.get_by_label("CPU").fill("2")
     expect(preview).to_contain_text("3.2 cpu in use, 1.2 cpu above the new quota")
-    expect(preview).to_contain_text("Expected to be inside it by")
+    expect(preview).to_contain_text("Expected to be inside the quota by")
     shot(page, "panel-edit-quota-over", full=True)
     assert front.data.tenants["red"]["cpu"] == 4.0, "a preview changes nothing"
     page.get_by_label("CPU").fill("lots")
@@ -140,7 +141,7 @@ def test_the_network_of_a_tenant_is_shown_and_set(pages: Pages, front: FrontServ
     expect(choice).to_have_value("")
     choice.select_option("Outbound")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Tenant red saved")).to_be_visible()
+    expect(page.get_by_text("Team red saved")).to_be_visible()
     assert front.data.tenants["red"]["network"] == "outbound"
 
 
@@ -159,7 +160,7 @@ def test_borrowed_quota_also_fits_a_narrow_window(pages: Pages) -> None:
     page.get_by_role("button", name="Edit quota").click()
     page.locator("summary").click()
     expect(page.get_by_label("Borrow memory")).to_have_value("8 GiB")
-    expect(page.get_by_role("status", name="Effect of this quota")).to_contain_text("is touched")
+    expect(page.get_by_role("status", name="Effect of this quota")).to_contain_text("is affected")
     shot(page, "panel-sharing-narrow", full=True)
     assert fits(page)
 
@@ -214,7 +215,7 @@ def test_members_change_role_and_leave_and_strangers_are_refused(pages: Pages, f
     expect(page.get_by_role("status").filter(has_text="bob is now admin of red")).to_be_visible()
     page.get_by_label("Add a user").fill("nobody")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.get_by_role("alert")).to_have_text("there is no user nobody")
+    expect(page.get_by_role("alert")).to_have_text("user nobody does not exist")
     page.get_by_role("button", name="Remove bob").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.get_by_role("button", name="Remove bob")).to_have_count(0)

@@ -115,10 +115,12 @@ def test_an_administrator_reads_what_is_set_less_safe_than_it_could_be(
 ) -> None:
     front.data.session["warnings"] = ["all pages are on one host name"]
     page = pages.panel("admin/tenants")
-    expect(page.get_by_role("note", name="Set less safe")).to_contain_text("all pages are on one host name")
+    expect(page.get_by_role("note", name="Settings are less safe")).to_contain_text(
+        "all pages are on one host name"
+    )
     page.goto(f"{front.url}/services/mlp/")
     expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
-    expect(page.get_by_role("note", name="Set less safe")).to_have_count(0)
+    expect(page.get_by_role("note", name="Settings are less safe")).to_have_count(0)
 
 
 def test_everybody_reads_in_the_panel_what_does_not_work_now_until_it_works_again(
@@ -188,15 +190,15 @@ def test_the_queue_shows_priorities_and_what_each_line_goes_by(pages: Pages, fro
     expect(waiting.get_by_role("row").nth(1)).to_contain_text("normal")
     main = page.locator("main")
     expect(main).to_contain_text(
-        "Each team has a line of its own; whose turn it is follows from the policy. "
-        "Lines go by priority, then age; red by age alone."
+        "Each team has its own queue, and the policy decides which team is next. "
+        "Order of the queues: priority, then age; red: age alone."
     )
     shot(page, "panel-queue-lines", full=True)
     front.data.scheduling["policy"] = "finish"
     page.reload()
     expect(main).to_contain_text("The jobs of all teams wait in one queue.")
     page = pages.panel("admin/tenants/red")
-    expect(page.get_by_role("region", name="Queue")).to_contain_text("Goes by age alone")
+    expect(page.get_by_role("region", name="Queue")).to_contain_text("Order: age alone")
     assert not pages.unexpected()
 
 

@@ -142,7 +142,7 @@ def test_people_of_a_file_are_shown_first_then_made(
     page.get_by_role("button", name="Import people").click()
     dialog = page.get_by_role("dialog")
     choose(page, tmp_path / "people.csv")
-    expect(dialog).to_contain_text("1 line does something · 1 is refused")
+    expect(dialog).to_contain_text("1 row makes a change · 1 row refused")
     expect(dialog).to_contain_text("cannot be a user name")
     assert [i["dry_run"] for i in front.data.admin.imports] == [True]
     assert front.data.admin.imports[0]["csv"].startswith("name,team,admin\nzoe")
@@ -168,7 +168,7 @@ def test_files_that_are_not_text_or_too_large_never_leave_the_browser(
     page = pages.panel("admin/users")
     page.get_by_role("button", name="Import people").click()
     choose(page, tmp_path / "latin.csv")
-    expect(page.get_by_role("alert")).to_contain_text("no text in UTF-8")
+    expect(page.get_by_role("alert")).to_contain_text("not text in UTF-8")
     choose(page, tmp_path / "large.csv")
     expect(page.get_by_role("alert")).to_contain_text("too large")
     assert front.data.admin.imports == []

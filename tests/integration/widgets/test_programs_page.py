@@ -42,7 +42,7 @@ def test_an_account_is_made_by_keyboard_and_its_token_is_shown_once(
     shown = dialog.get_by_label("Its program sets it as MLP_TOKEN")
     expect(shown).to_have_value("secret-nightly-1")
     expect(shown).to_be_focused()
-    expect(dialog).to_contain_text("is shown this once")
+    expect(dialog).to_contain_text("is shown only once")
     assert_accessible(page)
     shot(page, "panel-programs-token")
     dialog.get_by_role("button", name="I have stored it").click()
@@ -64,12 +64,12 @@ def test_another_token_leaves_the_old_ones_a_while_and_an_end_is_asked_for_twice
     page.get_by_label("Hours the old tokens stay valid").fill("2")
     page.get_by_role("button", name="Make token").click()
     dialog = page.get_by_role("dialog", name="Token of svc-nightly")
-    expect(dialog).to_contain_text("Those before it are taken until")
+    expect(dialog).to_contain_text("Earlier tokens are valid until")
     page.keyboard.press("Escape")
     expect(row.get_by_role("listitem")).to_have_count(2)
     page.get_by_role("button", name="End account nightly").click()
     question = page.get_by_role("dialog", name="End account nightly?")
-    expect(question).to_contain_text("None of its tokens is taken any more")
+    expect(question).to_contain_text("All its tokens become invalid")
     question.get_by_role("button", name="Cancel").click()
     assert "nightly" in front.data.programs["red"]
     page.get_by_role("button", name="End account nightly").click()
@@ -83,7 +83,7 @@ def test_an_old_login_is_told_where_the_password_is_entered_and_what_was_typed_s
     page = pages.panel("admin/tenants/red")
     page.get_by_role("button", name="New account").click()
     page.get_by_label("Name", exact=True).fill("nightly")
-    refusal = {"msg": "this asks for a password", "reason": "LoginTooOld"}
+    refusal = {"msg": "this needs a password", "reason": "LoginTooOld"}
     front.data.forced["POST /tenants/red/services"] = (403, refusal)
     page.get_by_role("button", name="Make account and token").click()
     way = region(page).get_by_role("link", name="Enter your password")

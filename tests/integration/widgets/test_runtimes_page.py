@@ -32,10 +32,10 @@ def test_a_runtime_is_registered_by_keyboard_changed_and_removed_after_a_questio
     assert_accessible(page)
     shot(page, "panel-register-runtime", full=True)
     fits(page)
-    refusal = {"msg": "program: there is no {entri}; there are {python}", "reason": "Invalid"}
+    refusal = {"msg": "program: {entri} does not exist; available: {python}", "reason": "Invalid"}
     front.data.forced["PUT /tenants/red/runtimes/ps-workers"] = (403, refusal)
     page.get_by_role("button", name="Register", exact=True).click()
-    expect(region(page).get_by_role("alert")).to_contain_text("there is no {entri}")
+    expect(region(page).get_by_role("alert")).to_contain_text("{entri} does not exist")
     expect(page.get_by_label("Command of a rank")).to_be_focused()
     front.data.forced.clear()
     page.get_by_role("button", name="Register", exact=True).click()
@@ -72,4 +72,4 @@ def test_a_fault_of_the_list_is_shown_beside_the_rest_of_the_page(pages: Pages, 
     expect(region(page).get_by_role("alert")).to_contain_text("the database is busy")
     front.data.forced.clear()
     region(page).get_by_role("button", name="Try again").click()
-    expect(region(page)).to_contain_text("no runtimes of its own")
+    expect(region(page)).to_contain_text("has not registered any runtimes")

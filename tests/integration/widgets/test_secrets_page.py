@@ -48,7 +48,7 @@ def test_a_personal_secret_is_set_offered_for_a_copy_replaced_and_removed(
     expect(page.locator("datalist option[value=lab]")).to_have_count(1)
     expect(page.locator("datalist option[value=shared]")).to_have_count(1)
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Set lab anew").click()
+    page.get_by_role("button", name="Set lab again").click()
     expect(page.get_by_label("Name", exact=True)).to_be_disabled()
     expect(page.get_by_label("Access key's id")).to_have_value("")
     page.get_by_label("Access key's id").fill("other")
@@ -59,7 +59,7 @@ def test_a_personal_secret_is_set_offered_for_a_copy_replaced_and_removed(
     expect(row).to_contain_text("session_token")
     page.get_by_role("button", name="Remove lab").click()
     question = page.get_by_role("dialog", name="Remove secret lab?")
-    expect(question).to_contain_text("What is in it is forgotten")
+    expect(question).to_contain_text("Its contents are deleted")
     question.get_by_role("button", name="Remove").click()
     expect(region(page)).to_contain_text("No secrets yet")
     assert not pages.unexpected()
@@ -72,7 +72,7 @@ def test_a_teams_secrets_on_its_page(pages: Pages, front: FrontService, look: st
     set_by_keyboard(page)
     assert list(front.data.secrets) == ["red"]
     front.data.forced["PUT /tenants/red/secrets/lab"] = (403, {"msg": "there are 50 secrets; remove one that nobody needs", "reason": "Invalid"})  # fmt: skip
-    page.get_by_role("button", name="Set lab anew").click()
+    page.get_by_role("button", name="Set lab again").click()
     page.get_by_label("Access key's id").fill("a")
     page.get_by_label("Secret access key").fill("b")
     page.get_by_role("button", name="Set secret").click()

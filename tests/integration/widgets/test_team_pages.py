@@ -20,7 +20,7 @@ def test_a_waiting_job_is_put_first_and_changed_where_the_queue_is_shown(
     page = pages.panel(TEAM)
     row = page.get_by_role("row").filter(has_text="digits-5")
     row.get_by_role("button", name="Put first: digits-5").click()
-    expect(page.get_by_text("digits-5 stands first in the queue of red")).to_be_visible()
+    expect(page.get_by_text("digits-5 is first in the queue of red")).to_be_visible()
     row.get_by_role("button", name="Change digits-5").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Time limit").fill("soon")
@@ -76,7 +76,7 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps = page.get_by_role("region", name="Caps of members")
     expect(caps).to_contain_text("Each other member")
     caps.get_by_role("button", name="Set a cap").click()
-    caps.get_by_label("Cap of").select_option("bob")
+    caps.get_by_label("Cap of", exact=True).select_option("bob")
     caps.get_by_label("Cores").fill("2")
     caps.get_by_label("Jobs at once").fill("1.5")
     caps.get_by_role("button", name="Set", exact=True).click()
@@ -85,7 +85,7 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps.get_by_role("button", name="Set", exact=True).click()
     expect(caps.get_by_role("row").filter(has_text="bob")).to_contain_text("3")
     joins = page.get_by_role("region", name="Requests to join")
-    joins.get_by_role("button", name="Take in carol").click()
+    joins.get_by_role("button", name="Accept carol").click()
     expect(joins).to_contain_text("No open requests now.")
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text(
         "carol"
@@ -164,7 +164,7 @@ def test_requests_to_join_are_counted_beside_the_team(pages: Pages, front: Front
     expect(entry).to_have_accessible_name("Team red 1 ask to join")
     shot(page, "team-counted")
     entry.click()
-    page.get_by_role("button", name="Take in carol").click()
+    page.get_by_role("button", name="Accept carol").click()
     expect(entry).to_have_accessible_name("Team red")
     assert "GET /quota_requests" not in front.seen, "what is only a platform admin's is not asked for"
 

@@ -96,7 +96,7 @@ def test_counts_of_waiting_requests_leave_an_administrators_navigation_in_one_ro
 def test_the_queue_says_why_no_start_is_known(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/queue")
     row = page.get_by_role("row", name="digits-5")
-    expect(row).to_contain_text("No time can be told: digits-3 of bob has no time limit.")
+    expect(row).to_contain_text("No time can be estimated: digits-3 of bob has no time limit.")
     expect(row).to_contain_text("not known")
 
 
@@ -111,7 +111,7 @@ def test_a_notebook_server_that_waits_is_in_the_queue_with_its_reason(
     expect(row).to_contain_text("Needs 4 cpu, 1 free.")
     expect(row).to_contain_text("gpu")
     expect(row.get_by_role("link", name="blue")).to_be_visible()
-    row.get_by_role("button", name="Numbers behind it, of notebook server gpu of carol").click()
+    row.get_by_role("button", name="Numbers for notebook server gpu of carol").click()
     expect(row.locator(".mlp-numbers")).to_contain_text(
         "4 cpu"
     )  # told without asking for a job, which it is not

@@ -15,7 +15,9 @@ from front_shapes import WAITS, unmoved, waited, work
 def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService, look: str) -> None:
     dark, width = LOOKS[look]
     page = pages.panel("admin/what-if", dark=dark, width=width)
-    expect(page.get_by_text("Policy in force: fair (share of the machines, now and lately).")).to_be_visible()
+    expect(
+        page.get_by_text("Policy in force: fair (share of the machines, current and recent use).")
+    ).to_be_visible()
     policies = page.get_by_label("Policy").locator("option")
     expect(policies.first).to_have_text("As it is (fair)")
     expect(policies.filter(has_text="fifo (first come, first served)")).to_have_count(1)
@@ -30,9 +32,9 @@ def test_a_run_shows_both_sides_and_what_moves(pages: Pages, front: FrontService
     expect(moves).to_contain_text("With the changes: blue may use 1 cpu in all")
     expect(moves).to_contain_text("As it is: red may use 4 cpu; 4 in use by job long of ann (4)")
     expect(region).to_contain_text(
-        "4 ran already, and their waits are over: the waits are of the 8 others that start"
+        "4 jobs were already running and wait no longer. Waits of the 8 other jobs that start"
     )
-    expect(page.get_by_role("region", name="Per team")).to_contain_text("4 ran already")
+    expect(page.get_by_role("region", name="Per team")).to_contain_text("4 already running")
     expect(page.get_by_role("region", name="Over time").get_by_role("img")).to_have_js_property(
         "naturalWidth", 96
     )
@@ -50,7 +52,7 @@ def test_an_invalid_value_is_reported_at_its_field_and_nothing_is_sent(
     page = pages.panel("admin/what-if")
     page.get_by_label("Memory of red").fill("much")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_role("alert")).to_contain_text("no amount of memory")
+    expect(page.get_by_role("alert")).to_contain_text("not an amount of memory")
     expect(page.get_by_label("Memory of red")).to_be_focused()
     assert not front.data.simulated
     page.get_by_role("button", name="Sharing of red").click()
@@ -100,9 +102,9 @@ def test_where_nothing_changes_it_says_what_is_waited_for(pages: Pages, front: F
     page.get_by_label("CPU of red").fill("16")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("note")).to_have_text(
-        "Nothing changes: what is other here lets no job start sooner or later, something else holds them back "
-        "then. They wait for, as it is: 3 jobs (1 of them in vain): waits for quota. With the changes: 2 jobs: waits "
-        "for room on the nodes; 1 job (in vain): the room is kept for others. Of digits-5 of ann, with the changes: "
+        "Nothing changes: the changes do not affect any start time, because something else then holds the jobs back. "
+        "As it is, they wait for: 3 jobs (1 of them never started): waits for quota. With the changes: 2 jobs: waits "
+        "for room on the nodes; 1 job (never started): the free room is kept for others. digits-5 of ann, with the changes: "
         f"{nodes}."
     )
     shot(page, "panel-what-if-same")
@@ -110,11 +112,11 @@ def test_where_nothing_changes_it_says_what_is_waited_for(pages: Pages, front: F
 
 
 def test_a_refused_run_is_shown_and_tried_again(pages: Pages, front: FrontService) -> None:
-    msg = "this would be a run of 30000 jobs; at most 20000 are run here"
+    msg = "this would be a run of 30000 jobs; the limit here is 20000"
     front.data.forced["POST /simulate"] = (403, {"msg": msg, "reason": "Invalid"})
     page = pages.panel("admin/what-if")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_role("alert")).to_contain_text("at most 20000")
+    expect(page.get_by_role("alert")).to_contain_text("the limit here is 20000")
     front.data.forced.clear()
     page.get_by_role("button", name="Try again").click()
     expect(page.get_by_role("region", name="In all")).to_be_visible()
@@ -151,7 +153,7 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
         {
             "time": admitted["time"],
             "kind": "admitted",
-            "summary": "admitted on node node-1: the best of the places with room",
+            "summary": "admitted on node node-1: the best place with room",
             "waited_for": "waits for quota",
             "waited_reason": "WaitingForQuota",
             "changed": ["job digits-3 of bob ended"],
@@ -163,7 +165,7 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
                 {"node": "node-2", "ranks": 2, "chosen": False, "free_after": "6 cpu", "score": [1.0]},
             ],
             "only": False,
-            "victims": [victim | {"over_nominal": True, "chosen": True, "why": "the least work is lost"}],
+            "victims": [victim | {"over_nominal": True, "chosen": True, "why": "loses the least work"}],
             "spared": ["2 jobs have no lower priority"],
             "passed": [{"job": None, "user": None, "tenant": None, "reason": "WaitingForQuota"}],
             "passed_count": 1,
@@ -190,5 +192,5 @@ def test_the_timeline_tells_why(pages: Pages, front: FrontService) -> None:
     expect(told).to_have_count(0)
     front.data.decisions = []
     button.click()
-    expect(told).to_contain_text("not kept any more")
+    expect(told).to_contain_text("no longer stored")
     assert not pages.unexpected()

@@ -73,5 +73,5 @@ export function notesOf(windows: Booking[]): string[] {
 export function bookingFieldOf(msg: string): BookingField | null {
   const found = /^(?:amount\.)?(name|start|end|cpu|gpu|ram)\b/.exec(msg);
   if (found) return found[1] as BookingField;
-  return /has a booked window \S+ already/.test(msg) ? "name" : null;
+  return /already has a booked window \S/.test(msg) ? "name" : null;
 }
