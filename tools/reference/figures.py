@@ -15,7 +15,7 @@ The newest measurement of each figure, from `tests/benchmarks/history.jsonl`. [M
 A ratio is our figure divided by the other one. Compare ratios: absolute figures depend on the machine.
 
 | figure | value | beside | ratio | earlier | ratio | measured |
-|---|--:|---|--:|---|--:|---|
+|---|---|---|---|---|---|---|
 """
 
 
