@@ -233,7 +233,7 @@ def test_no_redirect_is_followed(dav: DavAt, hostile: tuple[str, FalseStore]) ->
     name, false = hostile
     false.elsewhere = "http://127.0.0.1:1/secret"
     said = dav.ask("GET", f"/data/ann/{name}/k")
-    assert (said.status, json.loads(said.body)["msg"].endswith("says 307 of photos")) == (502, True)
+    assert (said.status, json.loads(said.body)["msg"].endswith("returns 307 for photos")) == (502, True)
 
 
 LIST = {"Authorization": "Bearer ann-token", "Depth": "1"}

@@ -19,7 +19,8 @@ from mlp.absentpages import MOST_BYTES
 from notebook_files import document, made
 from waiting import PATIENCE_S, wait_for
 
-MIB = 1 << 20
+PRINTED = 480_000
+"""Lines of 1 kB."""
 CHATTY = """
 import pathlib
 print("first", flush=True)
@@ -77,20 +78,21 @@ def test_output_of_a_cell_without_a_page_is_bounded_and_the_page_learns_how_much
     kernel = kernel_of(server, "page-a")
     assert kernel.run("1") == "1"
     before = server.peak
-    asked = run_while_away(server, kernel, tmp_path, lines=120_000)
+    asked = run_while_away(server, kernel, tmp_path, lines=PRINTED)
     kernel.open()
     shown = kernel.rest(asked)
     note, *_ = shown.strip().partition("\n")
     assert note.endswith("MiB of output were dropped while no page was open; its newest part follows.]")
     dropped = float(note.removeprefix("[").split()[0])
     numbers = [int(number) for number in re.findall(r"^(\d+) x{1000}$", shown, re.MULTILINE)]
-    assert 20 < dropped < 120, "a kernel that is faster than its server loses some by itself"
-    assert numbers == list(range(120_000 - len(numbers), 120_000)), "the newest, without a gap"
+    assert 20 < dropped < 480, "a kernel that is faster than its server loses some by itself"
+    assert numbers == list(range(PRINTED - len(numbers), PRINTED)), "the newest, without a gap"
     assert len(numbers) > 3_000
     assert shown.endswith("last\n")
     # what was kept, and what was on its way to the page by another socket than the one that tells of the end
     assert len(shown) < 2 * MOST_BYTES
-    assert server.peak - before < 110 * MIB, "less than what was printed"
+    # messages of some MiB are on their way at any time, however much is printed
+    assert server.peak - before < PRINTED * 1000 / 2, "far less than what was printed"
     assert kernel.run("'on'") == "'on'"
     kernel.close()
 

@@ -146,7 +146,7 @@ async def test_a_key_that_is_not_a_path_writes_nothing(tmp_path: Path, false: Fa
 
     async with running_rig(tmp_path, policy=policy(false.host)) as rig:
         await add(rig, "s3://photos/", false.url)
-        assert "cannot be files: a/../../out" in await refused(rig)
+        assert "cannot become files: a/../../out" in await refused(rig)
         assert await asyncio.to_thread(files, rig) == {}
 
 

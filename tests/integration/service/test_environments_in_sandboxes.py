@@ -68,7 +68,7 @@ async def served_and_gone(rig: SandboxRig) -> None:
         cpu=0.5,
         ram=512,
     )
-    with pytest.raises(Refused, match="there is no environment other"):
+    with pytest.raises(Refused, match="environment other does not exist"):
         await rig.platform.apps.deploy(SYSTEM, "ann", msgspec.structs.replace(asked, env_name="other"))
     made = await rig.platform.apps.deploy(SYSTEM, "ann", asked)
     assert made.env_name == "tools"

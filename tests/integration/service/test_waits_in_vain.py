@@ -133,7 +133,7 @@ async def test_a_job_whose_quota_is_lent_to_protected_work_shows_when_it_returns
         async def told() -> str:
             return str((await p.jobs.get(SYSTEM, "bob", "own")).message) or ""
 
-        assert (await until(told)).startswith("Needs 1 cpu, 0 free. Takes back its own from red at ")
+        assert (await until(told)).startswith("Needs 1 cpu, 0 free. Takes back its own quota from red at ")
         why = await p.jobs.why(SYSTEM, "bob", "own")
         assert why.expected_start is not None
         assert lent.started_at is not None
