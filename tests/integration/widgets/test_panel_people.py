@@ -132,9 +132,7 @@ def test_a_team_admin_sees_where_the_work_of_an_added_member_goes(pages: Pages, 
     page.get_by_label("Add a user").fill("carol")
     form = page.get_by_role("form", name="Add a member to red")
     # before anything is sent
-    expect(form).to_contain_text(
-        "A user who is only in default leaves it: their new work counts for red"
-    )
+    expect(form).to_contain_text("A user who is only in default leaves it: their new work counts for red")
     form.get_by_role("button", name="Add").click()
     expect(form).to_contain_text("carol added to red: carol stays in default too")
     told = page.locator(".mlp-toast")
