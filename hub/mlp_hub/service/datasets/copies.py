@@ -20,6 +20,7 @@ from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.support.loops import ask_loop
 from mlp_hub.service.support.told import told
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
@@ -160,14 +161,12 @@ class CopySteps:
         self._percent = -1
 
     def admit(self, size: int) -> None:
-        asyncio.run_coroutine_threadsafe(self._copies.hold(self._uid, size), self._loop).result(ANSWER_S)
+        ask_loop(self._loop, lambda: self._copies.hold(self._uid, size), ANSWER_S)
 
     def told(self, percent: int) -> None:
         if percent != self._percent:
             self._percent = percent
-            asyncio.run_coroutine_threadsafe(self._copies.note(self._uid, percent), self._loop).result(
-                ANSWER_S
-            )
+            ask_loop(self._loop, lambda: self._copies.note(self._uid, percent), ANSWER_S)
 
     def goes_on(self) -> None:
         if self._copies.is_stopped(self._uid):

@@ -30,6 +30,7 @@ from mlp_hub.service.disk.rules import shortage
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.storage.environments import not_here
+from mlp_hub.service.support.loops import ask_loop
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg, verbatim
@@ -281,9 +282,7 @@ class _MakingSteps:
     def admit(self, size: int) -> None:
         self.goes_on()
         if self._files:
-            asyncio.run_coroutine_threadsafe(self._worker.hold(self._files, size), self._loop).result(
-                ANSWER_S
-            )
+            ask_loop(self._loop, lambda: self._worker.hold(self._files, size), ANSWER_S)
 
     def leaves(self, space: Space) -> None:
         self._worker.check_room(space)
