@@ -1,7 +1,7 @@
-"""Writes what other languages and layers must know of the hub's tables: `python tools/terms.py .`.
+"""Write the names of the hub's tables for other languages and layers: `python tools/terms.py .`.
 
-`mlp` imports nothing of the hub, the front end is no Python, the types of the wire stand alone, and settings know nothing of
-what they set: each gets the names, and what they are called, in a file of its own.
+`mlp` does not import the hub, the front end is not Python, the wire types depend on nothing, and settings do not
+know the parts that they set. Each gets the names and their words in its own file.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Unreadable settings of JupyterLab count as not set: otherwise Lab's page stays empty without a reason.
 
-A power cut or a full disk leaves such a file. It is written anew when its user changes that setting. jupyterlab_server has no
-public way to say so: `_get_user_settings` is its own, and `tests/unit/mlp/test_settings_of_jupyterlab.py` fails where that changes.
+A power cut or a full disk leaves such a file. The next change of that setting by its user writes it again.
+jupyterlab_server has no public way for this: `_get_user_settings` is private, and
+`tests/unit/mlp/test_settings_of_jupyterlab.py` fails if that changes.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def summary(sweep: Json) -> list[str]:
 
 
 def waits(trial: Json) -> bool:
-    """Whether a trial waits for room, though it goes on."""
+    """Tell whether a trial waits for room, while the sweep continues."""
     return trial["state"] == "planned" or (trial["state"] == "running" and trial.get("phase") == "queued")
 
 

@@ -39,9 +39,12 @@ AppPhase = Literal["starting", "running", "waiting", "error", "deleting"]
 class AppCreate(Request, kw_only=True):
     """App to deploy: the platform serves a model by the Open Inference Protocol, or a `command` runs.
 
-    `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
-    that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
-    before those of the old one go. `env_name` is an environment of the tenant, whose packages the server or the command has. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+    The command listens on `command_port`, which the variable PORT names. cpu, gpu and ram are per replica.
+    `replicas` is MIN:MAX. The number of replicas follows the load: each gets about `concurrency` requests at once. A replica
+    that was not needed for `idle` seconds ends; with a MIN of 0 none runs without requests. With `replace` an
+    existing app of this name changes: replicas of the new one answer before those of the old one end.
+    `env_name` is an environment of the tenant with the packages of the server or the command. `access` lists
+    the callers in addition to the owner and the app's keys: members of its tenant, or everybody of the hub.
     """
 
     name: Name

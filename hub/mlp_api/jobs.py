@@ -199,11 +199,15 @@ class Rank(Response):
 class Failure(Response):
     """First fault of a job.
 
-    `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
-    machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
-    which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
-    `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory;
-    `command-missing`, its shell missed a command; `module-missing`, it imported a module that is not there; `own-program`, it used a name of the notebook. `remedy` says so in a sentence, with who can do something about it; empty without a hint.
+    `hint` is its probable cause. `no-network`: the tenant's jobs have no network, and the program looked for
+    another machine. `network-missing`: the same, and this machine cannot give the network that the tenant may
+    have. `memory-files`: /dev/shm or /tmp, which are memory, were full. `more-memory`: the job ran out of memory.
+    `same-memory`: the same, and it is not tried again with the same amount. `process-limit` and
+    `descriptor-limit`: the job reached its limit of processes or descriptors. `nobody-answers`: the job asked for
+    input. `starts-at-home`: the job did not find a file by a path relative to another directory.
+    `command-missing`: its shell did not find a command. `module-missing`: the job imported a module that does not
+    exist. `own-program`: the job used a name of the notebook. `remedy` is the hint as a sentence, with the person
+    who can act on it. It is empty without a hint.
     """
 
     cause: str
@@ -311,11 +315,11 @@ class Verdict(Response):
 
 
 class Stopped(Response):
-    """How and when the last attempt of a job that waits, starts or runs again was stopped, and what of its work is kept.
+    """Stop of the last attempt of a job that waits, starts or runs again, and the work that is kept of it.
 
-    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
-    tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
-    `kept` is empty and `checkpoint_at` null once it runs again.
+    `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of
+    the same tenant only. `checkpoint_at` is the time of the newest file in the checkpoint directory, null without
+    one. `kept` is empty and `checkpoint_at` null once the job runs again.
     """
 
     kind: Literal["preempted", "suspended", "requeued"]

@@ -49,7 +49,7 @@ _FOLDERS = {
     "CONFIG": (".jupyter", "etc/jupyter", "JUPYTER_CONFIG_PATH"),
     "DATA": (".local/share/jupyter", "share/jupyter", "JUPYTER_PATH"),
 }
-"""Given: of what a user has set and installed for Jupyter its place in the home, that below Python's user base, and the variable for more."""
+"""Given: places of a user's own settings and installations for Jupyter: in the home, below Python's user base, and a variable for more."""
 _DONE = 77
 """Exit status of a process that tried settings to their end. Not 0: a program that ends its process itself has that, most likely."""
 
@@ -151,7 +151,7 @@ def _settings(ending: str) -> list[str]:
 
 
 def _own_folders(kind: str) -> list[str]:
-    """Return the folders of the user's own in which Jupyter looks for settings (`CONFIG`), or for what is installed (`DATA`)."""
+    """Return the user's own folders in which Jupyter looks for settings (`CONFIG`), or for installed data (`DATA`)."""
     usual, below, more = _FOLDERS[kind]
     home = os.path.expanduser("~")  # noqa: PTH111 - as a text
     found = [os.environ.get(f"JUPYTER_{kind}_DIR") or f"{home}/{usual}"]
@@ -166,7 +166,7 @@ def _is_in(home: str, path: str) -> bool:
 
 
 def _which_are_no_files(paths: list[str]) -> str:
-    """Name what is neither a file nor a link to one: whoever opens a named pipe waits for ever."""
+    """Name a path that is neither a file nor a link to one: opening a named pipe would block for ever."""
     found = (path for path in paths if os.path.exists(path) and not os.path.isfile(path))  # noqa: PTH110, PTH113
     return next((f"{path} is not a file" for path in found), "")
 
@@ -245,7 +245,7 @@ def _read_extensions(folder: str) -> None:
 
 
 def _read_lab_settings(folder: str) -> None:
-    """Read what `ConfigManager` of jupyter_server reads there for jupyterlab_server, and fail as they do: not by what is no JSON."""
+    """Read the same settings as `ConfigManager` of jupyter_server does for jupyterlab_server, and fail where it fails, but accept invalid JSON."""
     for section in ("page_config", "default_setting_overrides"):
         for found in (*glob(f"{folder}/{section}.d/*.json"), f"{folder}/{section}.json"):  # noqa: PTH207 - as a text
             if os.path.isfile(found) and os.path.getsize(found):  # noqa: PTH113, PTH202 - as a text

@@ -26,7 +26,7 @@ def figures_page() -> str:
 
 
 def page_of(lines: Iterable[dict[str, Any]]) -> str:
-    """Return the page of a history, oldest line first. Figures stand in the order in which they were first measured."""
+    """Return the page of a history, oldest line first. Figures keep the order of their first measurement."""
     newest: dict[tuple[str, str], dict[str, Any]] = {}
     for line in lines:
         newest[line["figure"], line["unit"]] = line

@@ -140,7 +140,7 @@ QUIET = {
     "UCX_LOG_LEVEL": "fatal",
     "TF_CPP_MIN_LOG_LEVEL": "2",  # of TensorFlow's C++ side errors only, and no remarks on itself
 }
-"""Variables by which libraries leave out what they say of themselves on every start."""
+"""Variables that keep libraries from printing remarks about themselves at each start."""
 
 
 def thread_variables(cores: float) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""Labels of what the hub makes in a cluster, and names that the cluster takes.
+"""Labels of the hub's objects in a cluster, and names that the cluster accepts.
 
-A job's label and the names of its objects come of `mlp_hub.domain.jobs.names.label_name`.
+`mlp_hub.domain.jobs.names.label_name` makes a job's label and the names of its objects.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Every setting of the platform: its name, default, unit and meaning, in one table.
 
 A setting `some_name` is read from the environment variable `MLP_SOME_NAME`, else from `c.MLPHub.some_name` in
-the traitlets file that `MLP_CONFIG` names, else it has its default. A key of `c.MLPHub` that is no setting
-fails the start. Paths of the state directory are properties too (`state_paths`).
+the traitlets file that `MLP_CONFIG` names, else it has its default. An unknown key of `c.MLPHub` fails the start.
+Paths of the state directory are properties too (`state_paths`).
 
-Only the standard library is imported, and names of the contract; traitlets is, when `MLP_CONFIG` is set.
+The module imports only the standard library and names of the contract; it imports traitlets if `MLP_CONFIG` is set.
 """
 
 # ruff: noqa: RUF009 - `setting` makes a dataclass field

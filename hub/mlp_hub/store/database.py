@@ -85,10 +85,10 @@ class Database:
         return self._sqlite
 
     def let_pass(self, fence: Fence | None, cut: Callable[[], None] | None = None) -> None:
-        """Have each transaction of `write` begin with `fence(tx)`, from the next one on; what it raises keeps all of it away.
+        """Have each later transaction of `write` begin with `fence(tx)`; an exception of it undoes the whole transaction.
 
-        What it returns is called after the commit, and only then, by the thread that writes. That calls `cut` within
-        `writer.LOOK_S` after PostgreSQL has ended its connection, with all that was known of this process by it.
+        Its result is called after the commit, and only then, by the writing thread. That thread calls `cut` within
+        `writer.LOOK_S` after PostgreSQL has ended its connection: nothing that this process knew from it is sure.
         """
         self._fence, self._cut = fence, cut
         if self._writer is not None:

@@ -143,7 +143,7 @@ class Writer:
         _settle(batch)
 
     def _next(self) -> _Work | None:
-        """Return what is to be written next. Meanwhile look whether PostgreSQL has ended the connection."""
+        """Return the next piece of work to write. Meanwhile check whether PostgreSQL has ended the connection."""
         while True:
             try:
                 return self._queue.get(timeout=None if self._in_a_file else LOOK_S)

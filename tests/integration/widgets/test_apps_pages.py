@@ -225,7 +225,7 @@ def test_a_model_from_a_job_is_registered_on_the_jobs_page(pages: Pages, front: 
     expect(page.get_by_role("heading", name="digits@1", level=1)).to_be_visible()
 
 
-def test_what_was_registered_is_shown_on_its_jobs_page_and_not_offered_again(
+def test_a_registered_model_is_shown_on_its_jobs_page_and_not_offered_again(
     pages: Pages, front: FrontService
 ) -> None:
     story(front)

@@ -338,7 +338,7 @@ def test_attack_a_part_that_is_not_json_is_refused_whatever_else_is_wrong(part: 
             decode.body(raw % (part, b'"' + b"y" * 100_000 + b'"'), JobCreate)
 
 
-def test_what_is_wrong_deep_in_a_large_body_is_named() -> None:
+def test_a_wrong_field_deep_in_a_large_body_is_named() -> None:
     raw = json.dumps({"name": "x", "code": "y" * 100_000, "args": ["a", 5]}).encode()
     with pytest.raises(Refused, match=r"args.1. is 5; it must be a text"):
         decode.body(raw, JobCreate)

@@ -174,7 +174,7 @@ def test_a_cell_finds_the_modules_of_where_it_starts_and_a_script_and_a_notebook
     assert path(listens=True) is None  # an app's text is the platform's
 
 
-def test_libraries_leave_out_what_they_say_of_themselves_unless_they_are_asked() -> None:
+def test_libraries_print_no_remarks_about_themselves_unless_they_are_asked() -> None:
     env = programs.environment(launch(env={"UCX_LOG_LEVEL": "info"}), "/p", {})
     assert (env["HWLOC_HIDE_ERRORS"], env["TF_CPP_MIN_LOG_LEVEL"], env["UCX_LOG_LEVEL"]) == ("2", "2", "info")
 

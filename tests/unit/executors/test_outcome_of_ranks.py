@@ -243,9 +243,7 @@ def test_a_failure_caused_by_a_difference_from_a_terminal_gets_a_hint(
 @pytest.mark.parametrize(
     ("place", "found"), [("/workspace/code/main.py", "own-program"), ("/home/ann/lib.py", None)]
 )
-def test_a_name_that_only_the_notebook_has_is_told_of_a_cell(
-    before: str, place: str, found: str | None
-) -> None:
+def test_a_cell_with_a_name_of_the_notebook_gets_a_hint(before: str, place: str, found: str | None) -> None:
     said = f"""Traceback (most recent call last):
   File "/workspace/code/main.py", line 2, in <module>
     f()
@@ -276,7 +274,7 @@ NameError: name 'lr' is not defined. Did you mean: 'ls'?
         ),
     ],
 )
-def test_a_command_that_a_terminals_settings_would_bring_is_told_of(
+def test_a_command_from_a_terminals_settings_gets_a_hint(
     tmp_path: Path, shell: str, script: str, found: str | None
 ) -> None:
     (tmp_path / "job.sh").write_text(script)

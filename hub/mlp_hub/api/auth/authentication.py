@@ -224,7 +224,7 @@ def check_browser(headers: HTTPHeaders, method: str, principal: Principal, query
 
 
 def is_token(text: str) -> bool:
-    """Tell whether a text can be a token, and so stand in a header of the question whose it is."""
+    """Tell whether a text can be a token, and can therefore be sent in a header."""
     return 0 < len(text) <= TOKEN_LONGEST and text.isascii() and text.isprintable()
 
 

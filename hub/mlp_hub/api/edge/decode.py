@@ -266,7 +266,7 @@ def _syntax(err: str) -> Message:
 
 
 def _generic(raw: bytes) -> Any:
-    """Return what a body holds; None for what is not JSON. Of a large one each part is `Raw` until somebody looks at it."""
+    """Return the content of a body, or None if it is not JSON. The parts of a large body are `Raw` until they are read."""
     try:
         return msgspec.json.decode(raw) if len(raw) <= TAKEN_APART else _level(msgspec.Raw(raw))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The supervisor of the components, and its view for an operator's command. What the supervisor imports is small."""
+"""Supervisor of the components, and its view for an operator's command. The modules that the supervisor imports are small."""
 
 from mlp_hub.cli.supervisor.keeper import Supervisor, run
 

@@ -1,1 +1,1 @@
-"""Notices and announcements: what is sent, to whom, and by which way."""
+"""Notices and announcements: their kinds, recipients and channels."""

@@ -21,7 +21,7 @@ APPLIERS: Mapping[str, str] = {
 }
 OF_JOBS = "jm"
 OF_STORAGE = "st"
-"""Whose requests are what is stored (`domain.stored.storage`); nobody outside can ask in its name."""
+"""Applier of the requests for storage (`domain.stored.storage`); nobody outside can ask in its name."""
 
 
 class RequestPhase(StrEnum):

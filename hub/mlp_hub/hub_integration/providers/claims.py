@@ -79,7 +79,7 @@ def found(claims: Mapping[str, Any], name: str) -> Any:
 
 
 def text_of(value: object) -> str:
-    """Return a claim that is a text; empty for all else, and for what no database holds: people write some claims themselves."""
+    """Return a claim that is a text. Return an empty text for others, and for a text that databases cannot hold: people write some claims."""
     return value if isinstance(value, str) and storable(value) else ""
 
 

@@ -1,7 +1,8 @@
-"""The doctor's look at the provider, with what logs people in: `python -m mlp_hub.hub_integration.providers.examine`.
+"""The doctor's check of the login provider: `python -m mlp_hub.hub_integration.providers.examine`.
 
-It asks what can be asked without a person: for the discovery document and the keys, to have a code exchanged that nobody was
-given, and for the page to log in, both of which tell whether the provider knows this hub. Findings are a JSON list on stdout.
+It needs no person. It fetches the discovery document and the keys, sends a code that the provider never
+issued, and fetches the login page. The last two show whether the provider knows this hub. Findings are a JSON
+list on stdout.
 """
 
 from __future__ import annotations

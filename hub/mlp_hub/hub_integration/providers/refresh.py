@@ -1,8 +1,8 @@
-"""Queries to the provider for people's present standing, with and without a request of theirs.
+"""Queries to the provider for the current standing of people, with and without a request of theirs.
 
-A refresh token may hold for one use only, so that of each person one request is under way at a time, and what the provider gives
-is stored before anything else happens. While the hub's database takes no writes, that is kept in memory and stored again and again.
-Who has servers or jobs goes first: there something has to be ended.
+A refresh token may be valid for one use only. So each person has one query in progress at a time, and the
+answer is stored before anything else happens. While the hub's database takes no writes, the answer is kept in
+memory and the write is tried again. People with servers or jobs come first: their work may have to end.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Refresher:
         self._away_asked = 0.0
         self._looked: dict[str, float] = {}
         self._unstored: dict[str, tuple[Standing, tuple[str, ...], dict[str, Any]]] = {}
-        """What the provider said last of somebody and is not stored yet: the tokens that are stored may be of no use any more."""
+        """Last answer of the provider about a person that is not stored yet; the stored tokens may be invalid."""
         self._storing: asyncio.Task[None] | None = None
         self._told: dict[str, tuple[str, ...]] = {}
         self._unheard: dict[str, dict[str, object]] = {}
@@ -191,7 +191,7 @@ class Refresher:
         return task
 
     async def _wait(self, name: str) -> None:
-        """Return once nothing is asked or stored of a person: what it brings would be kept after what comes now."""
+        """Return when no query or write about a person is in progress. A later login would otherwise be overwritten by its result."""
         while task := self._flying.get(name):
             await asyncio.wait([task])
 
@@ -215,7 +215,7 @@ class Refresher:
             await asyncio.wait([self._begin(name, self._store(name))])
 
     def arrived(self, name: str) -> None:
-        """Note that somebody whom `expect` expected has logged in: what is known of them is new, and is told again."""
+        """Record that a person whom `expect` announced has logged in: their standing is new, and is reported again."""
         self._looked[name] = self._clock()
         self._unstored.pop(name, None)
         self._told.pop(name, None)

@@ -58,7 +58,7 @@ class TokenRefused(Exception):  # noqa: N818 - what happened
 
 
 class NotStoredError(Exception):
-    """The hub's database took no write, as on a full disk: what the provider said of a person is not stored."""
+    """The hub's database took no write, for example on a full disk: the provider's answer about a person is not stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,7 @@ class LoginWays(APIHandler):  # type: ignore[misc]
 
 
 def _text(value: object) -> str:
-    """Return a text that was sent; empty for what is none, or cannot be a part of any token or code."""
+    """Return a text that was sent, or an empty one if it cannot be part of a token or code."""
     return value if isinstance(value, str) and storable(value) else ""
 
 

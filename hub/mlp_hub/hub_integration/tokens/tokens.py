@@ -37,7 +37,7 @@ NOTE_MAX = 1000
 LASTS_MAX = 100 * 365 * 86_400
 """Safety: seconds that a token may hold: a time that databases can store."""
 LISTED_MAX = {"roles": 10, "scopes": 500}
-"""Safety: entries of what a token is asked for with: the hub answers nobody while it looks at each; 5000 roles took 8 seconds."""
+"""Safety: most entries in a request for a token. The hub answers nobody while it checks each; 5000 roles took 8 seconds."""
 RATES = {"made": Rate(0.1, 500)}
 """Safety: tokens that one person makes, as the API's `change`: each is a line of the audit log."""
 HELD_MAX = {"tokens": 1000}

@@ -26,7 +26,7 @@ _NOT_THE_PROGRAMS = {__file__, run.__file__, runpy.__file__, "<frozen runpy>"}
 
 
 def _beside(name: str) -> ModuleType:
-    """Load a module that lies beside this one, whatever Python was told of its path."""
+    """Load a module from this module's directory, whatever the Python path is."""
     spec = spec_from_file_location(name, f"{_HERE}/{name}.py")
     assert spec is not None  # noqa: S101 - of a path that ends with .py
     assert spec.loader is not None  # noqa: S101

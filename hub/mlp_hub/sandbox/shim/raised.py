@@ -11,11 +11,11 @@ LONGEST = 300
 MOST = 64 << 10
 """Safety: bytes of a traceback in which the line is looked for."""
 AT_ONCE_S = 2.0
-"""Tuning: seconds from the traceback to the last output; a program that goes on for longer has caught that exception."""
+"""Tuning: seconds from the traceback to the last output; a program that runs longer has caught that exception."""
 
 
 class Raised:
-    """What a stream's newest traceback ended with."""
+    """Last lines of the newest traceback of a stream."""
 
     def __init__(self) -> None:
         self._since: float | None = None

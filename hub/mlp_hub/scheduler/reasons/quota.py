@@ -128,7 +128,7 @@ def _until_own_end(state: ClusterState, tenant: str, usages: list[tuple[_Usage, 
 
 
 def _apps_keep(state: ClusterState, usage: _Usage, ask: int) -> bool:
-    """Whether the tenant's apps hold so much that the end of all else of its own would not be enough."""
+    """Tell whether the tenant's apps hold so much that the end of all its other work would not be enough."""
     running = state.running.of_tenant.get(usage.tenant, {}).values()
     apps = sum(h.vector.get(usage.dimension, 0) for h in running if h.run.job.ref.kind == APP)
     return apps > 0 and not usage.others and usage.used - apps < ask - usage.available

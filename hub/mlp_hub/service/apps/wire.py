@@ -82,9 +82,9 @@ def to_wire(
     under_way: float | None,
     pages: str,
 ) -> api.Application:
-    """Return an app; each replica comes with what the last cycle said of it while it waits, and when it may start.
+    """Return an app; a waiting replica has the message of the last cycle, and the time when it may start.
 
-    `pages` is where browsers find the panel, with a slash at its end.
+    `pages` is the public address of the panel, with a slash at its end.
     """
     spec = app.spec
     running = [_replica(job, wait, at, job.attempt in answering) for job, wait, at in replicas]

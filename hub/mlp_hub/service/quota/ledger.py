@@ -1,21 +1,22 @@
-"""The ledger: try, confirm, cancel and release of resources, with expiry.
+"""Ledger: try, confirm, cancel and release of resources, with expiry.
 
-Every call is one write transaction, and write transactions exclude each other, so that what is checked cannot
-change before it is taken. In-use is summed up from the rows that hold; a try whose time is over holds nothing,
-whether it was swept or not. All calls may be repeated.
+Every call is one write transaction. Write transactions exclude each other, so a checked amount cannot change
+before it is taken. The amount in use is the sum of the rows that hold; an expired try holds nothing, whether it
+was swept or not. All calls may be repeated.
 
     try request  ->  tried      holds; expires
     confirm      ->  confirmed  holds until it is released
     cancel       ->  cancelled  holds nothing
     try release  ->  releasing  still holds; cancel and expiry take it back to confirmed; confirm -> released
 
-A request of an applier whose requests are workloads (`domain.workload.workload`) is not tried here: it is pending until a cycle of
-the scheduler admits it, in one order with jobs, which makes it a try that holds. Who asks again keeps its place; it
-expires when nobody does. What names its node, or needs storage, which nobody gives back by being stopped, is tried at once.
+A request of an applier whose requests are workloads (`domain.workload.workload`) is not tried here. It is
+pending until a cycle of the scheduler admits it, in one order with jobs; then it is a try that holds. A repeated
+request keeps its place, and an abandoned one expires. Requests that name their node, or need storage, are tried
+at once, because stopped work gives no storage back.
 
 A release under a new id with an amount (an anonymous one) gives back, when confirmed, from the oldest confirmed
 requests of the same applier in the same tenant. Requests that take a node's capacity are given back by their
-own id only: what runs there would not shrink.
+own id only: the work that runs there would not shrink.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The lease: one platform decides, whatever else was started by mistake.
+"""Lease: one platform decides, even if others were started by mistake.
 
-A row names who decides and until when. Every writing transaction of a platform checks the row first, and fails whole where
-it names another: since writing transactions exclude each other, that is a fence, not a hint. The row is renewed by such
-transactions, and by a timer where there are none. A renewal that is committed makes its platform sure of the lease for its
-length, counted from before the renewal. Who comes second reads the row, without waiting for anybody, until it was
-given back, or stayed as it is for the length of a lease, or the database says that whoever has it is connected no more.
-Lengths of time are measured by each with its own steady clock: no wall clock ends a lease. Whoever is only cut off from the
-database for a moment sees that at once, sooner than anybody who waits looks twice: it is not sure until it is connected again.
+A row names the holder and the end of its lease. Every writing transaction of a platform checks the row first, and
+fails whole if it names another platform. Writing transactions exclude each other, so this is a fence, not a hint.
+Such transactions renew the row, and a timer does if there are none. A committed renewal makes its platform sure
+of the lease for its length, counted from before the renewal. A standby reads the row without waiting. It takes over
+when the lease was given back, when the row stayed the same for the length of a lease, or when the database reports
+that the holder is no longer connected. Each platform measures lengths of time by its own steady clock: no wall
+clock ends a lease. A holder that lost its connection for a moment notices this before a standby looks twice: it is
+not sure until it is connected again.
 
 A platform that hangs within a transaction keeps other writers away. So the next holder ends the
 sessions of the one before: its open transaction is undone. The row is taken in a transaction that

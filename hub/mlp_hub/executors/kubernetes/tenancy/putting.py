@@ -110,7 +110,7 @@ class Putting:
         return files.bound_as(wanted, before)
 
     async def _claimed(self, wanted: Object, known: _Put | None) -> Object | None:
-        """Return what to tell of a claim: one that is made waits until its volume takes it, and no other volume does."""
+        """Return the claim to put. A new one waits until its volume is available, so that it can get no other volume."""
         found = await self._client.get(kinds.PERSISTENT_VOLUME_CLAIMS, name_of(wanted), namespace_of(wanted))
         if found is None:
             volume = await self._client.get(kinds.PERSISTENT_VOLUMES, wanted["spec"]["volumeName"])
