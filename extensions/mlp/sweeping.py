@@ -230,14 +230,7 @@ def job_or_sweep(client: Client, name: str) -> Job | Sweep:
 
 def why(client: Client, name: str) -> Sentences:
     """Return why the job of this name waits, or the trials of the sweep where no job is called so."""
-    try:
-        return Job(client, {"name": name, "user": client.user}).why()
-    except Refused as error:
-        if error.reason != "NotFound":
-            raise
-        with contextlib.suppress(Refused):
-            return Sweep(client, client.sweep(name)).why()
-        raise
+    return job_or_sweep(client, name).why()
 
 
 def get_sweep(name: str) -> Sweep:

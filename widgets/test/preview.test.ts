@@ -45,6 +45,15 @@ test("the time follows the limit that others set, too", () => {
   assert.match(texts(answer({ over, notes: shared, back_inside_because: "x" }))[1]!, /inside the quota again: x/);
 });
 
+test("the time has the same place in every language", () => {
+  const chinese: TenantPreview["notes"] = [
+    { tone: "good", text: "1 个等待的作业可以启动：a" },
+    { tone: "bad", text: "已用 4 cpu，超出新配额 3 cpu" },
+    { tone: "idle", text: "2 个运行中的作业继续" },
+  ];
+  assert.match(texts(answer({ over, notes: chinese, back_inside_because: "x" }))[2]!, /inside the quota again: x/);
+});
+
 test("who waits is said once, by the service", () => {
   const waiting = [{ user: "ann", name: "a", since: "2026-01-01T11:00:00Z", reason: "WaitingForQuota", message: "" }];
   const said: TenantPreview["notes"] = [{ tone: "idle", text: "1 job would still wait for quota: a (for 60 min now)" }];

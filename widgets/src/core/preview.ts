@@ -20,9 +20,9 @@ export function previewLines(p: TenantPreview, now: number): Line[] {
   const lines: Line[] = p.notes.map((n) => ({ tone: n.tone, text: withLocalTimes(n.text, now) }));
   const text = backWords(p, now);
   if (text) {
-    // beside what is over, before what follows from it
-    const at = lines.findLastIndex((l) => l.tone === "bad" && / in use, /.test(l.text));
-    lines.splice(at + 1, 0, { tone: "idle", text });
+    // after the amounts over the quota, before the first neutral note: it says that running work continues
+    const at = lines.findIndex((l) => l.tone === "idle");
+    lines.splice(at < 0 ? lines.length : at, 0, { tone: "idle", text });
   }
   return lines;
 }

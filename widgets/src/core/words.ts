@@ -11,7 +11,7 @@ const EVENTS: Record<string, () => string> = {
   started: () => t("started"), waiting: () => t("waiting"), "metrics-full": () => t("metrics full"), "metrics-lost": () => t("metrics lost"),
   created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images ready"), "first-line": () => t("first line"),
   "start-failed": () => t("start failed"), "output-lost": () => t("output lost"), "storage-full": () => t("storage full"),
-  "memory-killed": () => t("killed for memory"),
+  "memory-killed": () => t("killed for memory"), "program-changed": () => t("script changed"),
   "attempt-failed": () => t("attempt failed"), ended: () => t("attempt ended"), asked: () => t("asked"),
   "asked-to-end": () => t("asked to end"), remark: () => t("remark"),
 };

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from mlp_hub.sandbox.shim import blame
+from mlp_hub.sandbox.shim.raised import TRACEBACK
 from mlp_hub.sandbox.shim.said import Said, english, msg
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _LONGEST = 300  # characters of an exception that are shown in the headline; its
 _RANK_OF_TORCH = re.compile(
     r"^\[rank\d+\]: ?", re.MULTILINE
 )  # before each line of a traceback, once ranks know each other
-_TRACEBACK = "Traceback (most recent call last):"
+_TRACEBACK = TRACEBACK.decode()
 _AFTER_TRACEBACK = re.compile(r"^[A-Za-z_][\w.]*(?:: .*)?$", re.MULTILINE)
 _EXCEPTION = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*)?$", re.MULTILINE)
 # what the C library, Python, curl, wget, apt, Java, Go, Node and Rust say of a name or an address in vain

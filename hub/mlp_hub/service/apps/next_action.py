@@ -133,17 +133,17 @@ def _told(app: App, live: Sequence[Job], ready: Sequence[Job]) -> App:
     return replace(app, phase=phase, message=message)
 
 
-def _partly(app: App, ready: int) -> Message:
-    """Say what of an app answers."""
+def _partly(app: App, live: Sequence[Job], ready: int) -> Message:
+    """Say why fewer replicas of the current version answer than are wanted; `ready` of them do."""
     if app.failures and app.message:
         return app.message
+    if not ready:
+        return _replacing(app, live)
     return msgs("{ready} of {n} replica answers", "{ready} of {n} replicas answer", ready=ready, n=app.wanted)
 
 
 def _replacing(app: App, live: Sequence[Job]) -> Message:
     """Say that only replicas of before the change answer, and what the new ones wait for."""
-    if app.failures and app.message:
-        return app.message
     current = [job for job in live if _generation(job) == app.generation]
     if current and all(job.phase is Phase.QUEUED for job in current):
         if app.wanted > 1:
@@ -163,7 +163,7 @@ def _standing(app: App, live: Sequence[Job], ready: Sequence[Job]) -> tuple[AppP
     if ready and len(newest) >= app.wanted:
         return AppPhase.RUNNING, NOTHING
     if ready:
-        return AppPhase.RUNNING, _replacing(app, live) if not newest else _partly(app, len(newest))
+        return AppPhase.RUNNING, _partly(app, live, len(newest))
     if not app.wanted:
         return AppPhase.WAITING, msg("it sleeps, because no requests came; the next request starts it")
     if app.failures >= LOOP and app.message:

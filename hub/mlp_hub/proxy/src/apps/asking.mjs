@@ -18,8 +18,8 @@ const API = "/services/mlp/api/v1";
 const VERDICTS = { may: 200, unknown: 401, refused: 404, often: 429 };
 /** Refusals of who brings nothing, and of a key or a token that nobody knows: the same for each wrong one. */
 export const NOTHING = "Send a key of this app or a token of the hub, as 'Authorization: Bearer ...' or 'X-API-Key: ...'.";
-export const WRONG_KEY = "The key is wrong, or it was revoked. The owner of the app makes one on the app's page in the panel, or with 'mlp apps keys APP create KEY'.";
-export const WRONG_TOKEN = "The token is wrong, or it has expired. Make one on the page My account of the panel, or send a key of this app.";
+const WRONG_KEY = "The key is wrong, or it was revoked. The owner of the app makes one on the app's page in the panel, or with 'mlp apps keys APP create KEY'.";
+const WRONG_TOKEN = "The token is wrong, or it has expired. Make one on the page My account of the panel, or send a key of this app.";
 const WORDS = {
   404: "There is no such app, or it is not open to you. A key opens only the app that it was made for.",
   429: "Too many tokens that nobody knows come from this address. Try again in a moment.",
