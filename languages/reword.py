@@ -11,12 +11,13 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeGuard
 
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import write_po
 
 from export import FRONT, PYTHON, ROOT, catalogues
-from messages import SAMPLES, holes
+from messages import SAID, SAMPLES, holes
 
 PYTHON_SOURCES = ("hub", "extensions", "spawner", "tests")
 OTHER_SOURCES = ("widgets/src/**/*.ts*", "widgets/tests/**/*.ts*", "hub/**/templates/**/*.html")
@@ -41,12 +42,15 @@ def reword_python(source: str, new: Mapping[str, str], used: set[str]) -> str:
     starts = [0]
     for line in data.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
+    module = ast.parse(data)
+    said = {arg for call in ast.walk(module) if _is_said(call) for arg in call.args}
     # from the end to the begin, so that earlier positions stay right
-    for node in sorted(
-        _literals(ast.parse(data)), key=lambda node: (node.lineno, node.col_offset), reverse=True
-    ):
+    for node in sorted(_literals(module), key=lambda node: (node.lineno, node.col_offset), reverse=True):
         text = node.value
-        if isinstance(text, str) and text in new and node.end_lineno and node.end_col_offset:
+        # one word alone is also a key or a value of programs: only a call of messages says that it is a sentence
+        if not isinstance(text, str) or (" " not in text and node not in said):
+            continue
+        if text in new and node.end_lineno and node.end_col_offset:
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[node.end_lineno - 1] + node.end_col_offset
             used.add(text)
@@ -55,6 +59,10 @@ def reword_python(source: str, new: Mapping[str, str], used: set[str]) -> str:
     changed = reword_text(data.decode(), {old: text for old, text in new.items() if " " in old}, used)
     ast.parse(changed)
     return changed
+
+
+def _is_said(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SAID
 
 
 def _literals(module: ast.AST) -> Iterator[ast.Constant]:

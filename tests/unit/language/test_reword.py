@@ -20,6 +20,11 @@ def test_python_literals_change_wherever_they_are() -> None:
     assert used == {"is no number: {n}"}
 
 
+def test_a_word_alone_changes_only_where_it_is_a_message() -> None:
+    new = reword.reword_python('{"what": msg("what")}\n', {"what": "which"}, set())
+    assert new == '{"what": msg("which")}\n'
+
+
 def test_sentences_within_an_f_string_change() -> None:
     used: set[str] = set()
     new = reword.reword_python("f\"{say('goes on', n=1)}\"\n", {"goes on": "continues"}, used)
