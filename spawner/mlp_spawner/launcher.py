@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from glob import glob
 from importlib.util import find_spec
 from typing import Any
@@ -139,8 +140,7 @@ def _what_fails(patience_s: float = _SETTINGS_S) -> str:
     return (
         _what_ends_us(_settings("config.py"), patience_s)
         or _which_are_no_files(_settings("config.json"))
-        or _which_extensions_fail(patience_s)
-        or _which_lab_settings_fail(patience_s)
+        or _what_lab_cannot_read(patience_s)
     )
 
 
@@ -185,21 +185,16 @@ def _what_ends_us(programs: list[str], patience_s: float) -> str:
     return ""
 
 
-def _which_extensions_fail(patience_s: float) -> str:
-    """Say that JupyterLab could not read what its user has installed for it: each of its pages would be an error."""
-    for own in _own_folders("DATA"):
-        folder = f"{own}/labextensions"
-        if _names_in(folder) and not _fate_of(lambda folder=folder: _read_extensions(folder), patience_s):  # type: ignore[misc]
-            return f"an extension in {folder} cannot be read"
-    return ""
-
-
-def _which_lab_settings_fail(patience_s: float) -> str:
-    """Say the same of settings for all of JupyterLab, which each of its pages reads."""
-    for own in _own_folders("CONFIG"):
-        folder = f"{own}/labconfig"
-        if _names_in(folder) and not _fate_of(lambda folder=folder: _read_lab_settings(folder), patience_s):  # type: ignore[misc]
-            return f"a setting in {folder} cannot be read"
+def _what_lab_cannot_read(patience_s: float) -> str:
+    """Return what JupyterLab could not read of its user's extensions and settings: each of its pages would be an error."""
+    for what, kind, name, read in (
+        ("an extension", "DATA", "labextensions", _read_extensions),
+        ("a setting", "CONFIG", "labconfig", _read_lab_settings),
+    ):
+        for own in _own_folders(kind):
+            folder = f"{own}/{name}"
+            if _names_in(folder) and not _fate_of(partial(read, folder), patience_s):
+                return f"{what} in {folder} cannot be read"
     return ""
 
 

@@ -19,7 +19,7 @@ c.NativeAccounts.waiting_max = 8
 c.NativeAccounts.admin_users = {"chief"}
 from mlp_hub.hub_integration.tokens import tokens
 tokens.RATES["made"] = tokens.Rate(0.0001, 4)
-tokens.HELD_MAX["tokens"] = 4
+tokens.HELD_MAX = 4
 """
 STACK = {"config": CONFIG}
 

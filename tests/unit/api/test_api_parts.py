@@ -338,6 +338,13 @@ def test_attack_a_part_that_is_not_json_is_refused_whatever_else_is_wrong(part: 
             decode.body(raw % (part, b'"' + b"y" * 100_000 + b'"'), JobCreate)
 
 
+@pytest.mark.parametrize("raw", [b'[{"a":', b"[1, \xff]", b"[" * 100])
+def test_a_body_that_is_wrong_and_not_json_either_is_not_called_null(raw: bytes) -> None:
+    with pytest.raises(Refused) as refused:
+        decode.body(raw, JobCreate)
+    assert str(refused.value.message) == "the body is wrong; it must be an object"
+
+
 def test_a_wrong_field_deep_in_a_large_body_is_named() -> None:
     raw = json.dumps({"name": "x", "code": "y" * 100_000, "args": ["a", 5]}).encode()
     with pytest.raises(Refused, match=r"args.1. is 5; it must be a text"):

@@ -59,6 +59,13 @@ def test_it_waits_while_all_its_replicas_are_in_the_queue() -> None:
     assert (waits.phase, str(waits.message)) == (A.WAITING, "no room")
 
 
+def test_a_failure_without_a_message_leaves_the_message_of_the_job() -> None:
+    silent = replace(
+        job(phase=P.FAILED), failure=Failure(Cause.SIGNAL, signal=9), message=msg("killed by signal 9")
+    )
+    assert str(decide(APP, [silent], set(), 0.0).app.message) == "a replica ended: killed by signal 9"
+
+
 def test_an_ended_replica_is_counted_and_retried_with_growing_delays() -> None:
     failed = [job(phase=P.FAILED, ran=5.0)]
     once = decide(APP, failed, set(), 1000.0)

@@ -85,15 +85,15 @@ def test_an_extension_of_jupyterlab_that_cannot_be_read_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str
 ) -> None:
     monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
-    assert launcher._which_extensions_fail(PATIENT_S) == ""
+    assert launcher._what_lab_cannot_read(PATIENT_S) == ""
     good, bad = (tmp_path / "labextensions" / name for name in ("good", "bad"))
     good.mkdir(parents=True)
     (good / "package.json").write_text(GOOD)
-    assert launcher._which_extensions_fail(PATIENT_S) == ""
+    assert launcher._what_lab_cannot_read(PATIENT_S) == ""
     bad.mkdir()
     (bad / "package.json").write_text(GOOD.replace("good", "bad"))
     (bad / file).write_text(text)
-    assert launcher._which_extensions_fail(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
+    assert launcher._what_lab_cannot_read(PATIENT_S) == f"an extension in {bad.parent} cannot be read"
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def explain(err: str, kind: Any, load: Callable[[], Any]) -> Message:
         right = msg("one of {choices}", choices=", ".join(choices))
     try:
         value = _value_at(load(), path)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):  # a part that is not JSON, far behind
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):  # a later part is not JSON
         value = None
     if value is None:
         return msg("{where} is wrong; it must be {right}", where=where, right=right)
@@ -266,11 +266,8 @@ def _syntax(err: str) -> Message:
 
 
 def _generic(raw: bytes) -> Any:
-    """Return the content of a body, or None if it is not JSON. The parts of a large body are `Raw` until they are read."""
-    try:
-        return msgspec.json.decode(raw) if len(raw) <= TAKEN_APART else _level(msgspec.Raw(raw))
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return None
+    """Return the content of a body. The parts of a large body are `Raw` until they are read. Raises the errors of msgspec."""
+    return msgspec.json.decode(raw) if len(raw) <= TAKEN_APART else _level(msgspec.Raw(raw))
 
 
 def _level(value: Any) -> Any:

@@ -393,6 +393,11 @@ class Job:
         return self.ran + max(self.finished_at - self.started_at, 0.0)
 
     @property
+    def failure_told(self) -> Message:
+        """Message of its failure, such as an exception, which says more than an exit status; without one, its own message."""
+        return self.failure.told if self.failure is not None and self.failure.message else self.message
+
+    @property
     def reference(self) -> str:
         """Reference to exactly this run: `digits@2`."""
         return names.reference(self.spec.name, self.run)

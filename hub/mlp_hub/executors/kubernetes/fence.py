@@ -27,6 +27,7 @@ from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ConflictingObjectError, MissingObjectError
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, NAMESPACES, Object
 from mlp_hub.kubernetes.reflector import Reflector, Selection
+from mlp_hub.loops import ask_loop
 from mlp_language.message import msg
 
 _LOOK_S = 0.01
@@ -80,7 +81,7 @@ class ClusterFence:
     def acting(self, epoch: int) -> Iterator[None]:
         """Act under this epoch, in a thread beside the event loop."""
         if epoch > self._highest and self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._record(epoch), self._loop).result()
+            ask_loop(self._loop, lambda: self._record(epoch), None)
         with self.under_way(epoch):
             yield
 

@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import MessageError
 from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.executors.kubernetes.claims import About
 from mlp_hub.executors.kubernetes.gang import lacking
-from mlp_hub.executors.kubernetes.views import MainView, PodView
+from mlp_hub.executors.kubernetes.views import NO_ROOM, MainView, PodView
 from mlp_hub.kubernetes.errors import ClusterUnreachable, ForbiddenError
 from mlp_language.message import Message, msg, to_data
 
@@ -30,8 +30,6 @@ _NO_SUCH_IMAGE = re.compile(
 )
 """Given: how registries say that an image is not there, or not for us; anything else may pass."""
 _START = frozenset({"StartError", "ContainerCannotRun"})
-NO_ROOM = "Unschedulable"
-"""Given: the cluster's word for a pod that no node takes now."""
 _NODE = frozenset({"NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError", "NodeAffinity"})
 _DISK = re.compile(r"(?i)ephemeral|emptydir|disk")
 

@@ -12,7 +12,7 @@ from mlp_hub.executors.kubernetes import troubles
 from mlp_hub.executors.kubernetes.claims import Claim, End
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse
 from mlp_hub.executors.kubernetes.stages import stages_of
-from mlp_hub.executors.kubernetes.views import MainView, PodView
+from mlp_hub.executors.kubernetes.views import NO_ROOM, MainView, PodView
 from mlp_hub.kubernetes.kinds import POD_GROUPS
 from mlp_language.message import Message, msg, to_data
 
@@ -394,7 +394,7 @@ def _waits(scene: Scene) -> Message | None:
     for pod in scene.pods:
         if pod.waits:
             made, ranks = len({each.rank for each in scene.pods}), len(scene.claim.about.roles)
-            if pod.waits == troubles.NO_ROOM and made < ranks:
+            if pod.waits == NO_ROOM and made < ranks:
                 # pods that are bound together are refused until the last is there, whatever room there is
                 return _of_none(scene) or troubles.pods_so_far(made, ranks)
             return troubles.waiting(pod)

@@ -13,6 +13,8 @@ from mlp_hub.kubernetes.kinds import Object, labels_of, name_of, namespace_of
 
 _SHELL = 128
 """Given: an exit status of 128 + n stands for signal n."""
+NO_ROOM = "Unschedulable"
+"""Given: the cluster's word for a pod that no node takes now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def pod_view(found: Object) -> PodView | None:
     scheduled = conditions.get("PodScheduled") or {}
     if scheduled.get("status") == "False":
         view |= {
-            "waits": scheduled.get("reason") or "Unschedulable",
+            "waits": scheduled.get("reason") or NO_ROOM,
             "message": scheduled.get("message") or "",
         }
     if scheduled.get("status") == "True":

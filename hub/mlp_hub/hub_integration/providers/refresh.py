@@ -286,7 +286,7 @@ class Refresher:
         return True
 
     async def _store(self, name: str) -> bool:
-        """Store what the provider said last of somebody, or see to it that this is tried again."""
+        """Store what the provider said last of somebody, or see to it that this is tried again. Return True: they may stay."""
         if (left := self._unstored.get(name)) is None:
             return True
         standing, groups, kept = left

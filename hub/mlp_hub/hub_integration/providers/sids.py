@@ -145,10 +145,13 @@ async def newest_login(db: Any, user_id: int) -> AuthState:
     return {}
 
 
-def forget_browsers(db: Any, **whose: Any) -> None:
+def forget_browsers(db: Any, *, login: str | None = None, user_id: int | None = None) -> None:
     """Forget what is kept of one browser (`login`), or of all browsers of a person (`user_id`); the caller commits."""
+    if (login is None) == (user_id is None):
+        raise ValueError("give either a login or a user's id; without both, everybody's would go")
     for table in (ProviderLogin, ProviderBrowser):
-        db.query(table).filter_by(**whose).delete()
+        mine = table.user_id == user_id if login is None else table.login == login
+        db.query(table).filter(mine).delete()
 
 
 def _forget_tokens_of_ended(db: Any, user_id: int) -> None:

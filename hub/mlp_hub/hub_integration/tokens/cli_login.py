@@ -29,7 +29,7 @@ from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.scopes import USER_SCOPES
 from mlp_hub.hub_integration.tokens.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
-from mlp_hub.hub_integration.tokens.tokens import too_many
+from mlp_hub.hub_integration.tokens.tokens import take_back, too_many
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg, to_data
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
@@ -132,7 +132,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         made = user.new_api_token(note=f"mlp on {machine}", expires_in=lasts, scopes=list(USER_SCOPES))
         token = orm.APIToken.find(self.db, made)
         if many := too_many(self.db, user.orm_user):
-            self._take_back(token)
+            take_back(self.db, token)
             if many.wait:
                 self.set_header("Retry-After", str(many.wait))
             self.refuse(429, many.message)
@@ -147,17 +147,13 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
             )
         except (ServiceUnreachable, ServiceRefused) as error:
             self.log.warning("A token for %s is not written down, so it is not given: %s", user.name, error)
-            self._take_back(token)
+            take_back(self.db, token)
             self.refuse(503, _NOT_WRITTEN)
             return
         self.log.info("mlp on %s has a token of %s", machine, user.name)
         self.set_status(201)
         self.set_header("Cache-Control", "no-store")
         self.write(json.dumps({"token": made, "user": user.name, "expires_in": lasts}))
-
-    def _take_back(self, token: Any) -> None:
-        self.db.delete(token)
-        self.db.commit()
 
     def refuse(self, status: int, message: Message) -> None:
         """Answer with a refusal of a token, and its reason."""

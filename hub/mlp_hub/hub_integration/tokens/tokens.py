@@ -40,7 +40,7 @@ LISTED_MAX = {"roles": 10, "scopes": 500}
 """Safety: most entries in a request for a token. The hub answers nobody while it checks each; 5000 roles took 8 seconds."""
 RATES = {"made": Rate(0.1, 500)}
 """Safety: tokens that one person makes, as the API's `change`: each is a line of the audit log."""
-HELD_MAX = {"tokens": 1000}
+HELD_MAX = 1000
 """Safety: tokens of one person: JupyterHub loads all of them for each list, and answers nobody meanwhile."""
 _limiter = Limiter(time.monotonic, RATES)
 
@@ -62,12 +62,10 @@ def install(settings: Settings) -> None:
         token = orm.APIToken.find(self.db, answer["token"])
         scopes = sorted(token.scopes)
         if refusal := _why_not(self, token):
-            self.db.delete(token)
-            self.db.commit()
+            take_back(self.db, token)
             raise web.HTTPError(403, said(self, refusal))
         if asked.kind == "user" and not asked.admin and (many := too_many(self.db, token.user)):
-            self.db.delete(token)
-            self.db.commit()
+            take_back(self.db, token)
             raise TooManyTokens(many, said(self, many.message))
         try:
             await service.token_made(
@@ -79,8 +77,7 @@ def install(settings: Settings) -> None:
             )
         except (ServiceUnreachable, ServiceRefused) as error:
             self.log.warning("A token for %s is not written down, so it is not given: %s", user_name, error)
-            self.db.delete(token)
-            self.db.commit()
+            take_back(self.db, token)
             raise web.HTTPError(
                 503, "No token was made: the platform's service does not answer, try again"
             ) from error
@@ -127,13 +124,19 @@ def too_many(db: Any, user: Any) -> TokenBound | None:
     held = db.query(orm.APIToken).filter(
         orm.APIToken.user_id == user.id, orm.APIToken.client_id == "jupyterhub"
     )
-    if held.count() > HELD_MAX["tokens"]:
+    if held.count() > HELD_MAX:
         return TokenBound(
-            msg("you have {most} tokens, which is the most; revoke some of them", most=HELD_MAX["tokens"])
+            msg("you have {most} tokens, which is the most; revoke some of them", most=HELD_MAX)
         )
     if wait := _limiter.take("made", user.name):
         return TokenBound(msg("you make too many tokens; make the next one in {wait} s", wait=wait), wait)
     return None
+
+
+def take_back(db: Any, token: Any) -> None:
+    """Delete a token that was made and is not given to anybody."""
+    db.delete(token)
+    db.commit()
 
 
 def _note(handler: Any, user: Any, token_id: str) -> str:

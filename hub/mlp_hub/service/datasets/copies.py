@@ -15,12 +15,12 @@ from mlp_hub.domain.errors import OutOfReach, Refused
 from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, check_dataset_move
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import OpenSource
+from mlp_hub.loops import ask_loop
 from mlp_hub.service.datasets.fetch_turns import FetchTurn, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.effects import Acts
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.storage.ledger import StorageLedger
-from mlp_hub.service.support.loops import ask_loop
 from mlp_hub.service.support.told import told
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx

@@ -26,11 +26,11 @@ from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.environments import BuildFailed, EnvironmentMaker
 from mlp_hub.executors.workspace import Space, StoredPlace, Unfinished
+from mlp_hub.loops import ask_loop
 from mlp_hub.service.disk.rules import shortage
 from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.storage.environments import not_here
-from mlp_hub.service.support.loops import ask_loop
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg, verbatim

@@ -108,7 +108,7 @@ def worker(own: told.OwnPlan) -> int:
 
 
 def launcher(own: told.OwnPlan) -> int:
-    """Start all ranks once all pods are reached; end as mpirun does."""
+    """Start all ranks once all pods are reached; end as mpirun does, or as the ranks did if mpirun was killed."""
     children = Children(_ask_rank)
     mpirun = shutil.which("mpirun") or shutil.which("mpiexec")
     if mpirun is None:
@@ -130,14 +130,13 @@ def launcher(own: told.OwnPlan) -> int:
     status = _follow(own, children, process)
     if status is None:  # else the shells of mpirun hold its output open
         children.drain(process)
+        status = process.returncode if process.returncode >= 0 else 128 - process.returncode
     _tell(own, children.tail, process.returncode)
-    if status is not None:
-        return status
-    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+    return status
 
 
 def _follow(own: told.OwnPlan, children: Children, process: subprocess.Popen[bytes]) -> int | None:
-    """Wait for the end of mpirun. Return the gang's exit status if mpirun had nothing left to do and was killed.
+    """Wait for the end of mpirun. Return the gang's exit status if mpirun had nothing left to do and was killed for that.
 
     Open MPI waits for its teardown time several times, also for ranks that have ended: 10 s in which the team's quota is held.
     """

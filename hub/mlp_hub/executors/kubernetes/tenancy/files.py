@@ -65,6 +65,8 @@ def unnamed(wanted: Object) -> Object:
 
 AVAILABLE = "Available"
 """Given: phase of a volume that takes the claim it names at once."""
+BOUND = "Bound"
+"""Given: phase of a volume that its claim has."""
 RELEASED = "Released"
 """Given: phase of a volume whose claim was deleted; it takes no other by itself."""
 

@@ -151,7 +151,9 @@ class Putting:
             )
         return found
 
-    async def _available(self, found: Object, phases: Collection[str] = (files.AVAILABLE, "Bound")) -> Object:
+    async def _available(
+        self, found: Object, phases: Collection[str] = (files.AVAILABLE, files.BOUND)
+    ) -> Object:
         """Return a volume once its claim may take it: the cluster binds at once what is available when the claim comes."""
         for _ in range(LOOKS):
             phase = files.phase(found)

@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def ask_loop(
-    loop: asyncio.AbstractEventLoop, make: Callable[[], Coroutine[Any, Any, T]], seconds: float
+    loop: asyncio.AbstractEventLoop, make: Callable[[], Coroutine[Any, Any, T]], seconds: float | None
 ) -> T:
     """Run a coroutine on the loop from another thread and return its result.
 
     The coroutine is made on the loop, so a loop that has stopped or is closed leaves none behind that nobody awaits.
-    Raises RuntimeError if the loop is closed, TimeoutError after `seconds`.
+    Raises RuntimeError if the loop is closed, TimeoutError after `seconds` (None: never).
     """
     answer: Future[T] = Future()
 

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from mlp_hub.service.support.loops import ask_loop
+from mlp_hub.loops import ask_loop
 
 
 async def test_a_thread_gets_the_result_or_the_error_of_a_coroutine() -> None:
