@@ -1273,11 +1273,15 @@ export interface Rank {
 /**
  * First fault of a job.
  *
- * `hint` says what probably stands behind it: `no-network`, the tenant's jobs have none and the program looked for another
- * machine; `network-missing`, the same, and this machine cannot give what the tenant may have; `memory-files`, /dev/shm or /tmp,
- * which are memory, were full; `more-memory`, it ran out of memory; `same-memory`, the same, and it was not tried again with as much; `process-limit` and `descriptor-limit`, it may have no more of them;
- * `nobody-answers`, it asked for input; `starts-at-home`, it missed a file by a path relative to another directory;
- * `command-missing`, its shell missed a command; `module-missing`, it imported a module that is not there; `own-program`, it used a name of the notebook. `remedy` says so in a sentence, with who can do something about it; empty without a hint.
+ * `hint` is its probable cause. `no-network`: the tenant's jobs have no network, and the program looked for
+ * another machine. `network-missing`: the same, and this machine cannot give the network that the tenant may
+ * have. `memory-files`: /dev/shm or /tmp, which are memory, were full. `more-memory`: the job ran out of memory.
+ * `same-memory`: the same, and it is not tried again with the same amount. `process-limit` and
+ * `descriptor-limit`: the job reached its limit of processes or descriptors. `nobody-answers`: the job asked for
+ * input. `starts-at-home`: the job did not find a file by a path relative to another directory.
+ * `command-missing`: its shell did not find a command. `module-missing`: the job imported a module that does not
+ * exist. `own-program`: the job used a name of the notebook. `remedy` is the hint as a sentence, with the person
+ * who can act on it. It is empty without a hint.
  */
 export interface Failure {
   cause: string;
@@ -1439,11 +1443,11 @@ export interface Why {
   stopped: Stopped | null;
 }
 /**
- * How and when the last attempt of a job that waits, starts or runs again was stopped, and what of its work is kept.
+ * Stop of the last attempt of a job that waits, starts or runs again, and the work that is kept of it.
  *
- * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of its own
- * tenant only. `checkpoint_at` is when the newest file in its checkpoint directory was written, null where there is none.
- * `kept` is empty and `checkpoint_at` null once it runs again.
+ * `kind` is preempted (for another job), suspended or requeued (after a failure). `message` names other jobs of
+ * the same tenant only. `checkpoint_at` is the time of the newest file in the checkpoint directory, null without
+ * one. `kept` is empty and `checkpoint_at` null once the job runs again.
  */
 export interface Stopped {
   kind: "preempted" | "requeued" | "suspended";
@@ -2258,9 +2262,12 @@ export interface ModelStageChange {
 /**
  * App to deploy: the platform serves a model by the Open Inference Protocol, or a `command` runs.
  *
- * `command_port` is where the command listens; PORT tells it. cpu, gpu and ram are per replica. Of `replicas` MIN:MAX so many run
- * that each has `concurrency` requests at once; fewer once so many were not needed for `idle` seconds, and with MIN of 0 none while nobody asks. With `replace` an app of this name changes to what is said here: replicas of the new one answer
- * before those of the old one go. `env_name` is an environment of the tenant, whose packages the server or the command has. `access` says who may ask it besides its owner and its keys: members of its tenant, or everybody here.
+ * The command listens on `command_port`, which the variable PORT names. cpu, gpu and ram are per replica.
+ * `replicas` is MIN:MAX. The number of replicas follows the load: each gets about `concurrency` requests at once. A replica
+ * that was not needed for `idle` seconds ends; with a MIN of 0 none runs without requests. With `replace` an
+ * existing app of this name changes: replicas of the new one answer before those of the old one end.
+ * `env_name` is an environment of the tenant with the packages of the server or the command. `access` lists
+ * the callers in addition to the owner and the app's keys: members of its tenant, or everybody of the hub.
  */
 export interface AppCreate {
   /**
