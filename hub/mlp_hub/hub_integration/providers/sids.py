@@ -150,7 +150,7 @@ def forget_browsers(db: Any, *, login: str | None = None, user_id: int | None = 
     if (login is None) == (user_id is None):
         raise ValueError("give either a login or a user's id; without both, everybody's would go")
     for table in (ProviderLogin, ProviderBrowser):
-        mine = table.user_id == user_id if login is None else table.login == login
+        mine: Any = table.user_id == user_id if login is None else table.login == login
         db.query(table).filter(mine).delete()
 
 
