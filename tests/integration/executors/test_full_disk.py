@@ -164,6 +164,13 @@ async def test_lines_that_were_lost_are_counted_also_where_the_shim_is_killed_be
     await executor.close()
 
 
+def test_no_program_starts_where_not_even_the_number_of_its_lost_lines_has_room(disk: SmallDisk) -> None:
+    disk.fill()
+    with pytest.raises(OSError) as raised:  # noqa: PT011 - its number is asked for
+        losses.Losses(str(disk.root))
+    assert files.is_full(raised.value)
+
+
 async def test_a_last_line_that_was_lost_is_told_as_soon_as_there_is_room(
     full_lab: Lab, disk: SmallDisk
 ) -> None:

@@ -71,7 +71,7 @@ def stored(world, source):
 
 def spools(tmp_path):
     return {
-        p.stem: [json.loads(x)["n"] for x in p.read_text().splitlines()] for p in tmp_path.glob("*.jsonl")
+        p.stem: [json.loads(x)["n"] for x in p.read_text().splitlines()[1:]] for p in tmp_path.glob("*.jsonl")
     }
 
 
