@@ -230,8 +230,9 @@ class Browser:
 
 
 def text_of(answer: httpx.Response) -> str:
-    """Return a page's text without its tags."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.text))
+    """Return what a page shows: its text without tags, scripts and styles, which hold random numbers and the time."""
+    shown = re.sub(r"(?is)<(script|style)\b.*?</\1>", " ", answer.text)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", shown))
 
 
 def user_token(stack: HubStack, name: str, *scopes: str) -> str:
