@@ -15,6 +15,7 @@ import msgspec
 
 from mlp_api.jobs import JobShape
 from mlp_api.types import TenantCreate
+from mlp_hub.domain.dimensions import BY_NAME, COUNTED, DIMENSIONS, ON_NODES
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.jobs.job import PRIORITIES
 from mlp_hub.domain.notices.notice import NoticeKind
@@ -40,6 +41,8 @@ def for_notebooks() -> str:
             "from mlp.language import say\n",
             _table(f"REASONS: {said}", _REASONS, "lambda: say({})"),
             _table(f"ORDERS: {said}", _ORDERS, "lambda: say({})"),
+            "Words = Callable[[], str]",
+            _counted_options(),
             _tuple("RUNTIMES", BUILT_IN),
             _tuple("PRIORITIES", sorted(PRIORITIES, key=PRIORITIES.__getitem__)),
             _tuple("TOPOLOGIES", TOPOLOGIES),
@@ -47,6 +50,18 @@ def for_notebooks() -> str:
             "",
         )
     )
+
+
+def _counted_options() -> str:
+    rows = "".join(
+        f"\n    {json.dumps(name)}: (\n"
+        f"        {json.dumps(BY_NAME[name].within) if BY_NAME[name].within else None},\n"
+        f"        lambda: say({json.dumps(BY_NAME[name].help)}),\n"
+        f"        lambda: say({json.dumps(BY_NAME[name].usual)}),\n"
+        "    ),"
+        for name in COUNTED
+    )
+    return f"COUNTED: Mapping[str, tuple[str | None, Words, Words]] = {{{rows}{chr(10) if rows else ''}}}"
 
 
 def for_wire() -> str:
@@ -93,6 +108,10 @@ def for_front() -> str:
         if o.default not in (msgspec.NODEFAULT, None)
     }
     lines.append(f"export const SUBMIT = {json.dumps(shape)} as const;\n")
+    lines.append("/** All that quotas count: rows of the hub's table. */")
+    lines.append(f"export const DIMENSIONS = [{_listed(DIMENSIONS)}] as const;\n")
+    lines.append("/** Of which amounts can be kept free on nodes. */")
+    lines.append(f"export const ON_NODES: readonly string[] = [{_listed(ON_NODES)}];\n")
     lines.append("/** All that a tenant is configured by. */")
     lines.append(f"export const TENANT_FIELDS = [{_listed(TenantCreate.__struct_fields__)}] as const;\n")
     return "\n".join(lines)

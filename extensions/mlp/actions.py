@@ -32,7 +32,7 @@ from mlp.format import clock_time, span
 from mlp.handle import Job, JobList, listed
 from mlp.history import FINAL
 from mlp.language import say, says
-from mlp.options import AGAIN, BY_NAME, SHAPE, UPDATE
+from mlp.options import AGAIN, BY_NAME, SHAPE, UPDATE, as_sent
 from mlp.outcomes import Outcomes, each, refusal
 from mlp.verbs import AUTO, ParsedLine
 from mlp.words import sentences
@@ -133,7 +133,7 @@ def offer(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show an offer."""
     wanted = {o.name for o in SHAPE}
     shape = {k: v for k, v in call.given.items() if k in wanted and v != BY_NAME[k].default}
-    return reasons.offer(client.offer(shape))
+    return reasons.offer(client.offer(as_sent(shape)))
 
 
 def language(client: Client, call: ParsedLine) -> tables.Sentences:
@@ -153,7 +153,7 @@ def language(client: Client, call: ParsedLine) -> tables.Sentences:
 def steer(client: Client, call: ParsedLine) -> Outcomes:
     """Cancel, suspend, resume, resubmit or delete several; one refusal does not stop the others."""
     verb = call.verb.name
-    size = {o.name: call.given[o.name] for o in AGAIN if o.name in call.given}
+    size = as_sent({o.name: call.given[o.name] for o in AGAIN if o.name in call.given})
     told = {**size, "provenance": provenance.told()} if verb == "resubmit" else size
     lines, data, failed = [], [], []
     for name in select(client, call):

@@ -230,7 +230,7 @@ class Comparison:
                 each[at] = (curve["x"], curve["y"])
         self.params = _differing([r["run"]["params"] for r in runs])
         sizes = ("runtime", "workers", "cpu", "gpu", "ram")
-        self.params |= _differing([{k: r[k] for k in sizes} for r in runs])
+        self.params |= _differing([{k: r[k] for k in sizes} | (r.get("amounts") or {}) for r in runs])
         self.datasets = _differing(
             [{f"{d['user']}/{d['name']}": _content(d) for d in r.get("data") or ()} for r in runs]
         )

@@ -7,7 +7,6 @@ from typing import Any
 from mlp import reasons, tables, words
 from mlp.client import Client
 from mlp.errors import NoHub, NotThere
-from mlp.format import memory, span
 from mlp.handle import Job, ask_for_job
 from mlp.language import say, says
 from mlp.options import BY_NAME, SHAPE
@@ -23,10 +22,9 @@ def dry_run(client: Client, body: Json, *, named: bool) -> tables.Sentences:
     offered = reasons.offer(found["offer"])
     lines = len(body.get("code", "").splitlines())
     what = body.get("entry") or says("a program of 1 line", "a program of {n} lines", lines)
-    written = {"time_limit": span, "checkpoint_every": span, "ram": memory}
     shape = say(", ").join(
-        BY_NAME[k].flag if v is True else f"{BY_NAME[k].flag} {written.get(k, str)(v)}"
-        for k, v in body.items()
+        BY_NAME[k].flag if v is True else f"{BY_NAME[k].flag} {BY_NAME[k].shows(v)}"
+        for k, v in {**body, **body.get("amounts", {})}.items()
         if k in BY_NAME and k != "env"
     )
     return tables.Sentences(
@@ -41,7 +39,9 @@ def _preview(client: Client, body: Json) -> Json:
         return client.preview(body)
     except (NotThere, NoHub):
         # what else may not be there (team, dataset, environment) is of the shape: the offer is refused for it too
-        return {"offer": client.offer({o.name: body[o.name] for o in SHAPE if o.name in body})}
+        return {
+            "offer": client.offer({k: body[k] for k in ("amounts", *(o.name for o in SHAPE)) if k in body})
+        }
 
 
 def _would_be(found: Json) -> list[str]:

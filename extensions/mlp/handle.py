@@ -18,7 +18,7 @@ from mlp.fetching import fetch
 from mlp.format import clock_time, span
 from mlp.history import FINAL, History
 from mlp.language import say
-from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option
+from mlp.options import AGAIN, BY_NAME, SHAPE, SUBMIT, UPDATE, Option, as_sent
 from mlp.verboptions import STATE
 from mlp.waiting import OutlastingWait
 
@@ -272,7 +272,7 @@ class Job:
     def resubmit(self, /, **other: Any) -> Job:
         """Run it again, as the next run of its name and from then on this object, with other `workers`, `cpu`, `gpu`, `ram`, `priority`, `time_limit` or `params` where they are given; or `exactly=True`."""
         given = parse(other, AGAIN, "resubmit")
-        told = {**given, "provenance": provenance.told()}
+        told = {**as_sent(given), "provenance": provenance.told()}
         self.data = self._client.act("resubmit", self.reference, self.user, size=told)
         if note := words.seconds_meant(given):
             sys.stderr.write(f"{note}\n")
@@ -478,7 +478,8 @@ def quota() -> tables.Table:
 
 def offer(**options: Any) -> tables.Sentences:
     shape = parse(options, SHAPE, "offer")
-    return reasons.offer(Client.from_env().offer({k: v for k, v in shape.items() if v != BY_NAME[k].default}))
+    asked = as_sent({k: v for k, v in shape.items() if v != BY_NAME[k].default})
+    return reasons.offer(Client.from_env().offer(asked))
 
 
 def describe(function: Callable[..., Any], summary: str, table: Sequence[Option]) -> None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlp.errors import UsageError
+from mlp.format import memory, span
 from mlp.language import say
+from mlp.terms import COUNTED as DIMENSIONS
 from mlp.terms import PRIORITIES, RUNTIMES, TOPOLOGIES
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
@@ -129,12 +131,21 @@ def whole(low: int, high: int, what: Callable[[], str]) -> Callable[[object], in
 
 def ram(text: object) -> int:
     """Parse an amount of memory to MiB: 512, 512M, 2G, 1.5GiB."""
+    return _mib(text, 100)
+
+
+def part_of_ram(text: object) -> int:
+    """Parse an amount of memory that is a part of a rank's, to MiB."""
+    return _mib(text, 1)
+
+
+def _mib(text: object, least: int) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:(m|g|t)(?:i?b)?)?", str(text).strip().lower())
     if not found:
         raise ValueError(say("is not an amount of memory; write 1024 (MiB), 512M or 2G"))
     value = round(float(found[1]) * {"m": 1, "g": 1024, "t": 1024**2}[found[2] or "m"])
-    if not 100 <= value <= 1_000_000_000:
-        raise ValueError(say("must be at least 100 MiB"))
+    if not least <= value <= 1_000_000_000:
+        raise ValueError(say("must be at least {least} MiB", least=least))
     return value
 
 
@@ -295,6 +306,8 @@ class Option:
     wire: bool = True  # sent; else a matter of this side only
     written: str = ""  # its flag, where people write it otherwise than it is called: one of several
     shown_default: Callable[[], str] | None = None
+    amount: bool = False  # sent in `amounts`: a dimension that is only counted, named as in the hub's table
+    shows: Callable[[Any], str] = str  # writes its value
 
     @property
     def flag(self) -> str:
@@ -332,13 +345,18 @@ SUBMIT: tuple[Option, ...] = (
     Option("cpu", lambda: say("cores per rank"), number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),
     Option("gpu", lambda: say("devices per rank"), number(0, 100_000, lambda: say("devices")), 0.0, "DEVICES"),
     Option("gpu_kind", lambda: say("kind of device"), word(64), None, "KIND", shown_default=lambda: say("any")),
-    Option("ram", lambda: say("memory per rank"), ram, 1024, "MIB", shown_default=lambda: say("1024 MiB")),
+    Option("ram", lambda: say("memory per rank"), ram, 1024, "MIB", shown_default=lambda: say("1024 MiB"), shows=memory),
+    *(
+        Option(key, told, part_of_ram if of == "ram" else whole(1, 10**9, lambda: ""), None, "MIB" if of == "ram" else "N",
+               shown_default=usual, amount=True, shows=memory if of == "ram" else str)
+        for key, (of, told, usual) in DIMENSIONS.items()
+    ),
     Option("ps", lambda: say("parameter servers (tf)"), whole(0, 1000, lambda: say("parameter servers")), 0, "N"),
     Option("tenant", lambda: say("team whose quota it uses"), name, None, "NAME", "-t", "tenants", shown_default=lambda: say("yours")),
     Option("priority", lambda: say("priority class"), name, "normal", "CLASS", choices=" ".join(PRIORITIES)),
-    Option("time_limit", lambda: say("end an attempt after this time"), duration, None, "30m|2h|1d", shown_default=lambda: say("none")),
+    Option("time_limit", lambda: say("end an attempt after this time"), duration, None, "30m|2h|1d", shown_default=lambda: say("none"), shows=span),
     Option("retries", lambda: say("number of restarts after a failure; a lack of memory causes no restart"), whole(0, 100, lambda: say("retries")), 0, "N"),
-    Option("checkpoint_every", lambda: say("how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY"), duration, None, "30m|2h", shown_default=lambda: say("none")),
+    Option("checkpoint_every", lambda: say("how often the program should save; it finds the seconds in MLP_CHECKPOINT_EVERY"), duration, None, "30m|2h", shown_default=lambda: say("none"), shows=span),
     Option("topology", lambda: say("placement of ranks"), word(100), None, "RULE", choices=" ".join(TOPOLOGIES),
            also=lambda: say("required:LABEL (on nodes with one value of that label), preferred:LABEL (the same, if possible)"),
            shown_default=lambda: say("bin-pack")),
@@ -374,6 +392,22 @@ WITH = Option(
 )
 """Only a notebook has variables; in Python they are `variables={...}`."""
 
+COUNTED: tuple[Option, ...] = tuple(o for o in SUBMIT if o.amount)
+"""Options of the dimensions that are only counted."""
+
+
+def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as they are sent, those of counted dimensions in `amounts`."""
+    amounts = {o.name: given[o.name] for o in COUNTED if o.name in given}
+    return {k: v for k, v in given.items() if k not in amounts} | ({"amounts": amounts} if amounts else {})
+
+
+def amounts_of(told: Mapping[str, Any]) -> list[str]:
+    """Write the counted dimensions that a job has, as options."""
+    amounts = told.get("amounts") or {}
+    return [f"{o.flag} {o.shows(amounts[o.name])}" for o in COUNTED if amounts.get(o.name)]
+
+
 SHAPE: tuple[Option, ...] = tuple(
     o for o in SUBMIT if o.wire and o.name not in {"env", "params", "workdir", "name", "replace"}
 )
@@ -382,7 +416,7 @@ SHAPE: tuple[Option, ...] = tuple(
 SIZE: tuple[Option, ...] = tuple(
     replace(o, default=None, shown_default=lambda: say("as before"))
     for o in SUBMIT
-    if o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
+    if o.amount or o.name in {"workers", "cpu", "gpu", "ram", "priority", "time_limit"}
 )
 """Options of a job's size for a resubmission."""
 

@@ -16,6 +16,7 @@ from mlp import stages, svg, words
 from mlp.format import amount, memory, number
 from mlp.history import FINAL, POSITIONS
 from mlp.language import say, says
+from mlp.options import amounts_of
 from mlp.terminal import plain, rows
 from mlp.words import sentences
 
@@ -63,6 +64,7 @@ def facts(job: Json) -> list[str]:
     shape = [say("{amount} cpu", amount=amount(job.get("cpu", 1))), memory(job.get("ram", 0))]
     if job.get("gpu"):
         shape.append(say("{amount} gpu", amount=amount(job["gpu"])))
+    shape += amounts_of(job)
     restarts = say("restarts: {n}", n=words.restarts(job)) if words.restarts(job) else ""
     found = [
         say("team {tenant}", tenant=str(job.get("tenant"))),

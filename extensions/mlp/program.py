@@ -17,7 +17,7 @@ from typing import Any
 from mlp import notebooks, scripts, settings
 from mlp.errors import ProgramError, UsageError
 from mlp.language import say
-from mlp.options import SUBMIT, default_runtime, most_workers
+from mlp.options import SUBMIT, as_sent, default_runtime, most_workers
 from mlp.terms import RUNTIMES
 
 CODE_LIMIT = 1_048_576
@@ -43,7 +43,9 @@ def build(
 
     Raises `UsageError`; `given` holds parsed values by option name.
     """
-    body = {o.name: given[o.name] for o in SUBMIT if o.wire and given.get(o.name) not in (None, o.default)}
+    body = as_sent(
+        {o.name: given[o.name] for o in SUBMIT if o.wire and given.get(o.name) not in (None, o.default)}
+    )
     runtime = given.get("runtime") or default_runtime(given.get("workers") or 1, given.get("ps") or 0)
     body.setdefault(
         "name", _name_of(entry) or f"{runtime}-{time.strftime('%m%d-%H%M%S', time.localtime(clock()))}"

@@ -15,6 +15,7 @@ from mlp import words
 from mlp.format import amount, clock_time, file_size, memory, storage
 from mlp.history import FINAL
 from mlp.language import say, says
+from mlp.options import COUNTED
 from mlp.terminal import plain
 from mlp.terms import ORDERS
 from mlp.words import SCOPE_PREFIX, sentences
@@ -432,6 +433,13 @@ _DIMENSIONS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("ram", memory),
     ("rom", storage),
 )
+"""Dimensions that every hub has; counted ones follow."""
+
+
+def _with_counted(tenant: Json) -> Json:
+    """Return a tenant whose counted dimensions are fields like the others."""
+    used = {f"{name}_inuse": amount for name, amount in (tenant.get("amounts_inuse") or {}).items()}
+    return {**tenant, **(tenant.get("amounts") or {}), **used}
 
 
 def _holders(holdings: Sequence[Any]) -> tuple[str, str]:
@@ -463,12 +471,13 @@ def quota(found: Any) -> Table:
         tenant = usage.get("tenant", usage)
         users, stores = _holders(usage.get("holdings") or ())
         name, holders = tenant.get("name", ""), {"cpu": users, "rom": stores}
-        for kind, write in _DIMENSIONS:
-            if kind in ("gpu", "rom") and not tenant.get(kind) and not tenant.get(f"{kind}_inuse"):
+        known = _with_counted(tenant)
+        for kind, write in (*_DIMENSIONS, *((o.name, o.shows) for o in COUNTED)):
+            if kind not in ("cpu", "ram") and not known.get(kind) and not known.get(f"{kind}_inuse"):
                 continue
             title = say("storage") if kind == "rom" else kind
             rows.append(
-                (name if kind == "cpu" else "", title, _standing(tenant, kind, write), holders.get(kind, ""))
+                (name if kind == "cpu" else "", title, _standing(known, kind, write), holders.get(kind, ""))
             )
     shared = [part for part in _SHARING if any(row[2][part] for row in rows)]
     parts = [p for p in _PARTS if p not in _SHARING or p in shared]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlp.language import say
-from mlp.options import BY_NAME, Option, number, whole, word
+from mlp.options import BY_NAME, COUNTED, Option, number, whole, word
 
 _UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -32,6 +32,7 @@ AMOUNTS: tuple[Option, ...] = (
     replace(_then("gpu"), parse=number(0.001, 1_000_000, lambda: say("devices"))),
     _then("ram"),
     replace(_then("ram"), name="rom", written="--storage", parse=_storage, metavar="500G|2T"),
+    *(_then(o.name) for o in COUNTED),
 )
 TEAM: tuple[Option, ...] = (
     *AMOUNTS,

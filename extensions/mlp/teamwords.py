@@ -9,6 +9,7 @@ from mlp import tables
 from mlp.client import Client
 from mlp.format import amount, clock_time, file_size, memory
 from mlp.language import say
+from mlp.options import amounts_of, as_sent
 from mlp.teamoptions import AMOUNTS
 
 Json = dict[str, Any]
@@ -56,7 +57,10 @@ def _unjoin(client: Client, names: list[str], given: Mapping[str, Any]) -> table
 
 
 def _ask(client: Client, names: list[str], given: Mapping[str, Any]) -> tables.Sentences:
-    asked = {"reason": given["reason"], **{o.name: given[o.name] for o in AMOUNTS if o.name in given}}
+    asked = {
+        "reason": given["reason"],
+        **as_sent({o.name: given[o.name] for o in AMOUNTS if o.name in given}),
+    }
     made = client.ask_quota(names[0], asked)
     return tables.Sentences(
         [say("The platform's admins were asked for {amounts}.", amounts=_amounts(made))], made
@@ -143,4 +147,5 @@ def _amounts(of: Json) -> str:
     found += [say("{amount} gpu", amount=amount(of["gpu"]))] if of["gpu"] is not None else []
     found += [memory(of["ram"])] if of["ram"] is not None else []
     found += [say("{amount} of storage", amount=file_size(of["rom"]))] if of["rom"] is not None else []
+    found += amounts_of(of)
     return say(", ").join(found)

@@ -32,6 +32,8 @@ ORDERS: Mapping[str, Callable[[], str]] = {
     "fair": lambda: say("turns of its members, by current and recent use"),
     "maxmin": lambda: say("turns of its members, by current use"),
 }
+Words = Callable[[], str]
+COUNTED: Mapping[str, tuple[str | None, Words, Words]] = {}
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 PRIORITIES = ("low", "normal", "high")
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")

@@ -12,7 +12,7 @@ from mlp.appoptions import OPTIONS as OF_APPS
 from mlp.appoptions import right_call as right_app_call
 from mlp.errors import UsageError
 from mlp.language import say
-from mlp.options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, ram
+from mlp.options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, part_of_ram, ram
 from mlp.sweepoptions import EXTEND, SWEEP
 from mlp.sweepoptions import right_call as right_sweep_call
 from mlp.teamoptions import TEAM
@@ -334,7 +334,7 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
                 )
             value = left.pop(0)
             _check_short_name(flag, value, known)
-            if left and option.parse in {duration, ram} and _in_two(option, value, left[0]):
+            if left and option.parse in {duration, ram, part_of_ram} and _in_two(option, value, left[0]):
                 raise UsageError(
                     say(
                         "{given}: write it as one word: {right}",

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from mlp_api.said import Detail, Text
-from mlp_api.types import NAME_PATTERN, Fact, Gpu, Name, Request, Response
+from mlp_api.types import NAME_PATTERN, Counted, Fact, Gpu, Name, Request, Response
 
 MOST_RANKS = 10_000
 """Of one job, its parameter servers included."""
@@ -89,6 +89,7 @@ class JobShape(Request, kw_only=True):
     gpu: Gpu = 0
     gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
     ram: Ram = 1024
+    amounts: Counted = field(default_factory=dict)
     tenant: Name | None = None
     priority: Name = "normal"
     time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | None = None
@@ -146,6 +147,7 @@ class Resubmit(Request):
     cpu: Cpu | UnsetType = UNSET
     gpu: Gpu | UnsetType = UNSET
     ram: Ram | UnsetType = UNSET
+    amounts: Counted | UnsetType = UNSET
     priority: Name | UnsetType = UNSET
     time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
     params: Params | UnsetType = UNSET
@@ -262,6 +264,7 @@ class Job(Response):
     gpu: float
     gpu_kind: str | None
     ram: int
+    amounts: dict[str, int]
     priority: str
     time_limit: int | None
     retries: int
@@ -428,6 +431,7 @@ class QueueEntry(Response):
     cpu: float
     gpu: float
     ram: int
+    amounts: dict[str, int]
     submitted_at: datetime
     waiting_since: datetime | None
     waited_s: float
@@ -457,6 +461,7 @@ class Offer(Response):
     cpu: float
     gpu: float
     ram: int
+    amounts: dict[str, int]
     reasons: list[Verdict]
     would_start_now: list[str]
     gives_way: list[Text]

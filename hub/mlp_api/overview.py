@@ -21,6 +21,8 @@ class TeamHolds(Response):
     gpu_inuse: float
     ram_inuse: int
     rom_inuse: int
+    amounts: dict[str, int]
+    amounts_inuse: dict[str, int]
     borrowed: dict[str, float]
     lent: dict[str, float]
     free: dict[str, float]

@@ -129,6 +129,7 @@ class RunDetail(Response):
     cpu: float
     gpu: float
     ram: int
+    amounts: dict[str, int]
     args: list[str]
     env: dict[str, str]
     environment: str | None

@@ -134,6 +134,7 @@ class Sweep(Response):
     cpu: float
     gpu: float
     ram: int
+    amounts: dict[str, int]
     grid: dict[str, list[bool | int | float | str]]
     search: dict[str, str]
     array: bool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from mlp_api.types import LINE_PATTERN, Gpu, Name, QuotaCpu, QuotaRam, Request, Response, Rom
+from mlp_api.types import LINE_PATTERN, Counted, Gpu, Name, QuotaCpu, QuotaRam, Request, Response, Rom
 
 Line = Annotated[str, Meta(max_length=500, pattern=LINE_PATTERN)]
 
@@ -23,6 +23,7 @@ class QuotaAsk(Request):
     gpu: Gpu | None = None
     ram: QuotaRam | None = None
     rom: Rom | None = None
+    amounts: Counted = field(default_factory=dict)
 
 
 class QuotaAnswer(Request):
@@ -42,6 +43,7 @@ class QuotaRequest(Response):
     gpu: float | None
     ram: int | None
     rom: int | None
+    amounts: dict[str, int]
     reason: str
     state: Literal["open", "accepted", "declined", "withdrawn"]
     decided_by: str | None

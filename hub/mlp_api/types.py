@@ -24,6 +24,11 @@ Name = Annotated[
 Gpu = Annotated[float, Meta(ge=0, le=100_000)]
 Rom = Annotated[int, Meta(ge=0, le=2**60)]
 QuotaCpu = Annotated[float, Meta(ge=0, le=1_000_000)]
+Counted = Annotated[
+    dict[Annotated[str, Meta(min_length=1, max_length=50)], Annotated[int, Meta(ge=0, le=2**60)]],
+    Meta(max_length=50, description="amounts of dimensions that have no field here, by name"),
+]
+"""Amounts of the dimensions that are only counted: rows of the hub's table, in its units."""
 QuotaRam = Annotated[int, Meta(ge=0, le=1_000_000_000)]
 Amounts = dict[str, float]
 """Amounts by dimension (`cpu`, `gpu`, `gpu:KIND`, `ram`, `rom`), in the units of quotas.
@@ -88,6 +93,7 @@ class TenantCreate(Request):
     gpu: Gpu | None = None
     ram: QuotaRam | None = None
     rom: Rom | None = None
+    amounts: Counted = field(default_factory=dict)
     gpu_kinds: dict[str, Gpu] = field(default_factory=dict)
     weight: Annotated[float, Meta(gt=0, le=1_000_000)] = 1.0
     cohort: Annotated[
@@ -233,6 +239,8 @@ class Tenant(Response):
     gpu_inuse: float
     ram_inuse: int
     rom_inuse: int
+    amounts: dict[str, int]
+    amounts_inuse: dict[str, int]
     weight: float
     cohort: str | None
     parent: str | None
@@ -295,6 +303,7 @@ class Holding(Response):
     gpu: float
     ram: int
     rom: int
+    amounts: dict[str, int]
     since: datetime
     job: str | None = None
     app: str | None = None
@@ -314,6 +323,7 @@ class UsageHour(Response):
     gpu: float
     ram: int
     rom: int
+    amounts: dict[str, int]
     running: int
     waiting: int
 
@@ -359,6 +369,7 @@ class ResourceRequestTry(Request):
     cpu: Annotated[float, Meta(ge=0, le=1_000_000)] = 0
     ram: QuotaRam = 0
     rom: Rom = 0
+    amounts: Counted = field(default_factory=dict)
     gpu_kind: str | None = None
     user: str = ""
     holder: Annotated[str, Meta(max_length=255)] = ""

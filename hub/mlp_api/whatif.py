@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from mlp_api.jobs import Cpu, Ram
 from mlp_api.said import Detail, Text
 from mlp_api.terms import PlacementRule, PolicyName, QueueOrder
-from mlp_api.types import Gpu, Name, QuotaCpu, QuotaRam, Request, Response, Rom
+from mlp_api.types import Counted, Gpu, Name, QuotaCpu, QuotaRam, Request, Response, Rom
 
 Seconds = Annotated[float, Meta(ge=0, le=10**12)]
 Limits = dict[Annotated[str, Meta(min_length=1, max_length=80)], float | None]
@@ -28,6 +28,7 @@ class WhatIfTenant(Request):
     ram: QuotaRam | UnsetType | None = UNSET
     rom: Rom | UnsetType | None = UNSET
     gpu_kinds: dict[str, Gpu] | UnsetType = UNSET
+    amounts: Counted | UnsetType = UNSET
     weight: Annotated[float, Meta(gt=0, le=1_000_000)] | UnsetType = UNSET
     cohort: Name | UnsetType | None = UNSET
     parent: Name | UnsetType | None = UNSET

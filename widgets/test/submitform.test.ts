@@ -11,12 +11,12 @@ test("a form that nobody touched asks for the defaults of the contract", () => {
 });
 
 test("what is written is sent", () => {
-  const { body } = read("a.py", { name: "lr-0.1", runtime: "mpi", workers: "2:8", cpu: "0.5", gpu: "1", ram: "2 GiB", tenant: "red", time_limit: "1h30m", params: "lr=1e-3, deep=True opt=adam" });
+  const { body } = read("a.py", { ...textsOf("a.py"), name: "lr-0.1", runtime: "mpi", workers: "2:8", cpu: "0.5", gpu: "1", ram: "2 GiB", tenant: "red", time_limit: "1h30m", params: "lr=1e-3, deep=True opt=adam" });
   assert.deepEqual(body, { name: "lr-0.1", entry: "a.py", runtime: "mpi", workers: "2:8", cpu: 0.5, gpu: 1, ram: 2048, tenant: "red", time_limit: 5400, params: { lr: 0.001, deep: true, opt: "adam" } });
 });
 
 test("each field that is wrong says what would be right, and nothing is sent", () => {
-  const { body, faults } = read("a.py", { name: "-a b", runtime: "", workers: "8:2", cpu: "0", gpu: "x", ram: "much", tenant: "", time_limit: "5", params: "lr" });
+  const { body, faults } = read("a.py", { ...textsOf("a.py"), name: "-a b", runtime: "", workers: "8:2", cpu: "0", gpu: "x", ram: "much", tenant: "", time_limit: "5", params: "lr" });
   assert.equal(body, null);
   assert.deepEqual(Object.keys(faults).sort(), ["cpu", "gpu", "name", "params", "ram", "time_limit", "workers"]);
   assert.match(faults.time_limit ?? "", /30m/);

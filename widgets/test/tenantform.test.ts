@@ -6,7 +6,7 @@ import type { Tenant } from "../src/core/wire";
 
 const tenant = {
   ...Object.fromEntries(TENANT_FIELDS.map((field) => [field, ""])), // of fields that these tests do not know
-  name: "red", cpu: 2.5, gpu: 0, ram: 3072, rom: 123, gpu_kinds: { a100: 1 }, weight: 2, description: "d",
+  name: "red", cpu: 2.5, gpu: 0, ram: 3072, rom: 123, amounts: {}, gpu_kinds: { a100: 1 }, weight: 2, description: "d",
   cohort: "main", parent: null, isolation: "shared", network: "outbound", job_network: "outbound", leavers: "finish", datasets: "members", joining: "closed",
   borrowing_limit: { cpu: 1, "gpu:a100": 2 }, lending_limit: { ram: 1024 }, reserved: null, queue_order: "priority",
 } as unknown as Tenant;

@@ -4,7 +4,7 @@ import { heldBy, HOURS, hoursOf, sumOf } from "../src/core/usage";
 import type { UsageHour } from "../src/core/wire";
 
 const NOW = Date.parse("2026-11-28T05:40:00Z");
-const hour = (time: string, more: Partial<UsageHour> = {}): UsageHour => ({ time, cpu: 2, gpu: 0, ram: 1024, rom: 0, running: 1, waiting: 0, ...more });
+const hour = (time: string, more: Partial<UsageHour> = {}): UsageHour => ({ time, cpu: 2, gpu: 0, ram: 1024, rom: 0, amounts: {}, running: 1, waiting: 0, ...more });
 
 test("each hour of a week has its place, and those of which nothing is known are empty", () => {
   const history = [hour("2026-11-20T05:00:00Z"), hour("2026-11-27T23:00:00Z"), hour("2026-11-28T05:00:00Z", { cpu: 0.5 })];

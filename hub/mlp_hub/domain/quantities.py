@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from mlp_hub.domain.resources import MILLI, Resources
+from mlp_hub.domain.dimensions import BY_NAME, MILLI
+from mlp_hub.domain.resources import Resources
 from mlp_language.message import Arg, Quantity, msg
-
-_SCALE = {"cpu": MILLI, "gpu": MILLI, "ram": 1, "rom": 2**30}
-_UNIT = {"cpu": "cpu", "gpu": "gpu", "ram": "MiB ram", "rom": "GiB storage"}
 
 
 def quantity(dimension: str, value: int) -> Quantity:
     """Return an amount of a dimension, `gpu:KIND` too: 2200 cpu thousandths are 2.2 cpu."""
     base, _, kind = dimension.partition(":")
-    unit = f"{kind} {_UNIT[base]}" if kind else _UNIT[base]
-    return Quantity(_counted(base, value), unit)
+    unit = BY_NAME[base].unit
+    return Quantity(_counted(base, value), f"{kind} {unit}" if kind else unit)
 
 
 def number(dimension: str, value: int) -> float:
@@ -22,7 +20,7 @@ def number(dimension: str, value: int) -> float:
 
 
 def _counted(base: str, value: int) -> float:
-    scale = _SCALE[base]
+    scale = BY_NAME[base].scale
     return value if scale == 1 else value / scale if scale == MILLI else round(value / scale, 3)
 
 

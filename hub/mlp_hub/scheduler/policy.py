@@ -154,6 +154,7 @@ def dominant_share(used: Resources, total: Resources) -> float:
         used.gpu / total.gpu if total.gpu > 0 else 0.0,
         used.ram / total.ram if total.ram > 0 else 0.0,
         used.rom / total.rom if total.rom > 0 else 0.0,
+        *[used.part(d) / n for d, n in total.amounts if n > 0],
     )
 
 

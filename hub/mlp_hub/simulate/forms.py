@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
+from mlp_hub.domain.dimensions import COUNTED, DIMENSIONS
 from mlp_hub.domain.jobs.job import PRIORITIES as OF_HUB
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
@@ -58,10 +59,10 @@ Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
 Text = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f-\xa0\u2028\u2029\ud800-\udfff]{1,200}$(?!\n)")]
 Labels = dict[str, str | int | float]
 Limits = dict[
-    Annotated[str, Meta(pattern=r"^(cpu|ram|gpu|rom|gpu:.*\S.*)$")],
+    Annotated[str, Meta(pattern=rf"^({'|'.join(DIMENSIONS)}|gpu:.*\S.*)$")],
     Annotated[float, Meta(ge=0, le=10**18)] | None,
 ]
-_QUOTA = "amounts from 0 on of `cpu`, `ram`, `gpu`, `gpu:KIND`, `rom`"
+_QUOTA = "amounts from 0 on of `cpu`, `ram`, `gpu`, `gpu:KIND`" + "".join(f", `{d}`" for d in DIMENSIONS[3:])
 _SWITCH = "`true` or `false`"
 
 
@@ -235,6 +236,10 @@ class JobForm(Form, kw_only=True):
     ram: Annotated[Whole, Key("MiB, a whole number from 0 on", "of each worker")] = 100
     gpu: Annotated[Number, Key("a number from 0 on, also a fraction", "of each worker")] = 0.0
     gpu_kind: Annotated[Text | None, Key("text", "which kind it must be; null: any")] = None
+    amounts: Annotated[
+        dict[Annotated[str, Meta(pattern=rf"^({'|'.join(COUNTED)})$")], Whole] | None,
+        Key("whole numbers from 0 on", "of each worker, of other dimensions by name"),
+    ] = None
     priority: Annotated[Text, Key("a class of `priorities`", "its class")] = "normal"
     time_limit: Annotated[Positive | None, Key("seconds above 0", "an attempt that runs so long fails")] = (
         None

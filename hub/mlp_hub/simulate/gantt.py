@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from mlp_hub.domain.resources import Resources
+from mlp_hub.scheduler.model.resources import placed
 from mlp_hub.simulate.report import seconds
 from mlp_hub.simulate.scenario import JobLine, Scenario
 
@@ -100,10 +101,11 @@ class Gantt:
         for row, n in ranks.values():
             share = max(
                 (n * need / have if have else 0.0)
-                for (_, need), (_, have) in zip(each.items(), row.capacity.items(), strict=True)
+                for dimension, need in placed(each)
+                for have in (row.capacity.part(dimension),)
             )
             row.bars.append(_Bar(start, end, min(share, 1.0), job, line.tenant, n))
-        amount = getattr(each, self._dimension) * len(placement)
+        amount = each.part(self._dimension) * len(placement)
         self._held.setdefault(line.tenant, []).append((start, end, amount))
 
     def capacity(self, node: str, *, up: bool, at: float) -> None:

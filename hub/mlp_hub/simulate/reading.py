@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import asdict
 
-from mlp_hub.domain.resources import MILLI, Quota, Resources
+from mlp_hub.domain.dimensions import MILLI, WHOLE
+from mlp_hub.domain.resources import Quota, Resources, counted
 from mlp_hub.scheduler.model.types import CapacityWindow, Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.simulate.errors import Faults
@@ -234,7 +235,12 @@ class _Reader:
             duration=form.duration,
             workers_min=low,
             workers_max=high,
-            per_worker=Resources(_milli(part, "cpu", form.cpu), _milli(part, "gpu", form.gpu), form.ram),
+            per_worker=Resources(
+                _milli(part, "cpu", form.cpu),
+                _milli(part, "gpu", form.gpu),
+                form.ram,
+                amounts=counted(form.amounts or {}),
+            ),
             gpu_kind=form.gpu_kind,
             priority=form.priority,
             time_limit=form.time_limit,
@@ -321,7 +327,7 @@ def _limits(part: Part[Any], key: str) -> dict[str, int | None]:
     for d, value in given.items():
         if value is None:
             limits[d] = None
-        elif d.startswith(("cpu", "gpu")):
+        elif d not in WHOLE:
             limits[d] = _milli(part, f"{key}.{d}", value)
         else:
             if value != int(value):

@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
+from mlp_hub.domain.dimensions import DIMENSIONS, MILLI, WHOLE
+from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.policy import DEFAULT_ORDER
 from mlp_hub.simulate.forms import RUNTIMES
@@ -177,11 +178,11 @@ def _tenant(tenant: TenantQueue) -> dict[str, Any]:
 
 def _quota(quota: Quota, used: Resources) -> dict[str, float]:
     found: dict[str, float] = {}
-    for d in ("cpu", "ram", "gpu", "rom"):
-        limit = getattr(quota, d)
+    for d in ("cpu", "ram", "gpu", *DIMENSIONS[3:]):
+        limit = quota.part(d)
         if limit is not None:
-            left = max(limit - getattr(used, d), 0)
-            found[d] = _units(left) if d in ("cpu", "gpu") else left
+            left = max(limit - used.part(d), 0)
+            found[d] = left if d in WHOLE else _units(left)
     kinds = dict(used.kinds)
     found |= {f"gpu:{k}": _units(max(v - kinds.get(k, 0), 0)) for k, v in sorted(quota.kinds.items())}
     return found
@@ -209,6 +210,7 @@ def _job(job: RecordedJob) -> dict[str, Any]:
         "runtime": line.runtime if line.runtime in RUNTIMES else "plain",
     }
     optional = {
+        "amounts": dict(line.per_worker.amounts) or None,
         "gpu_kind": line.gpu_kind,
         "time_limit": None if line.time_limit is None else _seconds(max(line.time_limit - ran, 1.0)),
         "topology": _topology(line.topology),

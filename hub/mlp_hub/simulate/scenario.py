@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.resources import Quota, Resources, quota_of
+from mlp_hub.scheduler.model.resources import limits_of
 from mlp_hub.scheduler.model.types import CapacityWindow, Node, SchedulingPolicy, TenantQueue
 
 
@@ -121,15 +122,5 @@ class Scenario:
 
 
 def changed(quota: Quota, changes: Mapping[str, int | None]) -> Quota:
-    """Return a quota with some limits changed: cpu, gpu, ram, rom, and `gpu:KIND` for the limit of one kind."""
-    kinds = dict(quota.kinds)
-    plain: dict[str, int | None] = {}
-    for dimension, limit in changes.items():
-        _, _, kind = dimension.partition(":")
-        if not kind:
-            plain[dimension] = limit
-        elif limit is None:
-            kinds.pop(kind, None)
-        else:
-            kinds[kind] = limit
-    return replace(quota, kinds=kinds, **plain)
+    """Return a quota with some limits changed: by dimension, and `gpu:KIND` for the limit of one kind."""
+    return quota_of({**limits_of(quota), **changes})

@@ -14,7 +14,7 @@ import msgspec
 
 from mlp_hub.domain.jobs.job import AS_SUBMITTED, Failure, Job, JobSpec, Phase, RankStatus, Steered, Target
 from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
-from mlp_hub.domain.resources import Quota, Resources
+from mlp_hub.domain.resources import Pairs, Quota, Resources
 from mlp_hub.domain.runtime.runtime import Runtime, RuntimeState
 from mlp_hub.domain.tenants.tenant import Lowering, Tenant
 from mlp_hub.domain.workload.booking import BookedWindow, Shortfall
@@ -32,7 +32,7 @@ _shape = msgspec.json.Decoder(SchedulingShape)
 _failure = msgspec.json.Decoder(Failure)
 _ranks = msgspec.json.Decoder(tuple[RankStatus, ...])
 _names = msgspec.json.Decoder(tuple[str, ...])
-_kinds = msgspec.json.Decoder(tuple[tuple[str, int], ...])
+_pairs = msgspec.json.Decoder(Pairs)
 _shares = msgspec.json.Decoder(tuple[tuple[str, Resources], ...])
 _quota = msgspec.json.Decoder(Quota)
 _runtime = msgspec.json.Decoder(Runtime)
@@ -262,6 +262,7 @@ def tenant_row(tenant: Tenant) -> Values:
         "ram": tenant.quota.ram,
         "rom": tenant.quota.rom,
         "kinds": dumps(tenant.quota.kinds),
+        "amounts": dumps(tenant.quota.amounts) if tenant.quota.amounts else None,
         "weight": tenant.weight,
         "cohort": tenant.cohort,
         "parent": tenant.parent,
@@ -280,7 +281,14 @@ def tenant_of(row: Any) -> Tenant:
     """Return the tenant of a row."""
     return Tenant(
         name=row.name,
-        quota=Quota(row.cpu, row.gpu, row.ram, row.rom, _limits.decode(row.kinds)),
+        quota=Quota(
+            row.cpu,
+            row.gpu,
+            row.ram,
+            row.rom,
+            _limits.decode(row.kinds),
+            {} if row.amounts is None else _limits.decode(row.amounts),
+        ),
         weight=row.weight,
         cohort=row.cohort,
         parent=row.parent,
@@ -379,7 +387,8 @@ def request_row(request: ResourceRequest) -> Values:
         "gpu": amount.gpu,
         "ram": amount.ram,
         "rom": amount.rom,
-        "kinds": dumps(amount.kinds) if amount.kinds else None,
+        "kinds": pairs_text(amount.kinds),
+        "amounts": pairs_text(amount.amounts),
         "phase": request.phase.value,
         "created_at": request.created_at,
         "expires_at": request.expires_at,
@@ -398,7 +407,7 @@ def request_of(row: Any) -> ResourceRequest:
         id=row.id,
         applier=row.applier,
         tenant=row.tenant,
-        amount=Resources(row.cpu, row.gpu, row.ram, row.rom, kinds_of(row.kinds)),
+        amount=Resources(row.cpu, row.gpu, row.ram, row.rom, pairs_of(row.kinds), pairs_of(row.amounts)),
         phase=RequestPhase(row.phase),
         created_at=row.created_at,
         expires_at=row.expires_at,
@@ -412,9 +421,14 @@ def request_of(row: Any) -> ResourceRequest:
     )
 
 
-def kinds_of(text: str | None) -> tuple[tuple[str, int], ...]:
-    """Return gpu thousandths by kind."""
-    return () if text is None else _kinds.decode(text)
+def pairs_of(text: str | None) -> Pairs:
+    """Return amounts by name: gpu thousandths by kind, or the counted dimensions."""
+    return () if text is None else _pairs.decode(text)
+
+
+def pairs_text(pairs: Pairs) -> str | None:
+    """Return amounts by name as they are stored."""
+    return dumps(pairs) if pairs else None
 
 
 def shares_of(text: str | None) -> tuple[tuple[str, Resources], ...]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0041"
+REVISION = "0042"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -55,6 +55,7 @@ tenant = Table(
     Column("ram", BigInteger),
     Column("rom", BigInteger),
     Column("kinds", Text, nullable=False),
+    Column("amounts", Text),  # counted dimensions by name; null: none
     Column("weight", Double, nullable=False),
     Column("cohort", String(50)),
     Column("parent", String(50), ForeignKey("tenant.name")),
@@ -335,6 +336,7 @@ resource_request = Table(
     Column("ram", BigInteger, nullable=False),
     Column("rom", BigInteger, nullable=False),
     Column("kinds", Text),  # null when no gpu kind is named
+    Column("amounts", Text),  # counted dimensions by name; null: none
     Column("phase", String(16), nullable=False),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
@@ -428,6 +430,7 @@ usage_sample = Table(  # what a tenant held at a moment, for curves over time
     Column("gpu", BigInteger, nullable=False),
     Column("ram", BigInteger, nullable=False),
     Column("rom", BigInteger, nullable=False),
+    Column("amounts", Text),  # counted dimensions by name; null: none
     Column("running", Integer, nullable=False),
     Column("waiting", Integer, nullable=False),
 )

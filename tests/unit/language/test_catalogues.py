@@ -110,5 +110,4 @@ def test_sentences_call_storage_rom_only_where_they_name_the_field() -> None:
     assert named == {
         "amount has rom",
         "reserved.rom",
-        "{field} has {dimension}, which is not a resource; the resources are cpu, gpu, gpu",
     }

@@ -18,6 +18,7 @@ from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.verboptions import STATES
 from mlp.verbs import ACTS, COMMAND, MAGIC, TAKES, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
+from mlp_hub.domain.dimensions import COUNTED as DIMENSIONS_COUNTED
 from mlp_hub.domain.jobs.job import Phase, State
 from mlp_hub.domain.runtime import runtime as service_runtimes
 
@@ -32,19 +33,28 @@ VALUES = {
 
 def test_the_table_holds_exactly_what_the_service_takes():
     fields = {f.name for f in msgspec.structs.fields(JobCreate)}
-    assert {o.name for o in SUBMIT if o.wire} == fields - {"entry", "code", "args", "provenance"}
+    counted = set(DIMENSIONS_COUNTED)
+    assert {o.name for o in SUBMIT if o.amount} == counted
+    assert {o.name for o in SUBMIT if o.wire} == fields - {
+        "entry",
+        "code",
+        "args",
+        "provenance",
+        "amounts",
+    } | counted
     assert {o.name for o in SUBMIT if not o.wire} == HERE_ONLY
 
 
 def test_defaults_are_those_of_the_schema():
     defaults = {f.name: f.default for f in msgspec.structs.fields(JobCreate)}
     for option in SUBMIT:
-        if option.wire and option.name not in {"name", "env", "data", "params"}:
+        if option.wire and not option.amount and option.name not in {"name", "env", "data", "params"}:
             assert option.default == defaults[option.name], option.name
 
 
 def test_an_offer_takes_exactly_what_the_service_takes():
-    assert {o.name for o in SHAPE} == {f.name for f in msgspec.structs.fields(JobShape)}
+    fields = {f.name for f in msgspec.structs.fields(JobShape)}
+    assert {o.name for o in SHAPE} == fields - {"amounts"} | set(DIMENSIONS_COUNTED)
 
 
 def test_magic_command_and_python_take_the_same_options():

@@ -55,7 +55,8 @@ class Answering(Client):
 
 def test_the_table_holds_exactly_what_the_service_takes() -> None:
     fields = {f.name: f.default for f in msgspec.structs.fields(SweepCreate)}
-    assert {o.name for o in SWEEP if o.wire} == fields.keys() - {
+    assert {o.name for o in SWEEP if o.wire and not o.amount} == fields.keys() - {
+        "amounts",
         "entry",
         "code",
         "args",

@@ -1,6 +1,6 @@
 /** How much of its quota a tenant uses, borrows and lends, with what is to be said of it. */
 import type { JSX } from "preact";
-import { bytes, cores, ram } from "../core/format";
+import { ROWS, shownOf } from "../core/dimensions";
 import { t } from "../core/language";
 import { beyondWords, isolationWords, loweredWords, moveWords, networkWords, sharingWords, standing } from "../core/sharing";
 import type { Tenant } from "../core/wire";
@@ -17,16 +17,13 @@ export function QuotaBars({ tenant, back }: {
   const over = Object.keys(tenant.over).length > 0;
   const lowered = loweredWords(tenant, useNow(10_000));
   const moves = moveWords(tenant.move);
-  const bars = (["cpu", "gpu", "ram", "rom"] as const).map((d) => standing(tenant, d));
+  const shown = shownOf(tenant);
   return (
     <>
       <div class="mlp-quotas">
-        <QuotaBar name={t("CPU")} of={standing(tenant, "cpu")} show={cores} />
-        <QuotaBar name={t("GPU")} of={standing(tenant, "gpu")} show={cores} />
-        <QuotaBar name={t("Memory")} of={standing(tenant, "ram")} show={ram} />
-        <QuotaBar name={t("Storage")} of={standing(tenant, "rom")} show={bytes} />
+        {shown.map((d) => <QuotaBar key={d} name={ROWS[d].label()} of={standing(tenant, d)} show={ROWS[d].show} />)}
       </div>
-      <BarLegend bars={bars} />
+      <BarLegend bars={shown.map((d) => standing(tenant, d))} />
       {beyond ? (
         <div class={`mlp-note mlp-note-${over ? "bad" : "wait"} mlp-beyond`} role="note">
           <Icon name={over ? "warn" : "wait"} />

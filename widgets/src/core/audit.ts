@@ -1,5 +1,6 @@
 /** The audit log and the scheduler's decisions: from filters to requests, from entries to words. Pure. */
-import { bytes, clock, ram, trim } from "./format";
+import { DIMENSIONS, ROWS, type Dimension } from "./dimensions";
+import { bytes, clock, trim } from "./format";
 import { n, t } from "./language";
 import type { AuditEntry } from "./wire";
 import { fieldWord, valueWord } from "./words";
@@ -38,11 +39,11 @@ type Fields = Record<string, unknown>;
 const fieldsOf = (value: unknown): Fields | null => (typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null);
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)$/;
 /** What a missing limit means; whatever else is missing is none. */
-const LIMITS = new Set(["cpu", "gpu", "ram", "rom", "borrowing_limit", "lending_limit"]);
+const LIMITS = new Set<string>([...DIMENSIONS, "borrowing_limit", "lending_limit"]);
 
 /** A value of an entry: memory and storage in their units, times as they are here, a list as its members. */
 function text(key: string, value: unknown, now: number): string {
-  if (typeof value === "number") return key === "ram" ? ram(value) : key === "rom" || key === "size" ? bytes(value) : trim(value, 3);
+  if (typeof value === "number") return key === "size" ? bytes(value) : Object.hasOwn(ROWS, key) && key !== "cpu" && key !== "gpu" ? ROWS[key as Dimension].show(value) : trim(value, 3);
   if (typeof value === "string") return TIME.test(value) ? clock(value, now) : valueWord(key, value);
   if (typeof value === "boolean") return value ? t("yes") : t("no");
   if (Array.isArray(value)) return value.map((one) => text("", one, now)).join(t(", "));

@@ -1,5 +1,6 @@
 /** Typed reasons in words, and their numbers. Pure. */
-import { bytes, duration, ram, trim } from "./format";
+import { DIMENSIONS, ROWS } from "./dimensions";
+import { duration, trim } from "./format";
 import { t } from "./language";
 import { REASONS } from "./terms";
 
@@ -15,8 +16,8 @@ export const numberName = (key: string): string => key.replaceAll("_", " ").repl
 /** A number of a reason in its unit, which its name tells. */
 export function numberText(key: string, value: number): string {
   if (SECONDS.has(key)) return duration(value);
-  if (key.startsWith("ram")) return ram(value);
-  return key.startsWith("rom") ? bytes(value) : trim(value, 2);
+  const of = DIMENSIONS.find((d) => d !== "cpu" && d !== "gpu" && key.startsWith(d));
+  return of ? ROWS[of].show(value) : trim(value, 2);
 }
 
 export const capital = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

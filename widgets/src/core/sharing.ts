@@ -1,24 +1,18 @@
 /** Whom a tenant shares with and within what limits, and how much of a dimension is whose. Pure. */
-import { bytes, clock, cores, cpus, gpus, ram, trim } from "./format";
+import { inUseOf, quotaOf, ROWS, type Dimension } from "./dimensions";
+import { bytes, clock, cores, trim } from "./format";
 import { t } from "./language";
 import type { Tenant, TenantCreate } from "./wire";
 
-/** Amounts by dimension (cpu, gpu, gpu:KIND, ram, rom); what is left out is zero, or has no limit. */
+/** Amounts by dimension (those of the hub's table, and gpu:KIND); what is left out is zero, or has no limit. */
 export type ByDimension = Record<string, number>;
 /** All that is configured of a tenant. */
 export type TenantSettings = Pick<Tenant, keyof TenantCreate>;
 
-const SHOW: Record<string, (n: number) => string> = {
-  cpu: cpus,
-  gpu: gpus,
-  ram: (n) => t("{amount} memory", { amount: ram(n) }),
-  rom: (n) => t("{amount} storage", { amount: bytes(n) }),
-};
-
 /** "3 cpu, 4 GiB memory". */
 export function amounts(limits: ByDimension): string {
   return Object.entries(limits)
-    .map(([d, n]) => (d.startsWith("gpu:") ? t("{amount} {kind} gpu", { amount: cores(n), kind: d.slice(4) }) : (SHOW[d] ?? String)(n)))
+    .map(([d, n]) => (d.startsWith("gpu:") ? t("{amount} {kind} gpu", { amount: cores(n), kind: d.slice(4) }) : (Object.hasOwn(ROWS, d) ? ROWS[d as Dimension].named(n) : String(n))))
     .join(t(", "));
 }
 
@@ -94,11 +88,11 @@ export function alone(used: number, limit: number | null): Standing {
 }
 
 /** What a standing is made of. */
-export type Holds = Pick<Tenant, "cpu" | "gpu" | "ram" | "rom" | "cpu_inuse" | "gpu_inuse" | "ram_inuse" | "rom_inuse" | "borrowed" | "lent" | "free" | "over">;
+export type Holds = Pick<Tenant, "cpu" | "gpu" | "ram" | "rom" | "cpu_inuse" | "gpu_inuse" | "ram_inuse" | "rom_inuse" | "borrowed" | "lent" | "free" | "over"> & Partial<Pick<Tenant, "amounts" | "amounts_inuse">>;
 
-export function standing(tenant: Holds, dimension: "cpu" | "gpu" | "ram" | "rom"): Standing {
-  const used = tenant[`${dimension}_inuse`];
-  const limit = tenant[dimension];
+export function standing(tenant: Holds, dimension: Dimension): Standing {
+  const used = inUseOf(tenant, dimension);
+  const limit = quotaOf(tenant, dimension);
   const borrowed = tenant.borrowed[dimension] ?? 0;
   const free = tenant.free[dimension] ?? (limit === null ? null : Math.max(0, limit - used));
   const over = tenant.over[dimension] ?? 0;

@@ -1,11 +1,12 @@
 /** A script or notebook as a job: from what its form says to the request, with the defaults of the contract. Pure. */
+import { COUNTED, placed, ROWS, type Dimension } from "./dimensions";
 import { parseAmount, parseRam, ram, trim } from "./format";
 import { t } from "./language";
 import { SUBMIT } from "./terms";
 import type { JobCreate } from "./wire";
 
-export const FIELDS = ["name", "runtime", "workers", "cpu", "gpu", "ram", "tenant", "time_limit", "params"] as const;
-export type FieldName = (typeof FIELDS)[number];
+export type FieldName = "name" | "runtime" | "workers" | Exclude<Dimension, "rom"> | "tenant" | "time_limit" | "params";
+type Asked = Exclude<Dimension, "cpu" | "gpu" | "ram" | "rom">;
 export type Texts = Record<FieldName, string>;
 export type Faults = Partial<Record<FieldName, string>>;
 
@@ -35,6 +36,7 @@ export const textsOf = (path: string): Texts => ({
   cpu: trim(SUBMIT.cpu),
   gpu: trim(SUBMIT.gpu),
   ram: ram(SUBMIT.ram),
+  ...(Object.fromEntries(COUNTED.map((d) => [d, ""])) as Record<Asked, string>),
   tenant: "",
   time_limit: "",
   params: "",
@@ -80,6 +82,12 @@ export function read(path: string, texts: Texts): { body: JobCreate | null; faul
     const amount = amounts[field];
     if (!amount.ok) faults[field] = amount.msg;
   }
+  const counted: Partial<Record<Dimension, number | null>> = {};
+  for (const d of COUNTED) {
+    const amount = ROWS[d].parse(texts[d as Asked], usual);
+    if (amount.ok) counted[d] = amount.value;
+    else (faults as Partial<Record<Dimension, string>>)[d] = amount.msg;
+  }
   const limit = texts.time_limit.trim() ? seconds(texts.time_limit) : null;
   if (texts.time_limit.trim() && limit === null) faults.time_limit = t("a length of time such as 90s, 30m, 2h or 1h30m; empty means none");
   const given = params(texts.params);
@@ -89,7 +97,7 @@ export function read(path: string, texts: Texts): { body: JobCreate | null; faul
     const amount = amounts[field];
     return (amount.ok ? amount.value : null) ?? SUBMIT[field];
   };
-  const body: JobCreate = { name, entry: path, workers: isNotebook(path) ? 1 : count, cpu: value("cpu"), gpu: value("gpu"), ram: value("ram") };
+  const body: JobCreate = { name, entry: path, workers: isNotebook(path) ? 1 : count, cpu: value("cpu"), gpu: value("gpu"), ram: value("ram"), ...placed(counted) as Pick<JobCreate, "amounts"> };
   if (texts.runtime && !isNotebook(path)) body.runtime = texts.runtime;
   if (texts.tenant) body.tenant = texts.tenant;
   if (limit !== null) body.time_limit = limit;

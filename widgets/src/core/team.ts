@@ -1,41 +1,40 @@
 /** What a team asks for, as data: what was typed, and the words of a request. Pure. */
-import { bytes, cores, parseAmount, parseBytes, parseRam, ram, trim, type Parsed } from "./format";
+import { DIMENSIONS, placed, quotaOf, ROWS, type Dimension } from "./dimensions";
+import { parseAmount, trim } from "./format";
 import { t } from "./language";
 import { unchanged } from "./tenantform";
 import type { QuotaRequest, Tenant } from "./wire";
 import type { TenantSettings } from "./sharing";
 
-export const AMOUNTS = ["cpu", "gpu", "ram", "rom"] as const;
-export type Amount = (typeof AMOUNTS)[number];
+export const AMOUNTS = DIMENSIONS;
+export type Amount = Dimension;
 export type AskField = Amount | "reason";
-export const NOTHING_TYPED: Record<AskField, string> = { cpu: "", gpu: "", ram: "", rom: "", reason: "" };
+export const NOTHING_TYPED: Record<AskField, string> = { ...(Object.fromEntries(AMOUNTS.map((of) => [of, ""])) as Record<Amount, string>), reason: "" };
 
-const parse = (of: Amount, typed: string): Parsed => (of === "ram" ? parseRam(typed) : of === "rom" ? parseBytes(typed) : parseAmount(typed, of));
-const shown = (of: Amount, value: number): string => (of === "ram" ? ram(value) : of === "rom" ? bytes(value) : cores(value));
-const LABELS: Record<Amount, () => string> = { cpu: () => t("CPU"), gpu: () => t("GPU"), ram: () => t("Memory"), rom: () => t("Storage") };
-export const label = (of: Amount): string => LABELS[of]();
+const shown = (of: Amount, value: number): string => ROWS[of].show(value);
+export const label = (of: Amount): string => ROWS[of].label();
 
 /** What a team has of it now. */
 export const has = (tenant: Tenant, of: Amount): string => {
-  const value = tenant[of];
+  const value = quotaOf(tenant, of);
   return value === null ? t("no limit") : shown(of, value);
 };
 
 /** Of which a team can ask for more: where there is no limit there is nothing to ask for. */
-export const askable = (tenant: Tenant): Amount[] => AMOUNTS.filter((of) => tenant[of] !== null);
+export const askable = (tenant: Tenant): Amount[] => AMOUNTS.filter((of) => quotaOf(tenant, of) !== null);
 
-export function readAsk(texts: Record<AskField, string>): { asked: (Partial<Record<Amount, number>> & { reason: string }) | null; faults: Partial<Record<AskField, string>> } {
+export function readAsk(texts: Record<AskField, string>): { asked: (ReturnType<typeof placed> & { reason: string }) | null; faults: Partial<Record<AskField, string>> } {
   const faults: Partial<Record<AskField, string>> = {};
   const amounts: Partial<Record<Amount, number>> = {};
   for (const of of AMOUNTS) {
     if (!texts[of].trim()) continue;
-    const parsed = parse(of, texts[of]);
+    const parsed = ROWS[of].parse(texts[of]);
     if (!parsed.ok) faults[of] = parsed.msg;
     else if (parsed.value !== null) amounts[of] = parsed.value;
   }
   if (!texts.reason.trim()) faults.reason = t("enter the purpose");
   if (!Object.keys(amounts).length && !Object.keys(faults).some((f) => f !== "reason")) faults.cpu = t("enter an amount");
-  return { asked: Object.keys(faults).length ? null : { ...amounts, reason: texts.reason.trim() }, faults };
+  return { asked: Object.keys(faults).length ? null : { ...placed(amounts), reason: texts.reason.trim() }, faults };
 }
 
 /** Which field a refusal speaks of. */
@@ -43,7 +42,10 @@ export const askFieldOf = (msg: string): AskField | null => ([...AMOUNTS, "reaso
 
 /** "CPU 8 cores, memory 16 GiB". */
 export const amountWords = (of: QuotaRequest): string =>
-  AMOUNTS.flatMap((one) => (of[one] === null ? [] : [t("{field} {value}", { field: label(one), value: shown(one, of[one] as number) })])).join(t(", "));
+  AMOUNTS.flatMap((one) => {
+    const asked = quotaOf(of, one);
+    return asked === null ? [] : [t("{field} {value}", { field: label(one), value: shown(one, asked) })];
+  }).join(t(", "));
 
 const STATES: Record<QuotaRequest["state"], () => string> = {
   open: () => t("waits for an answer"), accepted: () => t("accepted"), declined: () => t("declined"), withdrawn: () => t("taken back"),
@@ -54,10 +56,11 @@ export const tones: Record<QuotaRequest["state"], string> = { open: "wait", acce
 /** What the tenant would be if that were accepted: what it has more of by now stays. */
 export function wouldBe(tenant: Tenant, asked: QuotaRequest): TenantSettings {
   const raised = Object.fromEntries(AMOUNTS.flatMap((of) => {
-    const [has, wants] = [tenant[of], asked[of]];
+    const [has, wants] = [quotaOf(tenant, of), quotaOf(asked, of)];
     return has === null || wants === null ? [] : [[of, Math.max(has, wants)]];
-  }));
-  return { ...unchanged(tenant), ...raised };
+  })) as Partial<Record<Amount, number>>;
+  const { amounts, ...flat } = placed(raised);
+  return { ...unchanged(tenant), ...flat, ...(amounts ? { amounts: { ...tenant.amounts, ...amounts } } : {}) };
 }
 
 export type CapField = "cpu" | "gpu" | "jobs";

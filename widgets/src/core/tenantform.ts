@@ -1,13 +1,12 @@
 /** The tenant form as data: texts that people typed, what is wrong with them, and the request they make. Pure. */
-import { badName, bytes, parseAmount, parseBytes, parseRam, ram, trim, type Parsed } from "./format";
+import { DIMENSIONS, placed, quotaOf, ROWS, type Dimension, type Flat } from "./dimensions";
+import { badName, parseAmount, trim, type Parsed } from "./format";
 import { t } from "./language";
 import type { ByDimension, TenantSettings } from "./sharing";
-import { TENANT_FIELDS } from "./terms";
+import { ON_NODES, TENANT_FIELDS } from "./terms";
 import type { Tenant } from "./wire";
 
-export const DIMENSIONS = ["cpu", "gpu", "ram", "rom"] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
-type Amounts = Pick<TenantSettings, Dimension>;
+type Amounts = Pick<TenantSettings, Flat> & { amounts?: Record<string, number> };
 /** The limits of sharing, by the word that begins the names of their fields. */
 export const LIMITS = { borrow: "borrowing_limit", lend: "lending_limit", reserve: "reserved" } as const;
 export type LimitWord = keyof typeof LIMITS;
@@ -61,14 +60,14 @@ export type Sharing = Pick<TenantSettings, "cohort" | "parent" | "borrowing_limi
 
 const WORDS = Object.keys(LIMITS) as LimitWord[];
 /** Storage is no matter of nodes, and nothing of it can be kept free on them. */
-export const fieldsOf = (word: LimitWord): Dimension[] => DIMENSIONS.filter((d) => word !== "reserve" || d !== "rom");
+export const fieldsOf = (word: LimitWord): Dimension[] => DIMENSIONS.filter((d) => word !== "reserve" || ON_NODES.includes(d));
 export const LIMIT_FIELDS = WORDS.flatMap((w) => fieldsOf(w).map((d) => `${w}_${d}` as LimitField));
 /** Fields of the folded part of the form. */
 export const SHARING_FIELDS: FieldName[] = ["queue_order", "cohort", "parent", ...LIMIT_FIELDS];
 
 const NO_LIMITS = Object.fromEntries(LIMIT_FIELDS.map((f) => [f, ""])) as Record<LimitField, string>;
 export const EMPTY: Texts = {
-  name: "", cpu: "", gpu: "", ram: "", rom: "", weight: "1", ...plainTexts(unsaid), cohort: "", parent: "", queue_order: "priority", ...NO_LIMITS,
+  name: "", ...byDimension(() => ""), weight: "1", ...plainTexts(unsaid), cohort: "", parent: "", queue_order: "priority", ...NO_LIMITS,
 };
 
 export function textsOf(tenant: TenantSettings): Texts {
@@ -78,10 +77,7 @@ export function textsOf(tenant: TenantSettings): Texts {
   }
   return {
     name: tenant.name,
-    cpu: text("cpu", tenant.cpu),
-    gpu: text("gpu", tenant.gpu),
-    ram: text("ram", tenant.ram),
-    rom: text("rom", tenant.rom),
+    ...byDimension((d) => text(d, quotaOf(tenant, d))),
     weight: trim(tenant.weight, 3),
     ...plainTexts((field) => tenant[field] ?? unsaid(field)),
     cohort: tenant.cohort ?? "",
@@ -101,20 +97,11 @@ function plainTexts(of: (field: PlainField) => string): Record<PlainField, strin
 }
 
 function text(dimension: Dimension, value: number | null): string {
-  if (value === null) return "";
-  if (dimension === "ram") return exact(value, 1024, ram(value), `${value} MiB`);
-  if (dimension === "rom") return exact(value, 1024 ** 3, bytes(value), String(value));
-  return trim(value, 3);
+  return value === null ? "" : ROWS[dimension].typed(value);
 }
 
-/** The short form only where it says exactly the same. */
-function exact(value: number, unit: number, short: string, long: string): string {
-  return value % unit === 0 && value < unit * 1024 ? short : long;
-}
-
-function parse(dimension: Dimension, typed: string): Parsed {
-  if (dimension === "ram") return parseRam(typed);
-  return dimension === "rom" ? parseBytes(typed) : parseAmount(typed, dimension);
+function byDimension<T>(of: (d: Dimension) => T): Record<Dimension, T> {
+  return Object.fromEntries(DIMENSIONS.map((d) => [d, of(d)])) as Record<Dimension, T>;
 }
 
 export interface Read {
@@ -136,12 +123,7 @@ export function read(texts: Texts, names: string[] | null, kept: TenantSettings 
     const bad = badName(texts.name) ?? (names.includes(texts.name) ? t("team {name} already exists", { name: texts.name }) : null);
     if (bad) faults.name = bad;
   }
-  const amounts: Amounts = {
-    cpu: take("cpu", parse("cpu", texts.cpu)),
-    gpu: take("gpu", parse("gpu", texts.gpu)),
-    ram: take("ram", parse("ram", texts.ram)),
-    rom: take("rom", parse("rom", texts.rom)),
-  };
+  const amounts = placed(byDimension((d) => take(d, ROWS[d].parse(texts[d])))) as Amounts;
   const weight = parseAmount(texts.weight, t("the weight"));
   if (!weight.ok || weight.value === null || weight.value <= 0) faults.weight = t("the weight is a number above 0, such as 1");
   if (texts.description.length > 500) faults.description = t("at most 500 characters, this has {n}", { n: texts.description.length });
@@ -168,11 +150,11 @@ function readSharing(texts: Texts, amounts: Amounts, kept: TenantSettings | null
     const limits: ByDimension = Object.fromEntries(Object.entries(kept?.[name] ?? {}).filter(([d]) => d.includes(":")));
     for (const d of fieldsOf(word)) {
       const field: LimitField = `${word}_${d}`;
-      const parsed = parse(d, texts[field]);
+      const parsed = ROWS[d].parse(texts[field]);
       if (!parsed.ok) faults[field] = parsed.msg;
       else if (parsed.value !== null) {
         limits[d] = parsed.value;
-        const fault = limitFault(word, parsed.value, amounts[d], Boolean(sharing.cohort ?? sharing.parent));
+        const fault = limitFault(word, parsed.value, quotaOf(amounts, d), Boolean(sharing.cohort ?? sharing.parent));
         if (fault) faults[field] = fault;
       }
     }
@@ -215,7 +197,7 @@ function plainOf(texts: Texts): Partial<TenantSettings> {
 
 /** The body of a POST: a new tenant; what the form does not show is as the hub has it. */
 export function create(texts: Texts, r: Read): Partial<TenantSettings> {
-  return { name: texts.name, ...r.amounts, weight: r.weight, ...r.sharing, ...plainOf(texts) };
+  return { name: texts.name, amounts: {}, ...r.amounts, weight: r.weight, ...r.sharing, ...plainOf(texts) };
 }
 
 /** The body of a PUT: all that the tenant is from now on; what the form does not show stays as it is. */
@@ -228,7 +210,7 @@ export const unchanged = (tenant: Tenant): TenantSettings => Object.fromEntries(
 
 /** Which field a refusal speaks of, when its message names one. */
 export function fieldOf(msg: string): FieldName | null {
-  const limit = /^(borrowing_limit|lending_limit|reserved)\.(cpu|gpu|ram|rom)\b/.exec(msg);
+  const limit = new RegExp(`^(borrowing_limit|lending_limit|reserved)\\.(${DIMENSIONS.join("|")})\\b`).exec(msg);
   if (limit) return `${WORDS.find((w) => LIMITS[w] === limit[1]) ?? "borrow"}_${limit[2] as Dimension}`;
   const found = /^(?:field )?[`"$.]*(\w+)/.exec(msg)?.[1] as FieldName | undefined;
   if (found && ["name", ...DIMENSIONS, "weight", ...PLAIN_FIELDS, "cohort"].includes(found)) return found;

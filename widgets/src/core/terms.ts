@@ -48,5 +48,11 @@ export const NOTICE_EVENTS = ["started", "finished", "failed", "preempted", "lat
 /** What a job asks for that says nothing else. */
 export const SUBMIT = {"workers": 1, "ps": 0, "cpu": 1.0, "gpu": 0, "ram": 1024, "priority": "normal", "retries": 0, "tensorboard": "on"} as const;
 
+/** All that quotas count: rows of the hub's table. */
+export const DIMENSIONS = ["cpu", "gpu", "ram", "rom"] as const;
+
+/** Of which amounts can be kept free on nodes. */
+export const ON_NODES: readonly string[] = ["cpu", "gpu", "ram"];
+
 /** All that a tenant is configured by. */
-export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "data_root", "network", "leavers", "datasets", "joining", "description"] as const;
+export const TENANT_FIELDS = ["name", "cpu", "gpu", "ram", "rom", "amounts", "gpu_kinds", "weight", "cohort", "parent", "borrowing_limit", "lending_limit", "reserved", "queue_order", "isolation", "data_root", "network", "leavers", "datasets", "joining", "description"] as const;

@@ -473,6 +473,12 @@ export interface Tenant {
   gpu_inuse: number;
   ram_inuse: number;
   rom_inuse: number;
+  amounts: {
+    [k: string]: number;
+  };
+  amounts_inuse: {
+    [k: string]: number;
+  };
   weight: number;
   cohort: string | null;
   parent: string | null;
@@ -562,6 +568,12 @@ export interface TenantCreate {
   gpu?: number | null;
   ram?: number | null;
   rom?: number | null;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
   gpu_kinds?: {
     [k: string]: number;
   };
@@ -631,6 +643,12 @@ export interface TenantUpdate {
   gpu?: number | null;
   ram?: number | null;
   rom?: number | null;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
   gpu_kinds?: {
     [k: string]: number;
   };
@@ -804,6 +822,9 @@ export interface Holding {
   gpu: number;
   ram: number;
   rom: number;
+  amounts: {
+    [k: string]: number;
+  };
   since: string;
   job: string | null;
   app: string | null;
@@ -833,6 +854,9 @@ export interface UsageHour {
   gpu: number;
   ram: number;
   rom: number;
+  amounts: {
+    [k: string]: number;
+  };
   running: number;
   waiting: number;
 }
@@ -868,6 +892,9 @@ export interface QuotaRequest {
   gpu: number | null;
   ram: number | null;
   rom: number | null;
+  amounts: {
+    [k: string]: number;
+  };
   reason: string;
   state: "accepted" | "declined" | "open" | "withdrawn";
   decided_by: string | null;
@@ -885,6 +912,12 @@ export interface QuotaAsk {
   gpu?: number | null;
   ram?: number | null;
   rom?: number | null;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
 }
 /**
  * A word to those who asked.
@@ -1096,6 +1129,12 @@ export interface JobCreate {
   gpu?: number;
   gpu_kind?: string | null;
   ram?: number;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
   tenant?: string | null;
   /**
    * a-z, 0-9 and -, 1 to 50 characters
@@ -1191,6 +1230,9 @@ export interface Job {
   gpu: number;
   gpu_kind: string | null;
   ram: number;
+  amounts: {
+    [k: string]: number;
+  };
   priority: string;
   time_limit: number | null;
   retries: number;
@@ -1327,6 +1369,9 @@ export interface Offer {
   cpu: number;
   gpu: number;
   ram: number;
+  amounts: {
+    [k: string]: number;
+  };
   reasons: Verdict[];
   would_start_now: string[];
   gives_way: string[];
@@ -1366,6 +1411,12 @@ export interface Resubmit {
   cpu?: number;
   gpu?: number;
   ram?: number;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
   /**
    * a-z, 0-9 and -, 1 to 50 characters
    */
@@ -1740,6 +1791,9 @@ export interface RunDetail {
   cpu: number;
   gpu: number;
   ram: number;
+  amounts: {
+    [k: string]: number;
+  };
   args: string[];
   env: {
     [k: string]: string;
@@ -1793,6 +1847,12 @@ export interface SweepCreate {
   gpu?: number;
   gpu_kind?: string | null;
   ram?: number;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
   tenant?: string | null;
   /**
    * a-z, 0-9 and -, 1 to 50 characters
@@ -1881,6 +1941,9 @@ export interface Sweep {
   cpu: number;
   gpu: number;
   ram: number;
+  amounts: {
+    [k: string]: number;
+  };
   grid: {
     [k: string]: (boolean | number | string)[];
   };
@@ -2917,6 +2980,12 @@ export interface TeamHolds {
   gpu_inuse: number;
   ram_inuse: number;
   rom_inuse: number;
+  amounts: {
+    [k: string]: number;
+  };
+  amounts_inuse: {
+    [k: string]: number;
+  };
   borrowed: {
     [k: string]: number;
   };
@@ -2985,6 +3054,9 @@ export interface QueueEntry {
   cpu: number;
   gpu: number;
   ram: number;
+  amounts: {
+    [k: string]: number;
+  };
   submitted_at: string;
   waiting_since: string | null;
   waited_s: number;
@@ -3143,6 +3215,12 @@ export interface ResourceRequestTry {
   cpu?: number;
   ram?: number;
   rom?: number;
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
+    [k: string]: number;
+  };
   gpu_kind?: string | null;
   user?: string;
   holder?: string;
@@ -3237,6 +3315,12 @@ export interface WhatIfTenant {
   ram?: number | null;
   rom?: number | null;
   gpu_kinds?: {
+    [k: string]: number;
+  };
+  /**
+   * amounts of dimensions that have no field here, by name
+   */
+  amounts?: {
     [k: string]: number;
   };
   weight?: number;

@@ -7,6 +7,7 @@ import { useLoad } from "../components/hooks";
 import { paths, type Client } from "../core/api";
 import { t } from "../core/language";
 import { reference, title } from "../core/runs";
+import { COUNTED, ROWS } from "../core/dimensions";
 import { isNotebook, read, textsOf, type FieldName } from "../core/submitform";
 import type { Job, RuntimeInfo } from "../core/wire";
 import { Field, Select } from "../panel/form";
@@ -92,6 +93,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
           )}
           {field("cpu", t("CPU"), t("cores of each"))}
           {field("ram", t("Memory"), t("of each, such as 2 GiB"))}
+          {COUNTED.map((d) => field(d as FieldName, ROWS[d].label(), ROWS[d].ofRank?.(), t("default")))}
           {field("gpu", t("GPU"), t("devices of each"))}
           <Select
             label={t("Team")}

@@ -3,7 +3,8 @@ import type { ComponentChildren, JSX } from "preact";
 import { Bar, BarLegend, Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, type Column } from "../components/basics";
 import { useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
-import { bytes, cores, duration, ram } from "../core/format";
+import { DIMENSIONS, inUseOf, ROWS, shownOf } from "../core/dimensions";
+import { duration } from "../core/format";
 import { n, t } from "../core/language";
 import { reasonWords } from "../core/reasons";
 import { reference, replicaName } from "../core/runs";
@@ -18,7 +19,6 @@ import { conditionWord } from "./Nodes";
 
 const EVERY = 5000;
 const REQUESTS_EVERY = 20_000;
-const DIMENSIONS = ["cpu", "gpu", "ram", "rom"] as const;
 
 export function OverviewPage(): JSX.Element {
   const { client } = useHub();
@@ -183,16 +183,13 @@ function Team({ of }: { of: TeamHolds }): JSX.Element {
         <span class="mlp-dim">{n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", of.running, { waiting: of.waiting })}</span>
       </div>
       <div class="mlp-quotas">
-        <QuotaBar name={t("CPU")} of={standing(of, "cpu")} show={cores} />
-        {of.gpu || of.gpu_inuse ? <QuotaBar name={t("GPU")} of={standing(of, "gpu")} show={cores} /> : null}
-        <QuotaBar name={t("Memory")} of={standing(of, "ram")} show={ram} />
-        <QuotaBar name={t("Storage")} of={standing(of, "rom")} show={bytes} />
+        {shownOf(of).map((d) => (d === "gpu" && !of.gpu && !of.gpu_inuse ? null : <QuotaBar key={d} name={ROWS[d].label()} of={standing(of, d)} show={ROWS[d].show} />))}
       </div>
     </li>
   );
 }
 
-const busy = (of: TeamHolds): boolean => Boolean(of.running || of.waiting || DIMENSIONS.some((d) => of[`${d}_inuse`]));
+const busy = (of: TeamHolds): boolean => Boolean(of.running || of.waiting || DIMENSIONS.some((d) => inUseOf(of, d)));
 
 function Holding({ all }: { all: Overview }): JSX.Element {
   const teams = all.teams.filter(busy);
@@ -214,7 +211,7 @@ function Holding({ all }: { all: Overview }): JSX.Element {
       ) : (
         <Empty title={t("Nobody holds anything")} />
       )}
-      {teams.length ? <BarLegend bars={teams.flatMap((one) => DIMENSIONS.map((d) => standing(one, d)))} /> : null}
+      {teams.length ? <BarLegend bars={teams.flatMap((one) => shownOf(one).map((d) => standing(one, d)))} /> : null}
       {idle && teams.length ? <p class="mlp-dim">{n("1 other team holds less, or nothing.", "{n} other teams hold less, or nothing.", idle)}</p> : null}
     </section>
   );

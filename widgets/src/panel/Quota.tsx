@@ -5,6 +5,7 @@ import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../component
 import { useLoad, useNow } from "../components/hooks";
 import { QuotaBars } from "../components/QuotaBars";
 import { paths } from "../core/api";
+import { COUNTED, heldOf, ROWS } from "../core/dimensions";
 import { ago, bytes, cores, ram } from "../core/format";
 import { remember } from "../core/firststeps";
 import { pinned, replicaName } from "../core/runs";
@@ -40,6 +41,7 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
     { title: t("GPU"), kind: "num low", cell: (h) => (stores(h) ? "" : cores(h.gpu)) },
     { title: t("Memory"), kind: "num", cell: (h) => (stores(h) ? "" : ram(h.ram)) },
     ...(holdings.some((h) => h.rom) ? [{ title: t("Storage"), kind: "num", cell: (h) => (h.rom ? bytes(h.rom) : "") } satisfies Column<Holding>] : []),
+    ...COUNTED.filter((d) => holdings.some((h) => heldOf(h, d))).map((d): Column<Holding> => ({ title: ROWS[d].label(), kind: "num", cell: (h) => (heldOf(h, d) ? ROWS[d].show(heldOf(h, d)) : "") })),
     { title: t("Since"), kind: "num low", cell: (h) => ago(h.since, now) },
   ];
   if (!holdings.length) return <p class="mlp-dim">{t("Nothing is in use.")}</p>;

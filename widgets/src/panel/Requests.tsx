@@ -7,6 +7,7 @@ import { countChanged, useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago } from "../core/format";
 import { previewLines, toneOf } from "../core/preview";
+import { quotaOf } from "../core/dimensions";
 import { amountWords, AMOUNTS, has, label, wouldBe } from "../core/team";
 import type { QuotaRequest, Tenant, TenantPreview } from "../core/wire";
 import { href, Link } from "./address";
@@ -51,7 +52,7 @@ function Asked({ of, answer }: { of: QuotaRequest; answer: (verb: Answer["verb"]
         <h2><Link to={href("admin", "tenants", of.tenant)}>{of.tenant}</Link></h2>
         <span class="mlp-dim">{t("{user}, {ago}", { user: of.user, ago: ago(of.asked_at, now) })}</span>
       </div>
-      <p>{amountWords(of)}{state.data ? <span class="mlp-dim"> {t("(now {amounts})", { amounts: AMOUNTS.filter((one) => of[one] !== null).map((one) => t("{field} {value}", { field: label(one), value: has(state.data?.tenant as Tenant, one) })).join(t(", ")) })}</span> : null}</p>
+      <p>{amountWords(of)}{state.data ? <span class="mlp-dim"> {t("(now {amounts})", { amounts: AMOUNTS.filter((one) => quotaOf(of, one) !== null).map((one) => t("{field} {value}", { field: label(one), value: has(state.data?.tenant as Tenant, one) })).join(t(", ")) })}</span> : null}</p>
       <p class="mlp-wrap">{of.reason}</p>
       {state.error ? <ErrorBox error={state.error} retry={() => void state.reload()} /> : null}
       {lines.length ? (

@@ -1,16 +1,17 @@
 /** What its queue goes by, whom a tenant shares with, and within what limits: the folded part of the tenant's form and of the what-if's rows. */
 import type { JSX } from "preact";
+import { ROWS } from "../core/dimensions";
 import { orderWords } from "../core/policy";
 import { ORDERS } from "../core/terms";
 import { capital } from "../core/reasons";
-import { fieldsOf, type Dimension, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
+import { fieldsOf, type FieldName, type LimitWord, type Texts } from "../core/tenantform";
 import { Field, Select } from "./form";
 import { t } from "../core/language";
 
-const rows = (): { word: LimitWord; fields: Record<Dimension, string>; title: string; says: string; empty: string }[] => [
-  { word: "borrow", fields: { cpu: t("Borrow CPU"), gpu: t("Borrow GPU"), ram: t("Borrow memory"), rom: t("Borrow storage") }, title: t("Borrow at most"), says: t("More than its own quota, while other teams leave it idle. They take it back when they need it."), empty: t("no limit") },
-  { word: "lend", fields: { cpu: t("Lend CPU"), gpu: t("Lend GPU"), ram: t("Lend memory"), rom: t("Lend storage") }, title: t("Lend at most"), says: t("The part of its quota that others can use while it is idle. 0 lends nothing."), empty: t("all idle") },
-  { word: "reserve", fields: { cpu: t("Reserve CPU"), gpu: t("Reserve GPU"), ram: t("Reserve memory"), rom: "" }, title: t("Keep reserved"), says: t("The part of its quota that is kept free for it on the nodes, used or not, regardless of others."), empty: t("nothing") },
+const rows = (): { word: LimitWord; title: string; says: string; empty: string }[] => [
+  { word: "borrow", title: t("Borrow at most"), says: t("More than its own quota, while other teams leave it idle. They take it back when they need it."), empty: t("no limit") },
+  { word: "lend", title: t("Lend at most"), says: t("The part of its quota that others can use while it is idle. 0 lends nothing."), empty: t("all idle") },
+  { word: "reserve", title: t("Keep reserved"), says: t("The part of its quota that is kept free for it on the nodes, used or not, regardless of others."), empty: t("nothing") },
 ];
 
 export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
@@ -52,7 +53,7 @@ export function SharingFields({ texts, set, wrong, others, prefix = "", was }: {
           <legend>{row.title}</legend>
           <p class="mlp-dim">{row.says}</p>
           <div class="mlp-form-grid mlp-form-grid-small">
-            {fieldsOf(row.word).map((d) => field(`${row.word}_${d}`, row.fields[d], "", row.empty))}
+            {fieldsOf(row.word).map((d) => field(`${row.word}_${d}`, ROWS[d][row.word](), "", row.empty))}
           </div>
         </fieldset>
       ))}

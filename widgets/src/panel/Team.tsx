@@ -5,7 +5,7 @@ import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../component
 import { countChanged, useLoad, useNow } from "../components/hooks";
 import { paths } from "../core/api";
 import { ago, clock, ms } from "../core/format";
-import { amountWords, askable, askFieldOf, capLabel, CAPS, capWords, has, label, NOTHING_TYPED, readAsk, readCap, stateWords, tones, type AskField, type CapField } from "../core/team";
+import { AMOUNTS, amountWords, askable, askFieldOf, capLabel, CAPS, capWords, has, label, NOTHING_TYPED, readAsk, readCap, stateWords, tones, type AskField, type CapField } from "../core/team";
 import type { AuditEntry, JoinRequest, Member, MemberCap, QuotaRequest, Tenant } from "../core/wire";
 import { Details } from "./Audit";
 import { useHub, useRun } from "./context";
@@ -65,7 +65,7 @@ function AskForm({ tenant, done, cancel }: { tenant: Tenant; done: () => void; c
       say(t("The platform's admins were asked"));
       done();
     },
-    order: ["cpu", "gpu", "ram", "rom", "reason"],
+    order: [...AMOUNTS, "reason"],
     fieldOf: askFieldOf,
   });
   return (

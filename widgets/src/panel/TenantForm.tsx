@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ErrorBox, Icon } from "../components/basics";
 import { useNow } from "../components/hooks";
 import { ApiError, paths, words } from "../core/api";
+import { DIMENSIONS, ROWS } from "../core/dimensions";
 import { previewLines, toneOf, type Line } from "../core/preview";
 import { place } from "../core/sharing";
 import { EMPTY, fieldOf, LIMIT_FIELDS, plain, PLAIN_FIELDS, read, SHARING_FIELDS, textsOf, update, type FieldName, type PlainField, type Read, type Texts } from "../core/tenantform";
@@ -90,10 +91,7 @@ export function TenantForm({ tenant, others, fresh, onSave, onCancel }: FormProp
     <form ref={form} class="mlp-form" onSubmit={(e) => void submit(e)} noValidate aria-label={tenant ? t("Edit team {name}", { name: tenant.name }) : t("New team")}>
       {tenant ? null : field("name", t("Name"), t("a-z, 0-9 and dashes; it cannot be changed later"), "red")}
       <div class="mlp-form-grid">
-        {field("cpu", t("CPU"), t("Cores"))}
-        {field("gpu", t("GPU"), t("Devices"))}
-        {field("ram", t("Memory"), t("Such as 16 GiB; a bare number is MiB"))}
-        {field("rom", t("Storage"), t("Such as 100 GiB"))}
+        {DIMENSIONS.map((d) => field(d, ROWS[d].label(), ROWS[d].hint()))}
       </div>
       <p class="mlp-dim">{t("An empty field means no limit: the team may use what the nodes have.")}</p>
       <div class="mlp-form-grid">

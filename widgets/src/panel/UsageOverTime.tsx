@@ -3,7 +3,8 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Empty } from "../components/basics";
 import { useNow } from "../components/hooks";
-import { bytes, clock, cores, ram, trim } from "../core/format";
+import { DIMENSIONS, heldOf, quotaOf, ROWS } from "../core/dimensions";
+import { clock, cores, trim } from "../core/format";
 import { n, t } from "../core/language";
 import { label } from "../core/team";
 import { heldBy, HOURS, hoursOf, sumOf, type Held, type Sum } from "../core/usage";
@@ -14,10 +15,9 @@ const HIGH = 90;
 const WIDE = 4;
 
 const show: Record<Held, (amount: number) => string> = {
+  ...(Object.fromEntries(DIMENSIONS.map((d) => [d, ROWS[d].show])) as Record<Held, (amount: number) => string>),
   cpu: (amount) => n("1 core", "{n} cores", amount, { n: cores(amount) }),
   gpu: (amount) => n("1 GPU", "{n} GPUs", amount, { n: cores(amount) }),
-  ram,
-  rom: bytes,
 };
 
 function summed(of: Held, { most, hours }: Sum, quota: number | null): string {
@@ -30,7 +30,7 @@ function summed(of: Held, { most, hours }: Sum, quota: number | null): string {
 export function UsageOverTime({ tenant, history, jobs }: { tenant: Tenant; history: UsageHour[]; jobs: UsageTotal }): JSX.Element {
   const [of, setOf] = useState<Held>("cpu");
   const now = useNow(MINUTE);
-  const quota = tenant[of];
+  const quota = quotaOf(tenant, of);
   const hours = hoursOf(history, now);
   const sum = sumOf(hours.filter((hour) => hour !== null), of, jobs);
   const words = summed(of, sum, quota);
@@ -58,8 +58,8 @@ export function UsageOverTime({ tenant, history, jobs }: { tenant: Tenant; histo
           <svg viewBox={`0 0 ${HOURS * WIDE} ${HIGH}`} width="100%" height={HIGH} preserveAspectRatio="none" role="img" aria-label={words}>
             {hours.map((hour, at) =>
               hour ? (
-                <rect key={at} x={at * WIDE} y={HIGH - high(hour[of])} width={WIDE - 0.5} height={high(hour[of])} fill="var(--mlp-accent)">
-                  <title>{t("{time}: {amount}; jobs: {running} running, {waiting} waiting", { time: clock(hour.time, now), amount: show[of](hour[of]), running: hour.running, waiting: hour.waiting })}</title>
+                <rect key={at} x={at * WIDE} y={HIGH - high(heldOf(hour, of))} width={WIDE - 0.5} height={high(heldOf(hour, of))} fill="var(--mlp-accent)">
+                  <title>{t("{time}: {amount}; jobs: {running} running, {waiting} waiting", { time: clock(hour.time, now), amount: show[of](heldOf(hour, of)), running: hour.running, waiting: hour.waiting })}</title>
                 </rect>
               ) : null,
             )}

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
+from mlp_hub.domain.dimensions import DIMENSIONS
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -18,7 +19,7 @@ from mlp_language.render import say
 FILTERS = ("actor", "action", "object", "tenant", "since", "until")
 PAGE = 1000
 MOST = 100_000
-LIMITS = ("cpu", "gpu", "ram", "rom", "borrowing_limit", "lending_limit")
+LIMITS = (*DIMENSIONS, "borrowing_limit", "lending_limit")
 """Fields of a tenant that limit nothing where they are not set."""
 _AGO = re.compile(r"([0-9]{1,6})([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mlp_hub.domain.dimensions import BY_NAME, COUNTED, DIMENSIONS, MILLI
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.quantities import number, quantities, quantity
-from mlp_hub.domain.resources import MILLI, ZERO, Resources
+from mlp_hub.domain.resources import ZERO, amount_of
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.model.resources import Vector, part, vector_of, vector_of_ranks
 from mlp_hub.scheduler.model.types import Node, PendingWorkload, Snapshot, TenantQueue, Verdict
@@ -17,7 +18,7 @@ from mlp_hub.scheduler.nodes.states import are_kept_for_tenants
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_language.message import Message, TenantRef, msg, msgs, some, verbatim
 
-LESS = {"cpu": (100, 100, MILLI), "ram": (100, 1, 1)}
+LESS = {"cpu": (100, 100, MILLI), "ram": (100, 1, 1)} | {d: (BY_NAME[d].least, 1, 1) for d in COUNTED}
 """Given: for each resource that a rank can ask less of, the minimum, the step, and the option's unit.
 
 The unit is the number of the resource's own units that its option counts as one.
@@ -97,17 +98,12 @@ class Possible:
         largest = ZERO
         for free, n, _ in groups:
             total = total + free * n
-            largest = Resources(
-                max(largest.cpu, free.cpu),
-                max(largest.gpu, free.gpu),
-                max(largest.ram, free.ram),
-                max(largest.rom, free.rom),
-            )
+            largest = amount_of({d: max(largest.part(d), free.part(d)) for d in DIMENSIONS})
         nodes = sum(n for _, n, _ in groups)
         facts: tuple[Fact, ...] = (Fact("ranks", ranks), Fact("nodes", nodes, who=(quantities(total),)))
         for d, need in job.per_worker.items():
-            if need > getattr(largest, d):
-                have = getattr(largest, d)
+            have = largest.part(BY_NAME[d].within or d)
+            if need > have:
                 facts += (Fact("asked", quantity(d, need), d), Fact("limit", quantity(d, have), d))
                 headline = msg(
                     "Each rank needs {asked}, the largest node has {limit}. Ask for less.",
@@ -185,6 +181,7 @@ def less_per_rank(job: PendingWorkload, left: Vector) -> str:
     ways = []
     for dimension, amount in left.items():
         least, step, scale = LESS.get(dimension, (1, 1, 1))
+        least = max(least, job.per_worker.parts_of(dimension))
         each = amount // ranks // step * step
         if dimension not in LESS or each < least:
             return ""

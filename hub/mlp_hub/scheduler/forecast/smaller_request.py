@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from mlp_hub.domain.resources import MILLI, Resources
+from mlp_hub.domain.dimensions import BY_NAME, MILLI, WHOLE
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import Admit, PendingWorkload, Wait
 
@@ -64,10 +64,11 @@ def smaller(tries: Tries, job: PendingWorkload) -> Iterator[str]:
         yield f"--workers {fewer}"
     for option, dimension, least, step in (
         ("--cpu", "cpu", 100, 100),
-        ("--ram", "ram", 100, 64),
+        ("--ram", "ram", max(100, job.per_worker.parts_of("ram")), 64),
         ("--gpu", "gpu", 0, MILLI),
+        *((f"--{d}", d, BY_NAME[d].least, 1) for d, _ in job.per_worker.amounts),
     ):
-        steps = (getattr(job.per_worker, dimension) - least) // step
+        steps = (job.per_worker.part(dimension) - least) // step
         if steps <= 0 or not tries.starts(_with(job, dimension, least)):
             continue
 
@@ -75,7 +76,7 @@ def smaller(tries: Tries, job: PendingWorkload) -> Iterator[str]:
             return tries.starts(_with(job, dimension, least + n * step))
 
         value = least + _largest(0, steps, less) * step
-        yield f"{option} {value if dimension == 'ram' else f'{value / MILLI:g}'}"
+        yield f"{option} {value if dimension in WHOLE else f'{value / MILLI:g}'}"
 
 
 def _largest(low: int, high: int, works: Callable[[int], bool]) -> int:
@@ -90,5 +91,4 @@ def _largest(low: int, high: int, works: Callable[[int], bool]) -> int:
 
 
 def _with(job: PendingWorkload, dimension: str, value: int) -> PendingWorkload:
-    per_worker: Resources = replace(job.per_worker, **{dimension: value})  # type: ignore[arg-type]
-    return replace(job, per_worker=per_worker)
+    return replace(job, per_worker=job.per_worker.with_part(dimension, value))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlp_hub.domain.resources import DIMENSIONS, Quota, Resources
+from mlp_hub.domain.dimensions import WITHIN
+from mlp_hub.domain.resources import Quota, Resources, amount_of
 from mlp_hub.scheduler.model.demand import Demand
 
 Vector = Mapping[str, int]
-"""Amounts by dimension: `cpu`, `gpu`, `ram`, `rom` and `gpu:KIND`. Zeroes may be left out."""
+"""Amounts by dimension, and by `gpu:KIND`. Zeroes may be left out."""
 
 
 def vector_of(amount: Resources) -> dict[str, int]:
@@ -32,6 +33,8 @@ def vector_of_ranks(demand: Demand, ranks: int) -> dict[str, int]:
         vector["ram"] = demand.ram * ranks
     if demand.rom:
         vector["rom"] = demand.rom * ranks
+    if demand.amounts:
+        vector.update([(dimension, amount * ranks) for dimension, amount in demand.amounts])
     if gpu := demand.gpu:
         vector["gpu"] = gpu * ranks
         if demand.gpu_kind:
@@ -41,21 +44,23 @@ def vector_of_ranks(demand: Demand, ranks: int) -> dict[str, int]:
 
 def resources_of(vector: Vector) -> Resources:
     """Return a vector as an amount."""
-    kinds = [(d[4:], v) for d, v in vector.items() if d.startswith("gpu:")]
-    get = vector.get
-    return Resources(get("cpu", 0), get("gpu", 0), get("ram", 0), get("rom", 0), tuple(sorted(kinds)))
+    return amount_of(vector)
 
 
 def part(amount: Resources, dimension: str) -> int:
     """Return one dimension of an amount, `gpu:KIND` too."""
-    base, _, kind = dimension.partition(":")
-    return dict(amount.kinds).get(kind, 0) if kind else int(getattr(amount, base))
+    return amount.part(dimension)
+
+
+def placed(amount: Resources) -> list[tuple[str, int]]:
+    """Return (dimension, amount) of all that nodes count: parts of memory are not counted again."""
+    return [(d, v) for d, v in amount.items() if d not in WITHIN]
 
 
 def limits_of(quota: Quota | None) -> dict[str, int]:
     """Return the limits of a quota by dimension, its kinds of GPU by name; unlimited dimensions are left out."""
     if quota is None:
         return {}
-    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
+    limits = dict(quota.items())
     limits.update((f"gpu:{kind}", v) for kind, v in sorted(quota.kinds.items()))
     return limits

@@ -12,8 +12,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from mlp_hub.domain.resources import MILLI
-from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.domain.dimensions import MILLI, PLACED
+from mlp_hub.scheduler.model.demand import NOTHING, Demand, Rest
 
 COVERAGE = 0.95
 """Tuning: part of all that is asked for: the most popular shapes up to here are the typical ones, as in FGD."""
@@ -47,7 +47,10 @@ class Fragmentation:
         # only which thresholds lie below what is free matters, not how much is free
         self._cpus = sorted({d.cpu for d, _ in self._shapes})
         self._rams = sorted({d.ram for d, _ in self._shapes})
-        self._roms = sorted({d.rom for d, _ in self._shapes})
+        self._rests = [
+            sorted({(d.rest or NOTHING)[at] for d, _ in self._shapes}) for at in range(len(PLACED))
+        ]
+        self._rest_places: dict[Rest, tuple[int, ...]] = {}
         gpu = sum(d.gpu * w for d, w in self._shapes)
         with_gpu = [(d, w) for d, w in self._shapes if d.gpu]
         self.cpu_per_gpu = sum(d.cpu * w for d, w in with_gpu) / gpu if gpu else 0.0
@@ -55,11 +58,11 @@ class Fragmentation:
         self._usable: dict[tuple[object, ...], tuple[float, list[tuple[int, int, float]]]] = {}
         self._known: dict[tuple[object, ...], float] = {}
 
-    def loss(self, kept: Kept, cpu: int, ram: int, rom: int, gpus: Gpus) -> float:
+    def loss(self, kept: Kept, cpu: int, ram: int, rest: Rest, gpus: Gpus) -> float:
         """Return idle GPU thousandths of no typical use, FGD's and the stranded ones together."""
         if not gpus:
             return 0.0
-        return self.measure(kept, cpu, ram, rom, gpus) + self.stranded(cpu, ram, sum(gpus))
+        return self.measure(kept, cpu, ram, rest, gpus) + self.stranded(cpu, ram, sum(gpus))
 
     def stranded(self, cpu: int, ram: int, idle: int) -> float:
         """Return the idle thousandths beyond what this much cpu (m) and ram (MiB) can feed at the typical ratio."""
@@ -70,7 +73,7 @@ class Fragmentation:
             fed = min(fed, ram / self.ram_per_gpu)
         return idle - max(fed, 0.0)
 
-    def measure(self, kept: Kept, cpu: int, ram: int, rom: int, gpus: Gpus) -> float:
+    def measure(self, kept: Kept, cpu: int, ram: int, rest: Rest, gpus: Gpus) -> float:
         """Return FGD's measure of a node with this much free: expected thousandths that a typical rank cannot use."""
         if not gpus:
             return 0.0
@@ -78,27 +81,34 @@ class Fragmentation:
             kept,
             bisect_right(self._cpus, cpu),
             bisect_right(self._rams, ram),
-            bisect_right(self._roms, rom),
+            self._rest_places.get(rest) or self._rest_place(rest),
         )
         key = (place, gpus)
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            known = self._known[key] = self._measure(place, cpu, ram, rom, gpus)
+            known = self._known[key] = self._measure(place, cpu, ram, rest, gpus)
         return known
+
+    def _rest_place(self, rest: Rest) -> tuple[int, ...]:
+        if len(self._rest_places) >= REMEMBERED:
+            self._rest_places.clear()
+        place = tuple(map(bisect_right, self._rests, rest or NOTHING))
+        self._rest_places[rest] = place
+        return place
 
     def _measure(
         self,
-        place: tuple[Kept, int, int, int],
+        place: tuple[Kept, int, int, tuple[int, ...]],
         cpu: int,
         ram: int,
-        rom: int,
+        rest: Rest,
         gpus: Gpus,
     ) -> float:
         usable = self._usable.get(place)
         if usable is None:
-            usable = self._usable[place] = self._of_use(place[0], cpu, ram, rom)
+            usable = self._usable[place] = self._of_use(place[0], cpu, ram, rest)
         lost, shapes = usable
         idle = sum(gpus)
         untouched = gpus.count(MILLI)
@@ -116,7 +126,9 @@ class Fragmentation:
                 lost += weight * sum(broken) / idle
         return lost * idle
 
-    def _of_use(self, kept: Kept, cpu: int, ram: int, rom: int) -> tuple[float, list[tuple[int, int, float]]]:
+    def _of_use(
+        self, kept: Kept, cpu: int, ram: int, rest: Rest
+    ) -> tuple[float, list[tuple[int, int, float]]]:
         """Return the weight of shapes for which the cpu, ram or kind will not do, and the others by their GPUs."""
         kind, tenant = kept
         lost = 0.0
@@ -126,7 +138,7 @@ class Fragmentation:
                 not demand.gpu
                 or demand.cpu > cpu
                 or demand.ram > ram
-                or demand.rom > rom
+                or any(one > have for one, have in zip(demand.rest or NOTHING, rest or NOTHING, strict=True))
                 or (demand.gpu_kind is not None and kind not in demand.gpu_kind.split("|"))
                 or (tenant is not None and demand.tenant != tenant)
             )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.domain.resources import MILLI, ZERO, Resources
-from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.demand import NOTHING, Demand, with_rest
 from mlp_hub.scheduler.model.resources import Vector
 from mlp_hub.scheduler.model.types import Devices, Node
 from mlp_hub.scheduler.nodes.fragmentation import Fragmentation
@@ -34,6 +34,11 @@ from mlp_hub.scheduler.nodes.states import (
     why_shut,
 )
 from mlp_hub.scheduler.nodes.views import Domains, PlaceOrder, Totals, ViewKey, Views
+
+NONE_FREE = [0, 0, 0, 0, *NOTHING]
+"""Given: free amounts of no nodes."""
+FURTHER = range(5, len(NONE_FREE))
+"""Given: indices of the counted dimensions there, most often none."""
 
 
 class NodeIndex(Slots):
@@ -65,7 +70,9 @@ class NodeIndex(Slots):
         self._members: dict[NodeState, list[int]] = {}
         self._mine: set[NodeState] = set()  # states whose lists no fork shares
         self._names_shared = False
-        self._free: dict[NodeClass, list[int]] = {}  # cpu, ram, rom, gpu and number of the nodes that are up
+        self._free: dict[
+            NodeClass, list[int]
+        ] = {}  # cpu, ram, gpu and number of the nodes that are up, and the rest
         self._views = Views()
         self._shut: dict[tuple[Shut, str | None], int] = {}  # nodes that take nothing, by kind of GPU too
         self._drained: dict[str, NodeClass] = {}  # nodes that an administrator took out of service
@@ -116,7 +123,7 @@ class NodeIndex(Slots):
     def free(self, name: str) -> Resources:
         """Return what is free on a node; below zero where its capacity was lowered under what is held."""
         r = self._records[name]
-        return Resources(r.cpu, sum(r.devices), r.ram, r.rom)
+        return with_rest(r.cpu, sum(r.devices), r.ram, r.rest)
 
     def devices(self, name: str) -> tuple[int, ...]:
         """Return the free thousandths of each GPU of a node, by GPU number."""
@@ -167,7 +174,7 @@ class NodeIndex(Slots):
         """List what is free on the nodes that may host the demand: (amount, how many such nodes, the first's name)."""
         ask = self.catalog.ask(demand)
         return [
-            (Resources(s.cpu, s.idle, s.ram, s.rom), len(numbers), self._names[numbers[0]])
+            (with_rest(s.cpu, s.idle, s.ram, s.rest), len(numbers), self._names[numbers[0]])
             for s, numbers in self._members.items()
             if (ask.open[s.cls] if s.cls in ask.open else ask.suits(s.cls))
         ]
@@ -175,13 +182,12 @@ class NodeIndex(Slots):
     def free_for(self, demand: Demand) -> tuple[Resources, int]:
         """Return what is free in all on the nodes that may host the demand, and how many they are."""
         ask = self.catalog.ask(demand)
-        cpu = ram = rom = gpu = nodes = 0
+        total = NONE_FREE
         for cls, free in self._free.items():
             if ask.open[cls] if cls in ask.open else ask.suits(cls):
-                cpu, ram, rom, gpu, nodes = (
-                    a + b for a, b in zip((cpu, ram, rom, gpu, nodes), free, strict=True)
-                )
-        return Resources(cpu, gpu, ram, rom), nodes
+                total = [a + b for a, b in zip(total, free, strict=True)]
+        cpu, ram, gpu, nodes, *rest = total
+        return with_rest(cpu, gpu, ram, tuple(rest)), nodes
 
     def shut(self, demand: Demand) -> dict[Shut, int]:
         """Return how many nodes of the demand's kind take nothing new from anybody, by why."""
@@ -207,14 +213,14 @@ class NodeIndex(Slots):
         """Return a group by whose next node a rank of the demand would fit, where no node that is open could ever hold one."""
         ask = self.catalog.ask(demand)
         for cls, free in self._free.items():
-            if free[4] and ask.suits(cls) and cls.cpu >= ask.cpu and cls.gpu >= ask.gpu:
+            if free[3] and ask.suits(cls) and cls.cpu >= ask.cpu and cls.gpu >= ask.gpu:
                 return None
         for _, group in self.shut(demand):
             # all nodes of a group are alike: one of them tells
             record = next(self._absent[group].values(), None) if group is not None else None
             if record is not None:
                 state = self.catalog.state(
-                    record.cls, record.cpu, record.ram, record.rom, gpus_of(record.devices)
+                    record.cls, record.cpu, record.ram, record.rest, gpus_of(record.devices)
                 )
                 if slots_of(state, ask):
                     return group
@@ -277,7 +283,7 @@ class NodeIndex(Slots):
             if not force and (
                 new.cpu < min(old.cpu, 0)
                 or new.ram < min(old.ram, 0)
-                or new.rom < min(old.rom, 0)
+                or (ask.rest and any(now < min(had, 0) for had, now in zip(old.rest, new.rest, strict=True)))
                 or _are_overdrawn(old.devices, new.devices)
             ):
                 raise ValueError(
@@ -475,12 +481,14 @@ class NodeIndex(Slots):
     def _count_free(self, state: NodeState | None, sign: int) -> None:
         if state is None:
             return
-        free = self._free.setdefault(state.cls, [0, 0, 0, 0, 0])
+        free = self._free.setdefault(state.cls, NONE_FREE[:])
         free[0] += sign * state.cpu
         free[1] += sign * state.ram
-        free[2] += sign * state.rom
-        free[3] += sign * state.idle
-        free[4] += sign
+        free[2] += sign * state.idle
+        free[3] += sign
+        free[4] += sign * state.rest[0]
+        for at in FURTHER:
+            free[at] += sign * state.rest[at - 4]
 
 
 def _are_overdrawn(before: tuple[int, ...], after: tuple[int, ...]) -> bool:

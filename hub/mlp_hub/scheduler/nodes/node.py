@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.resources import MILLI
+from mlp_hub.scheduler.model.demand import Rest, rest_after, rest_of
 from mlp_hub.scheduler.model.types import Node
 from mlp_hub.scheduler.nodes.gpus import pick_whole
 from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeClass, NodeState, gpus_of, split_devices
@@ -24,7 +25,7 @@ class Record:
     cls: NodeClass
     cpu: int
     ram: int
-    rom: int
+    rest: Rest
     devices: tuple[int, ...]
     state: NodeState | None
 
@@ -40,9 +41,13 @@ def record_of(catalog: Catalog, number: int, node: Node) -> Record:
 
 def _stateless(catalog: Catalog, number: int, node: Node) -> Record:
     capacity, used = node.capacity, node.used
-    cpu, ram, rom = capacity.cpu - used.cpu, capacity.ram - used.ram, capacity.rom - used.rom
+    cpu, ram, rest = (
+        capacity.cpu - used.cpu,
+        capacity.ram - used.ram,
+        rest_after(rest_of(capacity), rest_of(used), 1),
+    )
     devices = split_devices(capacity.gpu, used.gpu)
-    return Record(number, node, catalog.node_class(node), cpu, ram, rom, devices, None)
+    return Record(number, node, catalog.node_class(node), cpu, ram, rest, devices, None)
 
 
 def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
@@ -60,7 +65,7 @@ def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
             new,
             cpu=new.cpu - (was.cpu - used.cpu - old.cpu),
             ram=new.ram - (was.ram - used.ram - old.ram),
-            rom=new.rom - (was.rom - used.rom - old.rom),
+            rest=rest_after(new.rest, rest_after(rest_after(rest_of(was), rest_of(used), 1), old.rest, 1), 1),
             devices=tuple(d - (held[i] if i < len(held) else 0) for i, d in enumerate(full)),
         ),
     )
@@ -68,8 +73,8 @@ def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
 
 def with_state(catalog: Catalog, r: Record) -> Record:
     """Return a record with the state that belongs to it."""
-    state = catalog.state(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices)) if r.node.up else None
-    return Record(r.number, r.node, r.cls, r.cpu, r.ram, r.rom, r.devices, state)
+    state = catalog.state(r.cls, r.cpu, r.ram, r.rest, gpus_of(r.devices)) if r.node.up else None
+    return Record(r.number, r.node, r.cls, r.cpu, r.ram, r.rest, r.devices, state)
 
 
 def moved(catalog: Catalog, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
@@ -88,12 +93,16 @@ def moved(catalog: Catalog, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]
                 now[number] += sign * (MILLI if i < ask.whole else ask.part)
         devices = tuple(now)
     n = sign * len(ranks)
-    cpu, ram, rom = r.cpu + n * ask.cpu, r.ram + n * ask.ram, r.rom + n * ask.rom
+    cpu, ram, rest = (
+        r.cpu + n * ask.cpu,
+        r.ram + n * ask.ram,
+        rest_after(r.rest, ask.rest, -n) if ask.rest else r.rest,
+    )
     state = None
     if r.node.up:
         gpus = r.state.gpus if not ask.gpu and r.state is not None else gpus_of(devices)
-        state = catalog.state(r.cls, cpu, ram, rom, gpus)
-    return Record(r.number, r.node, r.cls, cpu, ram, rom, devices, state)
+        state = catalog.state(r.cls, cpu, ram, rest, gpus)
+    return Record(r.number, r.node, r.cls, cpu, ram, rest, devices, state)
 
 
 def choose_devices(
@@ -103,7 +112,7 @@ def choose_devices(
 
     ValueError where they do not fit; with `force` those are chosen that have most left.
     """
-    state = r.state or NodeState(r.cls, r.cpu, r.ram, r.rom, gpus_of(r.devices))
+    state = r.state or NodeState(r.cls, r.cpu, r.ram, r.rest, gpus_of(r.devices))
     free = list(r.devices)
     chosen: list[tuple[int, ...]] = []
     try:

@@ -9,7 +9,7 @@ from math import exp
 from typing import NamedTuple
 
 from mlp_hub.domain.resources import MILLI
-from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.demand import Demand, Rest, rest_after
 from mlp_hub.scheduler.model.types import Node
 from mlp_hub.scheduler.nodes.fragmentation import Fragmentation, Gpus, Kept
 
@@ -51,18 +51,20 @@ class NodeClass:
 class NodeState:
     """An amount free on nodes of one class. Compared by identity: a catalog makes each only once."""
 
-    __slots__ = ("cls", "cpu", "gpus", "idle", "key", "lost", "lost_plain", "ram", "rom", "serial", "whole")
+    __slots__ = ("cls", "cpu", "gpus", "idle", "key", "lost", "lost_plain", "ram", "rest", "serial", "whole")
 
-    def __init__(self, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus, *, serial: int = 0) -> None:
+    def __init__(
+        self, cls: NodeClass, cpu: int, ram: int, rest: Rest, gpus: Gpus, *, serial: int = 0
+    ) -> None:
         self.serial = serial
         self.cls = cls
         self.cpu = cpu
         self.ram = ram
-        self.rom = rom
+        self.rest = rest
         self.gpus = gpus
         self.idle = sum(gpus)
         self.whole = gpus.count(MILLI)
-        self.key = (cls.number, cpu, ram, rom, gpus)
+        self.key = (cls.number, cpu, ram, rest, gpus)
         self.lost: float | None = None
         self.lost_plain: float | None = None
 
@@ -70,13 +72,13 @@ class NodeState:
 class Ask:
     """A demand made ready for being asked for many times; compared by identity."""
 
-    __slots__ = ("cpu", "demand", "gpu", "kinds", "open", "part", "ram", "rom", "whole")
+    __slots__ = ("cpu", "demand", "gpu", "kinds", "open", "part", "ram", "rest", "whole")
 
     def __init__(self, demand: Demand) -> None:
         self.demand = demand
         self.cpu = demand.cpu
         self.ram = demand.ram
-        self.rom = demand.rom
+        self.rest = demand.rest
         self.whole = demand.whole
         self.part = demand.part
         self.gpu = demand.gpu
@@ -124,8 +126,8 @@ def slots_of(state: NodeState, ask: Ask) -> int:
         n = min(n, state.cpu // ask.cpu)
     if ask.ram:
         n = min(n, state.ram // ask.ram)
-    if ask.rom:
-        n = min(n, state.rom // ask.rom)
+    if ask.rest:
+        n = min(n, *[have // one for have, one in zip(state.rest, ask.rest, strict=True) if one])
     return max(n, 0)
 
 
@@ -156,7 +158,7 @@ class Catalog:
 
     def __init__(self, fragmentation: Fragmentation) -> None:
         self.fragmentation = fragmentation
-        self.states: dict[tuple[int, int, int, int, Gpus], NodeState] = {}
+        self.states: dict[tuple[int, int, int, Rest, Gpus], NodeState] = {}
         self._classes: dict[tuple[object, ...], NodeClass] = {}
         self._asks: dict[Demand, Ask] = {}
         self._made = 0
@@ -190,27 +192,29 @@ class Catalog:
             self._classes[key] = cls
         return cls
 
-    def state(self, cls: NodeClass, cpu: int, ram: int, rom: int, gpus: Gpus) -> NodeState:
+    def state(self, cls: NodeClass, cpu: int, ram: int, rest: Rest, gpus: Gpus) -> NodeState:
         """Return the one state that is equal to these amounts."""
-        key = (cls.number, cpu, ram, rom, gpus)
+        key = (cls.number, cpu, ram, rest, gpus)
         state = self.states.get(key)
         if state is None:
             self._made += 1
-            state = self.states[key] = NodeState(cls, cpu, ram, rom, gpus, serial=self._made)
+            state = self.states[key] = NodeState(cls, cpu, ram, rest, gpus, serial=self._made)
         return state
 
     def lost(self, state: NodeState) -> float:
         """Return the fragmentation of a state."""
         if state.lost is None:
             c = state.cls
-            state.lost = self.fragmentation.loss(c.kept, state.cpu, state.ram, state.rom, state.gpus)
+            state.lost = self.fragmentation.loss(c.kept, state.cpu, state.ram, state.rest, state.gpus)
         return state.lost
 
     def lost_plain(self, state: NodeState) -> float:
         """Return the fragmentation of a state as FGD has it."""
         if state.lost_plain is None:
             c = state.cls
-            state.lost_plain = self.fragmentation.measure(c.kept, state.cpu, state.ram, state.rom, state.gpus)
+            state.lost_plain = self.fragmentation.measure(
+                c.kept, state.cpu, state.ram, state.rest, state.gpus
+            )
         return state.lost_plain
 
     def fill(self, state: NodeState, ask: Ask, ranks: int, rule: str) -> tuple[Gpus, tuple[int, ...]]:
@@ -245,8 +249,8 @@ class Catalog:
         measure, kept = self.fragmentation.measure, state.cls.kept
         cpu = state.cpu - ranks * ask.cpu
         ram = state.ram - ranks * ask.ram
-        rom = state.rom - ranks * ask.rom
-        return min(candidates, key=lambda v: measure(kept, cpu, ram, rom, _less(gpus, v, ask.part)))
+        rest = rest_after(state.rest, ask.rest, ranks) if ask.rest else state.rest
+        return min(candidates, key=lambda v: measure(kept, cpu, ram, rest, _less(gpus, v, ask.part)))
 
     def score(self, state: NodeState, ask: Ask, ranks: int, rule: str) -> Score:
         """Rate putting `ranks` ranks, which must fit, on a node of this state: the least is the best."""
@@ -255,14 +259,14 @@ class Catalog:
         gpus, _ = self.fill(state, ask, ranks, rule)
         cpu = state.cpu - ranks * ask.cpu
         ram = state.ram - ranks * ask.ram
-        rom = state.rom - ranks * ask.rom
+        rest = rest_after(state.rest, ask.rest, ranks) if ask.rest else state.rest
         idle = state.idle - ranks * ask.gpu
         c = state.cls
         if rule == "fgd":
-            after = self.fragmentation.loss(c.kept, cpu, ram, rom, gpus) if gpus else 0.0
-            return (round(after - self.lost(state), 3), idle, cpu, ram, rom)
+            after = self.fragmentation.loss(c.kept, cpu, ram, rest, gpus) if gpus else 0.0
+            return (round(after - self.lost(state), 3), idle, cpu, ram) + rest  # noqa: RUF005 - a third of the time
         if rule == "fgd-plain":
-            after = self.fragmentation.measure(c.kept, cpu, ram, rom, gpus) if gpus else 0.0
+            after = self.fragmentation.measure(c.kept, cpu, ram, rest, gpus) if gpus else 0.0
             # as its authors' simulator has it: whole points of 100; then the first name
             return (-int(100 / (1 + exp((after - self.lost_plain(state)) / MILLI))),)
         if rule == "bestfit":

@@ -10,10 +10,11 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from mlp_hub.scheduler.model.demand import Rest
 from mlp_hub.scheduler.nodes.node import Change, Record
 from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeState, Score, slots_of
 
-Key = tuple[int, int, int, int, tuple[int, ...]]
+Key = tuple[int, int, int, Rest, tuple[int, ...]]
 ScoredState = tuple[Score, Key, int, NodeState]
 Members = Mapping[NodeState, list[int]]
 

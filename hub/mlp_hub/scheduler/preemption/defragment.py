@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from mlp_hub.scheduler.assign.fit import vector_on
 from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.resources import placed
 from mlp_hub.scheduler.nodes.placement import domain_label
 from mlp_hub.scheduler.preemption.eligibility import Rights
 from mlp_hub.scheduler.preemption.victims import NotYet, RoomMade, ShortOfNodes, make_room
@@ -66,9 +67,9 @@ class _Moves(Rights):
         """Whether what the job asks for is free in all, or can be by right, only not where it could use it."""
         cls = self.entry.cls
         free, _ = self.state.index.free_for(cls.demand)
-        for d, need in cls.demand.resources.items():
+        for d, need in placed(cls.demand.resources):
             by_right = sum([h.vector.get(d, 0) for h in self._rightful])
-            if need * cls.ranks_min > getattr(free, d) + by_right:
+            if need * cls.ranks_min > free.part(d) + by_right:
                 return False
         return True
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.domain.resources import Quota
+from mlp_hub.domain.resources import Quota, quota_of
 from mlp_hub.scheduler.model.resources import limits_of
 from mlp_language.message import Message, Quantity, Span, TenantRef, msg
 
@@ -195,5 +195,4 @@ def _but(quota: Quota | None, changes: Mapping[str, int]) -> Quota | None:
     if quota is None:
         return None
     limits = {**limits_of(quota), **changes}
-    kinds = {d.partition(":")[2]: v for d, v in limits.items() if ":" in d}
-    return Quota(limits.get("cpu"), limits.get("gpu"), limits.get("ram"), limits.get("rom"), kinds)
+    return quota_of(limits)

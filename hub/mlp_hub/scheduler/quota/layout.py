@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mlp_hub.domain.resources import DIMENSIONS
+from mlp_hub.domain.dimensions import FLAT
 from mlp_hub.scheduler.model.resources import limits_of
 from mlp_hub.scheduler.model.types import TenantQueue
 
@@ -69,7 +69,7 @@ def layout_of(tenants: Mapping[str, TenantQueue], first: int = 0) -> Layout:
     Cells are numbered from `first` on.
     """
     nodes = _nodes(tenants)
-    dimensions = dict.fromkeys(DIMENSIONS)
+    dimensions = dict.fromkeys(FLAT)
     for node in nodes:
         dimensions.update(dict.fromkeys(node.limits))
     layout = Layout({name: {} for name in tenants}, [], {}, {}, first)

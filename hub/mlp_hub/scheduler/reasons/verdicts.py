@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.quantities import quantities, quantity
-from mlp_hub.domain.resources import DIMENSIONS, Resources
+from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.assign.feasible import domain_word
 from mlp_hub.scheduler.assign.fit import has_quota, is_too_large
 from mlp_hub.scheduler.cache.state import ClusterState
 from mlp_hub.scheduler.fairness.members import Places
 from mlp_hub.scheduler.model.demand import Demand
-from mlp_hub.scheduler.model.resources import limits_of, resources_of
+from mlp_hub.scheduler.model.resources import limits_of, placed, resources_of
 from mlp_hub.scheduler.model.types import CapacityWindow, PendingWorkload, Verdict, Wait
 from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.placement import domain_label
@@ -163,9 +163,9 @@ def waits_for_nodes(state: ClusterState, entry: Entry, cache: FactCache) -> Verd
     if shut and not fitting and (group := state.index.could_grow(cls.demand)):
         way = msg("Group {group} must grow.", group=group)
     facts += [_each(job), Fact("nodes", nodes), *shut]
-    for dimension in DIMENSIONS:
-        if need := getattr(job.per_worker, dimension):
-            there = max(getattr(there_is, dimension), 0)
+    for dimension, need in placed(job.per_worker):
+        if need:
+            there = max(there_is.part(dimension), 0)
             facts.append(Fact("asked", quantity(dimension, need * ranks), dimension))
             facts.append(Fact("free", quantity(dimension, there), dimension))
     headline = msgs(

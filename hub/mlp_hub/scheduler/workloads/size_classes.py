@@ -30,6 +30,7 @@ def cell_of(demand: Demand, topology: str | None) -> Cell:
         _floor(demand.part),
         demand.gpu_kind,
         demand.tenant,
+        tuple([(d, _floor(amount)) for d, amount in demand.amounts]) if demand.amounts else (),
     )
     return _cell(least, topology)
 

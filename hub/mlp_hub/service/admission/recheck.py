@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.scheduler.model.resources import placed
 from mlp_hub.scheduler.model.types import Admit
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.service.quota.node_shares import Shares, shares_of
@@ -45,4 +46,4 @@ class Recheck:
 
 def _fits(amount: Resources, free: Resources) -> bool:
     """Return whether the amount fits, in the dimensions that it asks for; a node's gpus are all of one kind."""
-    return all(v <= have for (_, v), (_, have) in zip(amount.items(), free.items(), strict=True) if v)
+    return all(v <= free.part(d) for d, v in placed(amount) if v)

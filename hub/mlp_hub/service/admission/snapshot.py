@@ -254,7 +254,7 @@ def _of_request(request: ResourceRequest) -> PendingWorkload:
         name=kind.title,
         user=request.user,
         tenant=request.tenant,
-        per_worker=Resources(a.cpu, a.gpu, a.ram),
+        per_worker=Resources(a.cpu, a.gpu, a.ram, amounts=a.amounts),
         workers_min=1,
         workers_max=1,
         queued_at=request.created_at,

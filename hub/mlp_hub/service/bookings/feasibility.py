@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.domain.resources import Quota
+from mlp_hub.domain.resources import Quota, quota_of
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.workload.booking import BookedWindow, Shortfall
@@ -198,9 +198,7 @@ def checked(windows: Sequence[BookedWindow], supply: Supply, now: float) -> dict
 
 def _shortfall(window: BookedWindow, shortages: Sequence[Shortage], now: float) -> Shortfall:
     left = {shortage.dimension: max(shortage.left, 0) for shortage in shortages}
-    kinds = {k: left.get(f"gpu:{k}", v) for k, v in window.amount.kinds.items()}
-    plain = {d: v for d, v in left.items() if ":" not in d}
-    amount: Quota = replace(window.amount, kinds=kinds, **plain)
+    amount = quota_of({**limits_of(window.amount), **left})
     since = now if window.short is None else window.short.since
     return Shortfall(since, amount, msg("{all}", all=tuple(map(_sentence, shortages))))
 

@@ -244,6 +244,7 @@ def _check_amount(amount: Quota) -> None:
                 "amount has rom: booked amounts are kept free on nodes, and storage does not belong to nodes; leave rom out"
             )
         )
+    units.check_no_parts("amount", amount)
     if not any(limits.values()):
         _invalid(
             msg("amount is empty; name the resources to keep free, such as {example}", example='{"cpu": 4}')

@@ -168,6 +168,8 @@ class Submissions:
             )
         if "params" in other:
             other |= with_params(job.spec, other["params"])
+        if "amounts" in other:
+            other["amounts"] = {**dict(job.spec.per_worker.amounts), **other["amounts"]}
         wanted = structs.replace(wire.create_of(job.spec), **other)
         return await self._take(user, wanted, once, language, job.spec.own_runtime, job if exactly else None)
 

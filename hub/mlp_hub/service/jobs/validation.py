@@ -14,8 +14,10 @@ import msgspec
 
 from mlp_api.jobs import MOST_RANKS, JobCreate
 from mlp_hub.beneath import PathKind
+from mlp_hub.domain.dimensions import BY_NAME
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import PHASES, PRIORITIES, Brought, Job, JobSpec
+from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import milli
 from mlp_hub.domain.runtime.runtime import (
     BUILT_IN,
@@ -32,10 +34,11 @@ from mlp_hub.executors.brought import BroughtJob
 from mlp_hub.executors.workspace import Workspace
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.service.jobs.wire import spec_of, workers_of
+from mlp_hub.service.support.units import counted_from
 from mlp_language.message import Message, msg
 
 _TOPOLOGY = re.compile(rf"({'|'.join(TOPOLOGIES)}|(required|preferred):[A-Za-z0-9][A-Za-z0-9._/-]{{0,62}})")
-ADDED_LATER = ("replace", "params", "provenance", "env_name", "workdir")
+ADDED_LATER = ("replace", "params", "provenance", "env_name", "workdir", "amounts")
 """Fields of a request that earlier versions did not have. Keys are remembered over an upgrade: unset, such a field counts as absent."""
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -92,6 +95,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
         )
     if asked.gpu_kind and not asked.gpu:
         _refuse(msg("gpu_kind {gpu_kind} without gpu asks for nothing; set gpu too", gpu_kind=asked.gpu_kind))
+    _check_amounts(asked)
     if asked.topology and not _TOPOLOGY.fullmatch(asked.topology):
         _refuse(
             msg(
@@ -306,6 +310,31 @@ def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str
             if not said.get(later, True):
                 del said[later]
     return hashlib.sha256(msgspec.json.encode(said)).hexdigest()
+
+
+def _check_amounts(asked: JobCreate) -> None:
+    """Refuse amounts of counted dimensions that no rank can have; 0 asks for nothing."""
+    for dimension, amount in counted_from("amounts", asked.amounts).items():
+        row = BY_NAME[dimension]
+        if 0 < amount < row.least:
+            _refuse(
+                msg(
+                    "{dimension} is {amount}, but the smallest amount is {least}; ask for {least} or more, or for 0",
+                    dimension=dimension,
+                    amount=amount,
+                    least=quantity(dimension, row.least),
+                )
+            )
+        if row.within is not None and amount > (most := getattr(asked, row.within)):
+            _refuse(
+                msg(
+                    "{asked} per rank is more than its {most}, of which it is a part; ask for {limit} or less, or for more {whole}",
+                    asked=quantity(dimension, amount),
+                    most=quantity(row.within, most),
+                    limit=most,
+                    whole=row.within,
+                )
+            )
 
 
 def _check_program(asked: JobCreate) -> None:

@@ -26,7 +26,7 @@ from mlp_hub.service.jobs.history import RecordedStop
 from mlp_hub.service.jobs.stages import StagedAttempt
 from mlp_hub.service.lifecycle.messages import remedy
 from mlp_hub.service.state.frames import Shared
-from mlp_hub.service.support.units import maybe_when, when
+from mlp_hub.service.support.units import maybe_when, pairs_from, when
 from mlp_hub.store.records import JobEvent
 from mlp_language.message import NOTHING, Message, msg
 
@@ -50,7 +50,12 @@ def spec_of(
         tenant=tenant,
         runtime=runtime.name,
         own_runtime=None if runtime.tenant is None else runtime,
-        per_worker=Resources(cpu=milli(asked.cpu), gpu=milli(asked.gpu), ram=asked.ram),
+        per_worker=Resources(
+            cpu=milli(asked.cpu),
+            gpu=milli(asked.gpu),
+            ram=asked.ram,
+            amounts=pairs_from("amounts", asked.amounts),
+        ),
         workers_min=low,
         workers_max=high,
         entry=entry,
@@ -81,6 +86,7 @@ def _asked_of(spec: JobSpec) -> dict[str, Any]:
         "cpu": units(spec.per_worker.cpu),
         "gpu": units(spec.per_worker.gpu),
         "ram": spec.per_worker.ram,
+        "amounts": dict(spec.per_worker.amounts),
         **{name: getattr(spec, name) for name in AS_ASKED},
     }
 
@@ -244,6 +250,7 @@ def offer_to(
         cpu=units(whole.cpu),
         gpu=units(whole.gpu),
         ram=whole.ram,
+        amounts=dict(whole.amounts),
         reasons=[verdict_to(v) for v in why.reasons],
         would_start_now=list(why.would_start_now),
         gives_way=[Text(m) for m in why.gives_way],
@@ -331,6 +338,7 @@ def queue_to(
         cpu=units(whole.cpu),
         gpu=units(whole.gpu),
         ram=whole.ram,
+        amounts=dict(whole.amounts),
         submitted_at=when(job.submitted_at),
         waiting_since=maybe_when(job.waiting_since),
         waited_s=round(job.waited, 3),
@@ -367,6 +375,7 @@ def pending_to(
         cpu=units(amount.cpu),
         gpu=units(amount.gpu),
         ram=amount.ram,
+        amounts=dict(amount.amounts),
         submitted_at=when(request.created_at),
         waiting_since=when(request.created_at),
         waited_s=0.0,

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from mlp_hub.domain.dimensions import DIMENSIONS
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.domain.resources import ZERO, Quota, Resources
+from mlp_hub.domain.resources import ZERO, Quota, Resources, quota_of
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.executors.base import Executor, Superseded, TenantPlace
 from mlp_hub.scheduler.quota.tree import QuotaTree
@@ -90,7 +91,7 @@ def most_of(tree: QuotaTree, name: str, held: Resources) -> Quota:
         limit = tree.limit_of_quota(name, dimension)
         return None if limit is None else max(limit, used)
 
-    return Quota(most("cpu", held.cpu), most("gpu", held.gpu), most("ram", held.ram), most("rom", held.rom))
+    return quota_of({d: most(d, held.part(d)) for d in DIMENSIONS})
 
 
 def _lending_all(tenant: Tenant) -> Tenant:

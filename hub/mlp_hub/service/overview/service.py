@@ -18,6 +18,7 @@ from mlp_api import types
 from mlp_api.jobs import QueueEntry
 from mlp_api.said import Text
 from mlp_hub.domain.apps.app import App, AppPhase
+from mlp_hub.domain.dimensions import COUNTED, FLAT
 from mlp_hub.domain.jobs.job import Job, Phase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import ResourceRequest
@@ -167,8 +168,9 @@ def _foremost(teams: Sequence[types.Tenant]) -> list[types.Tenant]:
 def _part(team: types.Tenant) -> float:
     """Return the largest used part of a tenant's limits; without a quota, any use is a small part."""
     parts = [0.0]
-    for d in ("cpu", "gpu", "ram", "rom"):
-        limit, used = getattr(team, d), getattr(team, f"{d}_inuse")
+    pairs = [(getattr(team, d), getattr(team, f"{d}_inuse")) for d in FLAT]
+    pairs += [(team.amounts.get(d), team.amounts_inuse.get(d, 0)) for d in COUNTED]
+    for limit, used in pairs:
         parts.append(used / limit if limit else (1e-3 if used else 0.0))
     return round(max(parts), 3)
 

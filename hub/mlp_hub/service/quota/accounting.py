@@ -7,11 +7,12 @@ made of the tenants and rows that the transaction sees. The sentences of a refus
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from mlp_hub.domain.dimensions import ON_NODES
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.quantities import quantities
-from mlp_hub.domain.resources import ZERO, Quota, Resources
+from mlp_hub.domain.resources import ZERO, Quota, Resources, amount_of
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import vector_of
@@ -22,8 +23,6 @@ from mlp_hub.service.quota.lending import Share, kinds_in, shares_in
 from mlp_hub.service.quota.reserved import KeptFree, at_most, capacity_of, kept_free, total_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-
-NODE_DIMENSIONS = ("cpu", "gpu", "ram")
 
 
 def owner_of(tenant: Tenant) -> TenantQueue:
@@ -42,7 +41,7 @@ def owner_of(tenant: Tenant) -> TenantQueue:
         cohort=tenant.cohort,
         borrowing_limit=tenant.borrowing_limit,
         lending_limit=held.lending_limit,
-        reserved=reserved if reserved is None or reserved.rom is None else replace(reserved, rom=None),
+        reserved=None if reserved is None else reserved.on_nodes,
         queue_order=tenant.queue_order,
     )
 
@@ -223,6 +222,7 @@ def limits(tenant: Tenant, nodes: Sequence[NodeInfo]) -> Quota:
         ram=have.ram if q.ram is None else q.ram,
         rom=q.rom,
         kinds={**dict(have.kinds), **q.kinds},
+        amounts={**dict(have.amounts), **q.amounts},
     )
 
 
@@ -237,14 +237,14 @@ def choose_node(
 
     Raises `Refused` when none has the room.
     """
-    need = asked.but(rom=0)
+    need = asked.on_nodes
     if wanted is not None:
         nodes = [n for n in nodes if n.name == wanted]
         if not nodes:
             raise Refused(Reason.NOT_FOUND, msg("node {wanted} does not exist", wanted=wanted))
     if not any(need.fits(n.at_most.of_kind(n.gpu_kind)) for n in nodes):
         biggest = tuple(
-            msg("{node} has {amount}", node=n.name, amount=quantities(n.at_most.but(rom=0))) for n in nodes
+            msg("{node} has {amount}", node=n.name, amount=quantities(n.at_most.on_nodes)) for n in nodes
         ) or msg("the hub has no nodes")
         raise Refused(
             Reason.EXCEEDS_MAX_QUOTA,
@@ -285,11 +285,11 @@ def _exceeds(tree: QuotaTree, tenant: Tenant, vector: Mapping[str, int], have: Q
 
 def _fits(need: Resources, room: Resources) -> bool:
     """Whether the need fits where it needs anything: a node over its capacity in memory can still give a gpu."""
-    if any(getattr(need, d) and getattr(need, d) > getattr(room, d) for d in NODE_DIMENSIONS):
+    if any(amount and amount > room.part(d) for d, amount in need.items()):
         return False
     have = dict(room.kinds)
     return all(v <= have.get(k, 0) for k, v in need.kinds)
 
 
 def _positive(room: Resources) -> Resources:
-    return Resources(max(room.cpu, 0), max(room.gpu, 0), max(room.ram, 0))
+    return amount_of({d: max(room.part(d), 0) for d in ON_NODES})

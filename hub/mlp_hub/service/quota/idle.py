@@ -154,7 +154,7 @@ class IdleQuota:
     def _busy(self, tx: Tx, now: float) -> set[str]:
         """Return tenants that hold node resources or have a job waiting; stored bytes alone are not activity."""
         held = tx.ledger.in_use_by_tenant(now)
-        names = {name for name, amount in held.items() if not amount.but(rom=0).is_zero}
+        names = {name for name, amount in held.items() if not amount.on_nodes.is_zero}
         return names | {name for name, (running, waiting) in tx.jobs.counts().items() if running or waiting}
 
     def _decided(self, tx: Tx, tenant: Tenant, since: float | None, now: float) -> Tenant:

@@ -28,7 +28,7 @@ from typing import Protocol, TypeVar
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.quantities import quantities
-from mlp_hub.domain.resources import DIMENSIONS, ZERO, Resources
+from mlp_hub.domain.resources import ZERO, Resources, amount_of
 from mlp_hub.domain.runtime.environment import EnvironmentPhase
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, check_request_move
 from mlp_hub.domain.workload.workload import KINDS
@@ -213,7 +213,7 @@ class Ledger:
             return wanted
         used = tx.ledger.node_use(now)
         node = accounting.choose_node(wanted.tenant, wanted.amount, self._nodes(), used, wanted.node)
-        return replace(wanted, node=node, shares=((node, wanted.amount.but(rom=0)),))
+        return replace(wanted, node=node, shares=((node, wanted.amount.on_nodes),))
 
     def _try_release(
         self, tx: Tx, wanted: ResourceRequest, row: ResourceRequest | None, now: float
@@ -430,6 +430,5 @@ def _parts(amount: Resources) -> dict[str, int]:
 def _whole(parts: Mapping[str, int]) -> Resources:
     """Put the parts together again; those below zero count as nothing."""
     p = {d: max(n, 0) for d, n in parts.items()}
-    kinds = tuple(sorted((d.removeprefix("gpu:"), n) for d, n in p.items() if d.startswith("gpu:") and n))
-    plain = ZERO.but(**{d: p.get(d, 0) for d in DIMENSIONS})
-    return replace(plain, gpu=plain.gpu + sum(n for _, n in kinds), kinds=kinds)
+    of_kinds = sum(n for d, n in p.items() if d.startswith("gpu:"))
+    return amount_of({**{d: n for d, n in p.items() if n}, "gpu": p.get("gpu", 0) + of_kinds})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from mlp_hub.domain.resources import DIMENSIONS
+from mlp_hub.domain.dimensions import DIMENSIONS
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.scheduler.model.resources import Vector
 from mlp_hub.scheduler.quota.tree import QuotaTree

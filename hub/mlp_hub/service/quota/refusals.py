@@ -26,11 +26,7 @@ from mlp_language.message import NOTHING, Arg, JobRef, Message, TenantRef, msg, 
 
 def limit_in(quota: Quota, dimension: str) -> int | None:
     """Return a quota's limit of one dimension, `gpu:KIND` too."""
-    base, _, kind = dimension.partition(":")
-    if kind:
-        return quota.kinds.get(kind)
-    limit: int | None = getattr(quota, base)
-    return limit
+    return quota.part(dimension)
 
 
 def holder_of(request: ResourceRequest) -> Message:

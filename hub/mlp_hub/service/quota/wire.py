@@ -23,6 +23,7 @@ def holding_to(request: ResourceRequest, amount: Resources | None = None) -> api
         gpu=units(a.gpu),
         ram=a.ram,
         rom=a.rom,
+        amounts=dict(a.amounts),
         since=when(request.created_at),
         app=None if replica is None else replica[0],
         replica=None if replica is None else replica[1],

@@ -158,6 +158,7 @@ class RunService:
                 cpu=asked.cpu,
                 gpu=asked.gpu,
                 ram=asked.ram,
+                amounts=asked.amounts,
                 args=list(spec.args),
                 env=dict(spec.env),
                 environment=tx.runs.text(origin.environment),

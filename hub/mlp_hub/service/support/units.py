@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mlp_api import types as api
+from mlp_hub.domain.dimensions import BY_NAME, COUNTED, DIMENSIONS, MILLI, NAMES, WHOLE, WITHIN
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.resources import DIMENSIONS, MILLI, Quota, Resources, milli, units
+from mlp_hub.domain.resources import Pairs, Quota, Resources, counted, milli, quota_of, units
 from mlp_language.message import msg
 
 LONGEST_KIND = 64
@@ -35,15 +36,31 @@ def amount_of_try(asked: api.ResourceRequestTry) -> Resources:
     """Return the amount of a resource request, to the nearest thousandth: its applier may have computed it."""
     gpu = _nearest("gpu", asked.gpu)
     kinds = ((asked.gpu_kind, gpu),) if asked.gpu_kind and gpu else ()
-    return Resources(_nearest("cpu", asked.cpu), gpu, asked.ram, asked.rom, kinds)
+    return Resources(
+        _nearest("cpu", asked.cpu), gpu, asked.ram, asked.rom, kinds, pairs_from("amounts", asked.amounts)
+    )
+
+
+def check_no_parts(field: str, kept: Quota) -> None:
+    """Refuse a dimension that is a part of another one where amounts are kept free on nodes."""
+    for dimension in kept.amounts:
+        if dimension in WITHIN:
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "{field} has {dimension}, which is a part of {whole} and is not kept free by itself; leave it out",
+                    field=field,
+                    dimension=dimension,
+                    whole=str(BY_NAME[dimension].within),
+                ),
+            )
 
 
 def limit_to(quota: Quota | None) -> dict[str, float] | None:
     """Return a limit as the wire has it: only the dimensions that it limits, gpu kinds as `gpu:KIND`."""
     if quota is None:
         return None
-    limits = {d: v for d in DIMENSIONS if (v := getattr(quota, d)) is not None}
-    return amounts_to({**limits, **{f"gpu:{k}": v for k, v in quota.kinds.items()}})
+    return amounts_to({**dict(quota.items()), **{f"gpu:{k}": v for k, v in quota.kinds.items()}})
 
 
 def amounts_to(amounts: Mapping[str, int]) -> dict[str, float]:
@@ -53,7 +70,20 @@ def amounts_to(amounts: Mapping[str, int]) -> dict[str, float]:
 
 def amount_to(dimension: str, value: int) -> float:
     """Return an amount of one dimension as the wire has it."""
-    return units(value) if dimension.startswith(("cpu", "gpu")) else value
+    return value if dimension in WHOLE else units(value)
+
+
+def counted_from(field: str, amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return amounts of counted dimensions. Refuses other names."""
+    for dimension in amounts:
+        if dimension not in COUNTED:
+            raise _no_resource(field, dimension)
+    return dict(amounts)
+
+
+def pairs_from(field: str, amounts: Mapping[str, int]) -> Pairs:
+    """Return amounts of counted dimensions, as those of resources. Refuses other names."""
+    return counted(counted_from(field, amounts)) if amounts else ()
 
 
 def amount_from(field: str, amounts: Mapping[str, float]) -> Quota:
@@ -85,27 +115,29 @@ def limit_from(field: str, limits: Mapping[str, float] | None) -> Quota | None:
     """Return a limit of the wire as a quota. Refuses dimensions that do not exist."""
     if limits is None:
         return None
-    plain: dict[str, int] = {}
-    kinds: dict[str, int] = {}
+    found: dict[str, int | None] = {}
     check_kinds(field, sum(":" in dimension for dimension in limits))
     for dimension, value in limits.items():
         base, colon, kind = dimension.partition(":")
-        if colon and base == "gpu" and _is_kind(kind):
-            kinds[kind] = finite_thousandths(f"{field}.{dimension}", value)
-        elif dimension in ("cpu", "gpu"):
-            plain[dimension] = finite_thousandths(f"{field}.{dimension}", value)
-        elif dimension in ("ram", "rom"):
-            plain[dimension] = _whole_number(f"{field}.{dimension}", value)
+        if dimension in WHOLE:
+            found[dimension] = _whole_number(f"{field}.{dimension}", value)
+        elif dimension in DIMENSIONS or (colon and base == "gpu" and _is_kind(kind)):
+            found[dimension] = finite_thousandths(f"{field}.{dimension}", value)
         else:
-            raise Refused(
-                Reason.INVALID,
-                msg(
-                    "{field} has {dimension}, which is not a resource; the resources are cpu, gpu, gpu:KIND, ram and rom",
-                    field=field,
-                    dimension=repr(dimension[:LONGEST_KIND]),
-                ),
-            )
-    return Quota(plain.get("cpu"), plain.get("gpu"), plain.get("ram"), plain.get("rom"), kinds)
+            raise _no_resource(field, dimension)
+    return quota_of(found)
+
+
+def _no_resource(field: str, dimension: str) -> Refused:
+    return Refused(
+        Reason.INVALID,
+        msg(
+            "{field} has {dimension}, which is not a resource; the resources are {resources}",
+            field=field,
+            dimension=repr(dimension[:LONGEST_KIND]),
+            resources=NAMES,
+        ),
+    )
 
 
 def finite(field: str, value: float) -> float:

@@ -57,6 +57,7 @@ def to_wire(
         cpu=units(job.per_worker.cpu),
         gpu=units(job.per_worker.gpu),
         ram=job.per_worker.ram,
+        amounts=dict(job.per_worker.amounts),
         grid={name: list(values) for name, values in spec.grid},
         search={name: space_text(space) for name, space in spec.search},
         array=spec.array,

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api import teams as api
+from mlp_hub.domain.dimensions import COUNTED
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
 from mlp_hub.domain.tenants.asking import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.support.units import finite_thousandths, maybe_when, when
+from mlp_hub.service.support.units import amounts_to, counted_from, finite_thousandths, maybe_when, when
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.telling import Nobody, TellsPeople
 from mlp_hub.store import Database, Tx
@@ -179,6 +180,7 @@ def told(asked: AskedQuota) -> api.QuotaRequest:
         gpu=units(of["gpu"]) if "gpu" in of else None,
         ram=of.get("ram"),
         rom=of.get("rom"),
+        amounts={d: of[d] for d in COUNTED if d in of},
         reason=asked.reason,
         state=asked.phase.value,
         decided_by=asked.decided_by,
@@ -193,13 +195,13 @@ def _amounts(asked: api.QuotaAsk) -> dict[str, int]:
         "gpu": None if asked.gpu is None else finite_thousandths("gpu", asked.gpu),
         "ram": asked.ram,
         "rom": asked.rom,
+        **counted_from("amounts", asked.amounts),
     }
     return {dimension: amount for dimension, amount in found.items() if amount is not None}
 
 
 def _has(quota: Quota, dimension: str) -> int | None:
-    found: int | None = getattr(quota, dimension)
-    return found
+    return quota.part(dimension)
 
 
 def _now(quota: Quota, amounts: Mapping[str, int]) -> dict[str, int]:
@@ -236,4 +238,4 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
 
 
 def _said(amounts: Mapping[str, int]) -> dict[str, float]:
-    return {d: units(n) if d in {"cpu", "gpu"} else n for d, n in amounts.items()}
+    return amounts_to(amounts)

@@ -14,8 +14,9 @@ from typing import TypeGuard
 from mlp_api import previews as preview_api
 from mlp_api import types as api
 from mlp_api.said import Text
+from mlp_hub.domain.dimensions import DIMENSIONS
 from mlp_hub.domain.errors import not_found
-from mlp_hub.domain.resources import DIMENSIONS, ZERO
+from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.executors.nodes import NodeInfo

@@ -6,9 +6,10 @@ from typing import NoReturn, Protocol
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.quantities import number, quantity
-from mlp_hub.domain.resources import DIMENSIONS, Quota
+from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.service.quota.refusals import limit_in
+from mlp_hub.service.support.units import check_no_parts
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -133,6 +134,8 @@ def check_limits(tenant: Sharer) -> None:
                 value=number("rom", tenant.reserved.rom),
             )
         )
+    if tenant.reserved is not None:
+        check_no_parts("reserved", tenant.reserved)
     for field, limits, does in (
         ("lending_limit", tenant.lending_limit, msg("lend")),
         ("reserved", tenant.reserved, msg("reserve")),
@@ -188,8 +191,7 @@ def _named(limits: Quota | None) -> list[tuple[str, int]]:
     """List the dimensions that are limited."""
     if limits is None:
         return []
-    plain = [(d, v) for d in DIMENSIONS if (v := getattr(limits, d)) is not None]
-    return [*plain, *((f"gpu:{k}", v) for k, v in limits.kinds.items())]
+    return [*limits.items(), *((f"gpu:{k}", v) for k, v in limits.kinds.items())]
 
 
 def _refuse(text: Message) -> NoReturn:

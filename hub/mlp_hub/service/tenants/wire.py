@@ -10,12 +10,14 @@ from typing import Any
 
 from mlp_api import types as api
 from mlp_api.said import Text
+from mlp_hub.domain.dimensions import COUNTED
 from mlp_hub.domain.resources import HOUR_S, Quota, Resources, units
 from mlp_hub.domain.tenants.relocation import Relocation
 from mlp_hub.domain.tenants.tenant import Lowering, Member, Tenant
 from mlp_hub.service.quota.lending import Share
 from mlp_hub.service.support.units import (
     amounts_to,
+    counted_from,
     finite,
     finite_thousandths,
     kinds_from,
@@ -46,6 +48,7 @@ def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
             ram=asked.ram,
             rom=asked.rom,
             kinds=kinds_from(asked.gpu_kinds),
+            amounts=counted_from("amounts", asked.amounts),
         ),
         weight=finite("weight", asked.weight),
         borrowing_limit=limit_from("borrowing_limit", asked.borrowing_limit),
@@ -84,6 +87,8 @@ def tenant_to(
         gpu_inuse=units(in_use.gpu),
         ram_inuse=in_use.ram,
         rom_inuse=in_use.rom,
+        amounts=dict(q.amounts),
+        amounts_inuse=dict(in_use.amounts),
         weight=tenant.weight,
         borrowing_limit=limit_to(tenant.borrowing_limit),
         lending_limit=limit_to(tenant.lending_limit),
@@ -175,6 +180,11 @@ def hours_of(samples: Iterable[UsageSample]) -> list[api.UsageHour]:
                 gpu=units(round(fmean(each.amount.gpu for each in of))),
                 ram=round(fmean(each.amount.ram for each in of)),
                 rom=round(fmean(each.amount.rom for each in of)),
+                amounts={
+                    d: round(fmean(each.amount.part(d) for each in of))
+                    for d in COUNTED
+                    if any(each.amount.amounts for each in of)
+                },
                 running=max(each.running for each in of),
                 waiting=max(each.waiting for each in of),
             )

@@ -15,10 +15,11 @@ from msgspec import UNSET
 from mlp_api import whatif as api
 from mlp_api.said import Text
 from mlp_hub import helpers
+from mlp_hub.domain.dimensions import DIMENSIONS, FLAT, MILLI, NAMES, WHOLE
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.jobs.job import Phase
-from mlp_hub.domain.resources import MILLI, Quota, Resources, milli
+from mlp_hub.domain.resources import Quota, Resources, milli, quota_of
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
@@ -27,7 +28,7 @@ from mlp_hub.service.jobs.history import ATTEMPT_STEPS, at_full_width
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.costly import CostlyTurns
-from mlp_hub.service.support.units import check_kinds, thousandths, when
+from mlp_hub.service.support.units import check_kinds, counted_from, thousandths, when
 from mlp_hub.service.tenants.validation import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
 from mlp_hub.simulate.forms import ScenarioForm
@@ -57,7 +58,7 @@ LIKE_DAYS = 30
 MOST_LIKE = 5_000
 """Safety: ended jobs from which the length of others is guessed, at most: bounds memory."""
 _SCENARIO = ScenarioForm.__struct_encode_fields__
-_DIMENSION = re.compile(r"^(cpu|gpu|gpu:[^\s]{1,64}|ram|rom)$")
+_DIMENSION = re.compile(rf"^({'|'.join(DIMENSIONS)}|gpu:[^\s]{{1,64}})$")
 
 
 class WhatIf:
@@ -378,40 +379,34 @@ def _check_tree(tenants: Mapping[str, TenantQueue]) -> None:
 
 def _tenant(tenant: TenantQueue, change: api.WhatIfTenant) -> TenantQueue:
     limits: dict[str, Any] = {}
-    for d in ("cpu", "gpu", "ram", "rom"):
+    for d in FLAT:
         value = getattr(change, d)
         if value is not UNSET:
-            scaled = value if value is None or d in ("ram", "rom") else thousandths(d, value)
-            limits[d] = scaled
+            limits[d] = value if value is None or d in WHOLE else thousandths(d, value)
+    if change.amounts is not UNSET:
+        limits["amounts"] = counted_from("amounts", change.amounts)
     if change.gpu_kinds is not UNSET:
         check_kinds("gpu_kinds", len(change.gpu_kinds))
         limits["kinds"] = {k: thousandths(f"gpu_kinds.{k}", v) for k, v in change.gpu_kinds.items()}
     others: dict[str, Any] = {}
     for key in change.__struct_fields__:
         value = getattr(change, key)
-        if value is not UNSET and key not in {"cpu", "gpu", "ram", "rom", "gpu_kinds"}:
+        if value is not UNSET and key not in {*FLAT, "gpu_kinds", "amounts"}:
             others[key] = _limits(key, value) if isinstance(value, dict) else value
     return replace(tenant, quota=replace(tenant.quota, **limits), **others)
 
 
 def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
-    plain: dict[str, int | None] = {}
-    kinds: dict[str, int] = {}
+    found: dict[str, int | None] = {}
     check_kinds(key, sum(":" in d for d in given))
     for d, value in given.items():
         if not _DIMENSION.fullmatch(d):
-            _wrong(key, f"there is no dimension {d[:60]}; there are cpu, gpu, gpu:KIND, ram and rom")
+            _wrong(key, f"there is no dimension {d[:60]}; there are {', '.join(NAMES[:-1])} and {NAMES[-1]}")
         if value is not None and not 0 <= value <= 1e15:
             _wrong(key, f"{d} is {value:g}; it must be from 0 to 1e15")
-        scaled = None
         if value is not None:
-            scaled = thousandths(f"{key}.{d}", value) if d.startswith(("cpu", "gpu")) else round(value)
-        if d.startswith("gpu:"):
-            if scaled is not None:
-                kinds[d[4:]] = scaled
-        else:
-            plain[d] = scaled
-    return Quota(**plain, kinds=kinds)
+            found[d] = round(value) if d in WHOLE else thousandths(f"{key}.{d}", value)
+    return quota_of(found)
 
 
 def _added(asked: Sequence[api.WhatIfNodes], left: set[str]) -> list[Node]:

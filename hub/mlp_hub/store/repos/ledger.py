@@ -47,11 +47,13 @@ def _holds(now: float | BindParameter[float]) -> ColumnElement[bool]:
 # built once: in a transaction that takes resources, building a statement costs more than running it
 _NOW: BindParameter[float] = bindparam("now")
 _GET = select(t).where(t.c.applier == bindparam("applier"), t.c.id == bindparam("id"))
-_IN_USE = select(
-    func.sum(t.c.cpu), func.sum(t.c.gpu), func.sum(t.c.ram), func.sum(t.c.rom), func.count(t.c.kinds)
-).where(_holds(_NOW), t.c.tenant == bindparam("tenant"))
-_IN_USE_KINDS = select(t.c.kinds).where(
-    _holds(_NOW), t.c.tenant == bindparam("tenant"), t.c.kinds.is_not(None)
+_NAMED = func.count(t.c.kinds) + func.count(t.c.amounts)
+_HAS_NAMES = or_(t.c.kinds.is_not(None), t.c.amounts.is_not(None))
+_IN_USE = select(func.sum(t.c.cpu), func.sum(t.c.gpu), func.sum(t.c.ram), func.sum(t.c.rom), _NAMED).where(
+    _holds(_NOW), t.c.tenant == bindparam("tenant")
+)
+_IN_USE_NAMED = select(t.c.kinds, t.c.amounts).where(
+    _holds(_NOW), t.c.tenant == bindparam("tenant"), _HAS_NAMES
 )
 _AMONG = t.c.tenant.in_(bindparam("names", expanding=True))
 _SUMS = (
@@ -61,14 +63,14 @@ _SUMS = (
         func.sum(t.c.gpu),
         func.sum(t.c.ram),
         func.sum(t.c.rom),
-        func.count(t.c.kinds),
+        _NAMED,
     )
     .where(_holds(_NOW))
     .group_by(t.c.tenant)
 )
 _SUMS_OF = _SUMS.where(_AMONG)
-_KINDS = select(t.c.tenant, t.c.kinds).where(_holds(_NOW), t.c.kinds.is_not(None))
-_KINDS_OF = _KINDS.where(_AMONG)
+_BY_NAME = select(t.c.tenant, t.c.kinds, t.c.amounts).where(_holds(_NOW), _HAS_NAMES)
+_BY_NAME_OF = _BY_NAME.where(_AMONG)
 _NODE_USE = (
     select(t.c.shares, func.count().label("rows"))
     .where(_holds(_NOW), t.c.shares.is_not(None), t.c.applier.not_in(bindparam("but", expanding=True)))
@@ -120,30 +122,30 @@ class Requests(Repo):
             self._many(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
 
     def in_use(self, tenant: str, now: float) -> Resources:
-        """Sum up what the tenant holds at `now`, gpu kinds included."""
+        """Sum up what the tenant holds at `now`, gpu kinds and counted dimensions included."""
         asked = {"tenant": tenant, "now": now}
-        cpu, gpu, ram, rom, kinds = self._c.execute(_IN_USE, asked).one()
+        cpu, gpu, ram, rom, named = self._c.execute(_IN_USE, asked).one()
         total = Resources(int(cpu or 0), int(gpu or 0), int(ram or 0), int(rom or 0))
-        if kinds:
-            for text in self._c.scalars(_IN_USE_KINDS, asked):
-                total += Resources(kinds=codec.kinds_of(text))
+        if named:
+            for kinds, amounts in self._c.execute(_IN_USE_NAMED, asked):
+                total += Resources(kinds=codec.pairs_of(kinds), amounts=codec.pairs_of(amounts))
         return total
 
     def in_use_by_tenant(self, now: float, names: Iterable[str] | None = None) -> dict[str, Resources]:
         """Sum up what each tenant that holds anything holds at `now`; `names`: of these tenants only."""
         asked: dict[str, Any] = {"now": now}
-        sums, kinds = _SUMS, _KINDS
+        sums, by_name = _SUMS, _BY_NAME
         if names is not None:
             asked["names"] = list(names)
-            sums, kinds = _SUMS_OF, _KINDS_OF
+            sums, by_name = _SUMS_OF, _BY_NAME_OF
         found: dict[str, Resources] = {}
-        some_kinds = False
+        any_named = False
         for name, cpu, gpu, ram, rom, named in self._c.execute(sums, asked):
             found[name] = Resources(int(cpu), int(gpu), int(ram), int(rom))
-            some_kinds = some_kinds or bool(named)
-        if some_kinds:
-            for name, text in self._c.execute(kinds, asked):
-                found[name] += Resources(kinds=codec.kinds_of(text))
+            any_named = any_named or bool(named)
+        if any_named:
+            for name, kinds, amounts in self._c.execute(by_name, asked):
+                found[name] += Resources(kinds=codec.pairs_of(kinds), amounts=codec.pairs_of(amounts))
         return found
 
     def held(

@@ -193,6 +193,7 @@ class Usages(Repo):
                 "gpu": sample.amount.gpu,
                 "ram": sample.amount.ram,
                 "rom": sample.amount.rom,
+                "amounts": codec.pairs_text(sample.amount.amounts),
                 "running": sample.running,
                 "waiting": sample.waiting,
             }
@@ -205,7 +206,12 @@ class Usages(Repo):
         s = usage_sample
         query = select(s).where(s.c.tenant == tenant, s.c.time > since).order_by(s.c.time.desc()).limit(limit)
         samples = [
-            UsageSample(r.time, Resources(r.cpu, r.gpu, r.ram, r.rom), r.running, r.waiting)
+            UsageSample(
+                r.time,
+                Resources(r.cpu, r.gpu, r.ram, r.rom, amounts=codec.pairs_of(r.amounts)),
+                r.running,
+                r.waiting,
+            )
             for r in self._c.execute(query)
         ]
         return samples[::-1]
