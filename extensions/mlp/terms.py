@@ -33,7 +33,13 @@ ORDERS: Mapping[str, Callable[[], str]] = {
     "maxmin": lambda: say("turns of its members, by current use"),
 }
 Words = Callable[[], str]
-COUNTED: Mapping[str, tuple[str | None, Words, Words]] = {}
+COUNTED: Mapping[str, tuple[str | None, Words, Words]] = {
+    "shm": (
+        "ram",
+        lambda: say("size of /dev/shm of each rank, a part of its memory"),
+        lambda: say("half of the memory"),
+    ),
+}
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 PRIORITIES = ("low", "normal", "high")
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")

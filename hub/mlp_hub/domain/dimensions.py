@@ -34,6 +34,14 @@ TABLE = (
     Dimension("gpu", MILLI, "gpu"),
     Dimension("ram", 1, "MiB ram", least=100),
     Dimension("rom", 2**30, "GiB storage"),
+    Dimension(
+        "shm",  # /dev/shm: its files are memory of the rank that wrote them
+        1,
+        "MiB shm",
+        within="ram",
+        help="size of /dev/shm of each rank, a part of its memory",
+        usual="half of the memory",
+    ),
 )
 BY_NAME = {row.name: row for row in TABLE}
 DIMENSIONS = tuple(BY_NAME)

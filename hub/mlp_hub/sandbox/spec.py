@@ -45,7 +45,8 @@ class Limits:
     is the most it ever gets; `None` means `cpu` rounded up to whole cores, so that a small share may burst to
     one core; 0 means no ceiling. `ram_mib` counts all processes and the temporary files; 0 means no limit.
     Of several ranks each may hold `rank_ram_mib` of it, where a control group can count that; 0: they share it all.
-    `pids` counts processes and threads. `tmp_mib` is the size of /tmp and of /dev/shm, each. `file_mib` is the most that
+    `pids` counts processes and threads. `tmp_mib` is the size of /tmp and of /dev/shm, each; `shm_mib`
+    is that of /dev/shm if it is not 0. `file_mib` is the most that
     one file may have; 0 means no limit.
     """
 
@@ -56,6 +57,7 @@ class Limits:
     file_mib: int = 0
     cpu_max: int | None = None
     rank_ram_mib: int = 0
+    shm_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)

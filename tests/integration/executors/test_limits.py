@@ -97,6 +97,23 @@ for place in ("/tmp/filling", "/dev/shm/filling"):
     assert lab.output(spec) == ["No space left on device"] * 2
 
 
+def test_shared_memory_has_the_size_that_was_asked_for(lab: Lab) -> None:
+    code = (
+        "import os\nfor p in ('/dev/shm', '/tmp'):\n s = os.statvfs(p)\n print(s.f_blocks * s.f_frsize >> 20)"
+    )
+    spec = lab.spec(code, per_worker=Resources(cpu=1000, ram=256, amounts=(("shm", 200),)))
+    assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
+    assert lab.output(spec) == ["200", "128"]
+
+
+@needs_memory_group
+def test_shared_memory_that_is_full_is_named_with_its_size(lab: Lab) -> None:
+    code = "try:\n with open('/dev/shm/x', 'wb') as f:\n  while True: f.write(bytes(1 << 20))\nexcept OSError as e: raise OSError('/dev/shm: No space left on device')"
+    seen = lab.run(lab.spec(code, per_worker=Resources(cpu=1000, ram=256, amounts=(("shm", 200),))))
+    assert seen.failure is not None
+    assert (seen.failure.hint, seen.failure.hint_limit) == (Hint.MEMORY_FILES, 200)
+
+
 @needs_memory_group
 def test_memory_that_is_full_of_files_is_named_with_its_size(lab: Lab) -> None:
     code = "with open('/dev/shm/x', 'wb') as f:\n while True: f.write(bytes(1 << 20))"

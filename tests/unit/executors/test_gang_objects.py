@@ -117,6 +117,15 @@ def test_a_jobs_own_image_is_that_of_all_its_pods_whatever_its_runtime_names(
         assert {c["image"] for pod in pods for c in pod["spec"]["containers"]} == {f"images.example/{image}"}
 
 
+def test_shared_memory_has_the_size_that_was_asked_for_or_half_of_the_memory(tmp_path: Path) -> None:
+    for amounts, size in (((), "1024Mi"), ((("shm", 1500),), "1500Mi")):
+        spec = launch("plain", per_worker=Resources(cpu=1500, ram=2048, amounts=amounts))
+        (pod,) = pods_in(described(spec, ALL, tmp_path).main[1])
+        (shm,) = [each for each in pod["spec"]["volumes"] if each["name"] == "shm"]
+        assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
+        assert pod["spec"]["containers"][0]["resources"]["limits"]["memory"] == "2048Mi", "it is a part of it"
+
+
 def test_a_rank_without_gpus_gets_none_by_its_images_variable(tmp_path: Path) -> None:
     for gpu, seen in ((0, ["void"]), (1000, [])):
         spec = launch("plain", per_worker=Resources(cpu=1500, ram=2048, gpu=gpu))

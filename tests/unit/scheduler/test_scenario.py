@@ -288,11 +288,11 @@ def test_an_invalid_value_of_a_job_is_named_with_a_valid_one(line: str, fault: s
         ),
         (
             {"tenants": "[{name: red, quota: {cpus: 1}}]"},
-            "tenants[0].quota.cpus: 1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom",
+            "tenants[0].quota.cpus: 1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom, shm",
         ),
         (
             {"tenants": "[{name: red, lending_limit: {gpu:a100: -1}}]"},
-            "tenants[0].lending_limit.gpu:a100: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom",
+            "tenants[0].lending_limit.gpu:a100: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom, shm",
         ),
         (
             {"priorities": "{high: x}"},
@@ -322,7 +322,7 @@ def test_a_fault_of_yaml_has_its_line_and_one_of_json_its_place_alone() -> None:
     block = "version: 1\nnodes: []\ntenants:\n- name: red\n  quota:\n    cpu: -1\n  wieght: 1\njobs: []\n"
     assert found_in(block) == [
         "line 7, tenants[0].wieght: there is no such key here; did you mean weight?",
-        "line 5, tenants[0].quota.cpu: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom",
+        "line 5, tenants[0].quota.cpu: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom, shm",
     ]
     assert found_in('{"version": 2, "nodes": [], "tenants": [], "jobs": []}') == [
         "version: 2 is wrong here; it takes 1"

@@ -285,3 +285,17 @@ def test_a_program_starts_nowhere_else(directories: Directories, asked: str, wor
         check(directories, workdir=asked)
     assert caught.value.reason is Reason.INVALID
     assert words in caught.value.msg
+
+
+def test_shared_memory_is_a_part_of_the_memory(directories: Directories) -> None:
+    assert check(directories, ram=512, amounts={"shm": 512}).per_worker == Resources(
+        1000, 0, 512, amounts=(("shm", 512),)
+    )
+    assert check(directories, amounts={"shm": 0}).per_worker == Resources(1000, 0, 1024)
+    with pytest.raises(
+        Refused,
+        match="2048 MiB shm per rank is more than its 1024 MiB ram, of which it is a part; ask for 1024 or less, or for more ram",
+    ):
+        check(directories, amounts={"shm": 2048})
+    with pytest.raises(Refused, match="amounts has 'fpga', which is not a resource"):
+        check(directories, amounts={"fpga": 1})

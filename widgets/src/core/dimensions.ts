@@ -51,6 +51,11 @@ export const ROWS: Record<Dimension, Row> = {
     typed: (n) => exact(n, 1024 ** 3, bytes(n), String(n)),
     borrow: () => t("Borrow storage"), lend: () => t("Lend storage"), reserve: () => "",
   },
+  shm: {
+    ...memory, label: () => t("Shared memory"), hint: () => t("/dev/shm of jobs, a part of their memory, such as 16 GiB"), named: (n) => t("{amount} shared memory", { amount: ram(n) }),
+    borrow: () => t("Borrow shared memory"), lend: () => t("Lend shared memory"), reserve: () => "",
+    ofRank: () => t("/dev/shm of each, a part of its memory; empty means half of it"),
+  },
 };
 
 const isFlat = (d: Dimension): d is Flat => (FLAT as readonly string[]).includes(d);

@@ -49,7 +49,7 @@ export const NOTICE_EVENTS = ["started", "finished", "failed", "preempted", "lat
 export const SUBMIT = {"workers": 1, "ps": 0, "cpu": 1.0, "gpu": 0, "ram": 1024, "priority": "normal", "retries": 0, "tensorboard": "on"} as const;
 
 /** All that quotas count: rows of the hub's table. */
-export const DIMENSIONS = ["cpu", "gpu", "ram", "rom"] as const;
+export const DIMENSIONS = ["cpu", "gpu", "ram", "rom", "shm"] as const;
 
 /** Of which amounts can be kept free on nodes. */
 export const ON_NODES: readonly string[] = ["cpu", "gpu", "ram"];

@@ -43,6 +43,7 @@ def limits(spec: LaunchSpec) -> Limits:
         # a fork bomb stays far below what the machine has, libraries with a thread per core have room
         pids=(448 + 16 * (os.cpu_count() or 1)) * ranks,
         tmp_mib=max(64, ram // 2),
+        shm_mib=spec.per_worker.part("shm") * ranks,
         # it bounds shared memory too, which has its own bound
         file_mib=max(spec.file_max >> 20, ram, 64) if spec.file_max else 0,
     )

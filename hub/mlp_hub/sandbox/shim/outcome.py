@@ -239,8 +239,9 @@ def hint(failure: FirstFailure | None, sandbox: RankSupervisor) -> tuple[str, in
     if not has and looked_out(tail):
         return "no-network", 0
     held = sandbox.groups.memory_peak()  # None: all of it
-    if full(tail) and sandbox.host["mode"] != "open" and (held is None or held >= limits["tmp_mib"] << 19):
-        return "memory-files", limits["tmp_mib"]
+    size = (limits.get("shm_mib") if "shm" in tail else 0) or limits["tmp_mib"]
+    if full(tail) and sandbox.host["mode"] != "open" and (held is None or held >= size << 19):
+        return "memory-files", size
     if refused_process(tail) and sandbox.groups.refused_processes():
         return "process-limit", limits["pids"]
     return descriptors(tail) or surprised(tail)

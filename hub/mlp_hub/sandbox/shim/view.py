@@ -145,7 +145,8 @@ def _system(spec: dict[str, Any], host: dict[str, Any], stage: Stage | None) -> 
             out += ["--ro-bind", path, path]
     out += ["--proc", "/proc"] if host["proc"] == "own" else ["--ro-bind", "/proc", "/proc"]
     size = str(max(1, spec["limits"]["tmp_mib"]) << 20)
-    out += ["--dev", "/dev", "--perms", "1777", "--size", size, "--tmpfs", "/dev/shm"]  # noqa: S108
+    shm = str(spec["limits"].get("shm_mib", 0) << 20)
+    out += ["--dev", "/dev", "--perms", "1777", "--size", size if shm == "0" else shm, "--tmpfs", "/dev/shm"]  # noqa: S108
     out += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--perms", "0755", "--dir", "/var"]  # noqa: S108
     out += ["--symlink", "../tmp", "/var/tmp", "--symlink", "../run", "/var/run"]  # noqa: S108
     for name in ETC:

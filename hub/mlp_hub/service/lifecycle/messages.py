@@ -65,8 +65,8 @@ def remedy(hint: Hint, tenant: str, limit: int = 0) -> Message:  # noqa: PLR0911
             )
         case Hint.MEMORY_FILES:
             return msg(
-                "files in /dev/shm are memory of the job, and on one machine those in /tmp are too; each holds {limit} MiB: write "
-                "large files to ~ or /workspace, or ask for more --ram",
+                "files in /dev/shm are memory of the job, and on one machine those in /tmp are too; the full one holds {limit} MiB: "
+                "write large files to ~ or /workspace, or ask for more --ram or --shm",
                 limit=f"{limit:,}",
             )
         case Hint.SAME_MEMORY:

@@ -177,13 +177,13 @@ def _where(shape: Outline, part: RankGroup) -> dict[str, Any]:
 
 
 def _volumes(shape: Outline) -> list[dict[str, Any]]:
-    ram = shape.spec.per_worker.ram
+    ram, shm = shape.spec.per_worker.ram, shape.spec.per_worker.part("shm")
     keys = [{"key": key, "path": path} for key, path in paths().items()]
     volumes: list[dict[str, Any]] = [
         {"name": "files", "persistentVolumeClaim": {"claimName": FILES_CLAIM}},
         {"name": "start", "secret": {"secretName": shape.name, "items": keys, "defaultMode": 0o444}},
         {"name": "tmp", "emptyDir": {"sizeLimit": f"{max(TMP_LEAST, ram)}Mi"}},
-        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{max(64, ram // 2)}Mi"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shm or max(64, ram // 2)}Mi"}},
     ]
     claims = sorted({mount.name for mount in shape.spec.mounts})
     return volumes + [
