@@ -13,7 +13,7 @@ import random
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
@@ -29,6 +29,10 @@ PAGE_MAX = 64 * 2**20
 """Safety: bytes of a page of a directory: bounds memory."""
 ANSWER_MAX = 2**20
 """Safety: bytes of any answer that is not a file: bounds memory."""
+PACKED = "application/vnd.mlp-hub.files"
+"""Contract: content type of many files in one request."""
+PACKS_UNKNOWN = frozenset({404, 405, 413, 415, 501})
+"""Given: statuses by which a server says that it does not take many files in one request."""
 SLOWEST = 8 * 2**20
 """Tuning: bytes that a disk stores in a second at least: for how long the answer to a file is waited for."""
 CUT = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
@@ -44,6 +48,15 @@ class Cut(Exception):  # noqa: N818 - what happened
 
 class StaleConnection(Cut):
     """A connection that was kept, and that the other end had closed meanwhile: a fresh one is tried at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A small file as it was read: its path in the dataset, its content, and that one's SHA-256."""
+
+    path: str
+    content: bytes
+    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,7 @@ class Remote:
         self._plain = f"/{client.user}/{name}"
         self._stop = stop or threading.Event()
         self._local = threading.local()
+        self._takes_many = True
         self._open: set[http.client.HTTPConnection] = set()
         self._lock = threading.Lock()
 
@@ -162,6 +176,28 @@ class Remote:
             return False
         self._checked(answer)
         return True
+
+    def put_many(self, files: Sequence[WholeFile]) -> bool:
+        """Send small files in one request; False if they have to be sent one by one, which says what is wrong with which."""
+        if not self._takes_many:
+            return False
+        body = b"".join(
+            b"%d %s %s\n%s" % (len(f.content), f.digest.hex().encode(), quote(f.path).encode(), f.content)
+            for f in files
+        )
+        headers = {"Content-Length": str(len(body)), "Content-Type": PACKED}
+        with self._connected() as connection:
+            self._begin(connection, "POST", "", headers)
+            try:
+                connection.send(body)
+            except (BrokenPipeError, ConnectionResetError):
+                answer = _answer(connection)
+            else:
+                answer = self._late_answer(connection, len(body))
+        if answer.status in RETRIED:
+            raise self._busy(answer)
+        self._takes_many = answer.status not in PACKS_UNKNOWN
+        return answer.status == 200
 
     def arrived(self, path: str, size: int, digest: bytes) -> int:
         """Return the bytes of a large file that already arrived; its size if it is whole by that."""

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.dav import listing
+from mlp_hub.dav import listing, packs
 from mlp_hub.dav.draining import drain, linger
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, STILL, TREE
@@ -108,6 +108,7 @@ class Door:
         """`endpoints`: those at private addresses that the operator named."""
         self._sources = SourceClient(service, endpoints)
         self._parts = PartUploads(service, is_locked)
+        self._packs = packs.Packs(service, is_locked)
         self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self.slow = SlowBodies()
@@ -225,10 +226,15 @@ class Door:
                 yield from _refuse_endless(environ, start)
                 return
         if listing.is_asked(environ):
-            body = listing.page_of(environ, tree, parts)
-            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-            _guarded(environ, start)("200 OK", headers)
-            yield body
+            yield _json(environ, start, listing.page_of(environ, tree, parts))
+            return
+        if packs.is_asked(environ):
+            if parts:
+                raise NotServed(
+                    403, msg("many files in one request are sent to the dataset itself"), "Invalid"
+                )
+            count = self._packs.receive(environ, tree, environ[LENGTH])
+            yield _json(environ, start, {"files": count})
             return
         part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
         if part is not None:
@@ -442,11 +448,21 @@ def _length(environ: Environ) -> int | None:
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise NotServed(400, msg("Content-Length is not a number of bytes"))
     length = int(text)
-    if environ["REQUEST_METHOD"] != "PUT" and length > XML_MAX:
+    most = packs.PACK_MAX if packs.is_asked(environ) else XML_MAX
+    if environ["REQUEST_METHOD"] != "PUT" and length > most:
         raise NotServed(
-            413, msg("the body has {length} bytes; at most {most} are possible", length=length, most=XML_MAX)
+            413, msg("the body has {length} bytes; at most {most} are possible", length=length, most=most)
         )
     return length
+
+
+def _json(environ: Environ, start: Start, said: bytes | dict[str, object]) -> bytes:
+    """Begin the answer 200 with JSON; return its body."""
+    body = said if isinstance(said, bytes) else json.dumps(said).encode()
+    _guarded(environ, start)(
+        "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    )
+    return body
 
 
 def _guarded(environ: Environ, start: Start) -> Start:
