@@ -10,12 +10,14 @@ import base64
 import contextlib
 import http.client
 import random
+import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
+from urllib.parse import unquote
 
 from mlp.client import Client
 from mlp.connection import RETRIED, TRANSFER_S, Answer, quote
@@ -33,6 +35,7 @@ PACKED = "application/vnd.mlp-hub.files"
 """Contract: content type of many files in one request."""
 PACKS_UNKNOWN = frozenset({404, 405, 413, 415, 501})
 """Given: statuses by which a server says that it does not take many files in one request."""
+_PACKED_LINE = re.compile(rb"(\d{1,9}) [0-9a-f]{64} ([!-~]{1,4096})\n")
 SLOWEST = 8 * 2**20
 """Tuning: bytes that a disk stores in a second at least: for how long the answer to a file is waited for."""
 CUT = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
@@ -198,6 +201,21 @@ class Remote:
             raise self._busy(answer)
         self._takes_many = answer.status not in PACKS_UNKNOWN
         return answer.status == 200
+
+    def get_many(self, directory: str, names: Collection[str]) -> dict[str, bytes]:
+        """Return the contents of small files of a directory by their names, of those that the platform sends together."""
+        if not self._takes_many:
+            return {}
+        query = "&".join(f"contents={quote(name)}" for name in names)
+        with self._connected() as connection:
+            self._begin(connection, "GET", directory, {}, f"?{query}")
+            answer = _whole(connection.getresponse(), PAGE_MAX)
+        if answer.status in RETRIED:
+            raise self._busy(answer)
+        if answer.status != 200 or answer.headers.get("content-type") != PACKED:
+            self._takes_many = False
+            return {}
+        return _unpacked(answer.body)
 
     def arrived(self, path: str, size: int, digest: bytes) -> int:
         """Return the bytes of a large file that already arrived; its size if it is whole by that."""
@@ -393,6 +411,18 @@ class Remote:
                 **args,
             )
         )
+
+
+def _unpacked(body: bytes) -> dict[str, bytes]:
+    """Take apart the answer to a request for many files; raise `Cut` for one that cannot be read."""
+    found, at = {}, 0
+    while at < len(body):
+        line = _PACKED_LINE.match(body, at)
+        if line is None or line.end() + int(line[1]) > len(body):
+            raise Cut(say("the answer is not a list of files"))
+        at = line.end() + int(line[1])
+        found[unquote(line[2].decode())] = body[line.end() : at]
+    return found
 
 
 def _offset(answer: Answer) -> int:

@@ -193,7 +193,7 @@ class Door:
     def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
         """Open the objects that an authorised request needs until it is answered."""
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
-        if method == "PROPFIND" or listing.is_asked(environ):
+        if method == "PROPFIND" or listing.is_asked(environ) or packs.are_wanted(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
 
         def still_reads() -> bool:
@@ -226,7 +226,10 @@ class Door:
                 yield from _refuse_endless(environ, start)
                 return
         if listing.is_asked(environ):
-            yield _json(environ, start, listing.page_of(environ, tree, parts))
+            yield _whole(environ, start, listing.page_of(environ, tree, parts))
+            return
+        if packs.are_wanted(environ):
+            yield _whole(environ, start, packs.contents(environ, tree, parts), packs.KIND)
             return
         if packs.is_asked(environ):
             if parts:
@@ -234,7 +237,7 @@ class Door:
                     403, msg("many files in one request are sent to the dataset itself"), "Invalid"
                 )
             count = self._packs.receive(environ, tree, environ[LENGTH])
-            yield _json(environ, start, {"files": count})
+            yield _whole(environ, start, json.dumps({"files": count}).encode())
             return
         part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
         if part is not None:
@@ -456,12 +459,9 @@ def _length(environ: Environ) -> int | None:
     return length
 
 
-def _json(environ: Environ, start: Start, said: bytes | dict[str, object]) -> bytes:
-    """Begin the answer 200 with JSON; return its body."""
-    body = said if isinstance(said, bytes) else json.dumps(said).encode()
-    _guarded(environ, start)(
-        "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-    )
+def _whole(environ: Environ, start: Start, body: bytes, kind: str = "application/json") -> bytes:
+    """Begin the answer 200 with a body of this content type; return the body."""
+    _guarded(environ, start)("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
     return body
 
 

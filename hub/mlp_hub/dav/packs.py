@@ -3,6 +3,9 @@ r"""Many small files in one request: each in a request of its own costs more tha
     POST /data/USER/DATASET        Content-Type: application/vnd.mlp-hub.files
     SIZE SHA256 PATH\n             for each file a line, and then its SIZE bytes; SHA256 in hex, PATH within the dataset, percent-encoded
     200 {"files": N}               all are whole, verified and in their places
+    GET DIRECTORY?contents=NAME&contents=NAME...
+    200                            in the same form the files of these names; left out are large ones, and what is no file
+
 
 A refusal is that of the first file that could not be stored, and names it. Files before it are in their
 places. So the sender repeats the request, or sends the files one by one. The room for all is taken from the quota at once.
@@ -12,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qs, quote, unquote_to_bytes
 
 from wsgidav.dav_error import HTTP_BAD_REQUEST, HTTP_LOCKED, DAVError
 
@@ -29,6 +33,12 @@ PACK_MAX = 16 * 2**20
 """Safety: bytes of a request with many files: a turn of its user is held until all are on the disk."""
 MOST_FILES = 500
 """Safety: files of one request."""
+ANSWER_MAX = 2 * 2**20
+"""Safety: bytes of the files of one answer, which are in memory."""
+SMALL = 2**20
+"""Contract: bytes of a file that comes together with others at most."""
+QUERY_MAX = 32_768
+"""Safety: characters of a query with names of files."""
 LINE_MAX = 16_384
 """Safety: bytes of the line before a file: bounds memory."""
 BLOCK = 1 << 16
@@ -40,6 +50,32 @@ def is_asked(environ: dict[str, Any]) -> bool:
     """Whether a request brings many files."""
     kind = str(environ.get("CONTENT_TYPE", "")).partition(";")[0].strip().lower()
     return environ["REQUEST_METHOD"] == "POST" and kind == KIND
+
+
+def are_wanted(environ: dict[str, Any]) -> bool:
+    """Whether a request asks for the contents of files of a directory by their names."""
+    return environ["REQUEST_METHOD"] == "GET" and str(environ.get("QUERY_STRING", "")).startswith("contents=")
+
+
+def contents(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
+    """Return the files of a directory that are asked for, as many of them as have room. Raises ValueError for a query that cannot be read."""
+    query = str(environ.get("QUERY_STRING", ""))
+    if len(query) > QUERY_MAX:
+        raise ValueError("the query is too long")
+    found: list[bytes] = []
+    left = ANSWER_MAX
+    for name in parse_qs(query, strict_parsing=True, max_num_fields=MOST_FILES)["contents"]:
+        try:
+            (only,) = parts_of(name)
+            with tree.read((*parts, only)) as file:
+                data = file.read(min(SMALL, left) + 1)
+        except (BadPathError, ValueError, OSError):
+            continue
+        if len(data) <= min(SMALL, left):
+            left -= len(data)
+            found.append(b"%d %s %s\n" % (len(data), sha256(data).hexdigest().encode(), quote(only).encode()))
+            found.append(data)
+    return b"".join(found)
 
 
 class Packs:

@@ -112,3 +112,29 @@ def test_attacks_many_files_go_where_single_ones_may_and_nowhere_else(
     assert locked.status in {200, 201}
     assert send(dav, data, line("g", b"free") + line("f", b"of another")).status == 423
     assert dav.ask("GET", f"{data}/f").body == b"mine"
+
+
+def test_files_of_a_directory_come_in_one_answer_by_their_names(dav: DavRig, data: str) -> None:
+    files = {"a": b"one", "b c&d": b"two\n", "empty": b""}
+    assert send(dav, data, b"".join(line(path, content) for path, content in files.items())).status == 200
+    assert dav.ask("MKCOL", f"{data}/dir").status == 201
+    asked = "&".join(f"contents={quote(name, safe='')}" for name in [*files, "dir", "missing", "../a", ".."])
+    answer = dav.ask("GET", f"{data}?{asked}")
+    assert (answer.status, answer.headers["content-type"]) == (200, KIND)
+    assert answer.body == b"".join(line(path, content) for path, content in files.items())
+    assert "sandbox" in answer.headers["content-security-policy"]
+
+
+def test_attacks_an_answer_with_many_files_is_bounded_and_leads_nowhere_else(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    assert send(dav, data, b"".join(line(f"f{n}", bytes(MIB)) for n in range(4))).status == 200
+    (on_disk(rig, data) / "link").symlink_to("/etc/passwd")
+    os.mkfifo(on_disk(rig, data) / "pipe")
+    asked = "&".join(f"contents={name}" for name in ["link", "pipe", "f0", "f1", "f2", "f3", "f0"])
+    answer = dav.ask("GET", f"{data}?{asked}")
+    assert answer.status == 200
+    assert answer.body == line("f0", bytes(MIB)) + line("f1", bytes(MIB))
+    assert dav.ask("GET", f"{data}?{asked}", token="bob-token").status in {403, 404}
+    assert dav.ask("GET", f"{data}?contents=" + "&contents=".join(["f"] * 501)).status == 400
+    assert dav.ask("GET", f"{data}?contents=" + "x" * 40_000).status in {400, 413, 414}
