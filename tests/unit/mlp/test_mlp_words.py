@@ -12,7 +12,7 @@ import pytest
 
 from mlp import picture, reasons, tables, words
 from mlp.format import amount, clock_time, memory, starts
-from mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
 
 TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/format/amounts.json").read_text())
 USED = json.loads((Path(__file__).parents[3] / "widgets/test/jobs/used.json").read_text())
