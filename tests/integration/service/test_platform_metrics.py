@@ -19,8 +19,8 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import spool as spool_files
 from mlp_hub.executors.mounted.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 
 def batch(source: str, first: int, last: int, **values: float | None) -> MetricBatch:

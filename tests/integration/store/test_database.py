@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, Tx, writer
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 
 def put(key: str, value: object = 1):

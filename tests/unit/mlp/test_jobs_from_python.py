@@ -12,7 +12,7 @@ from mlp.dryrun import dry_run
 from mlp.errors import JobFailed, JobTimeout, Refused
 from mlp.handle import Job, free_name
 from mlp.verbs import MAGIC
-from mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
 
 
 def test_submit_wait_and_result(world):

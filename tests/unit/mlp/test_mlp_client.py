@@ -10,7 +10,7 @@ from mlp.client import Client
 from mlp.errors import Refused, Unauthorized, Unreachable, UsageError
 from mlp.handle import Job
 from mlp.transport import Address
-from mlp_stand_in import RUNNING, TOKEN, StandIn, client, job_record, line, ranks
+from support.clients.mlp_stand_in import RUNNING, TOKEN, StandIn, client, job_record, line, ranks
 
 
 def test_a_unix_socket_is_an_address(tmp_path):

@@ -13,7 +13,7 @@ from mlp.client import Client
 from mlp.errors import Refused, Unreachable
 from mlp.handle import Job
 from mlp.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History
-from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
 
 
 @pytest.fixture

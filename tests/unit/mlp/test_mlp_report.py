@@ -12,7 +12,7 @@ import pytest
 
 from mlp import delivery, measured, reporting
 from mlp.progressing import progress
-from mlp_stand_in import API, TOKEN, StandIn
+from support.clients.mlp_stand_in import API, TOKEN, StandIn
 
 
 @pytest.fixture

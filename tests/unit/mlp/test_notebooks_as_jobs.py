@@ -11,7 +11,7 @@ import pytest
 from mlp import notebook_run, notebooks, program
 from mlp.errors import UsageError
 from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
-from notebook_files import document, everything, notebook, old, written
+from support.files.notebook_files import document, everything, notebook, old, written
 
 
 def build(

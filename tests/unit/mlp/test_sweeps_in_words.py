@@ -17,8 +17,8 @@ from mlp.options import BY_NAME
 from mlp.sweepoptions import OWN, SWEEP
 from mlp.verbs import COMMAND, MAGIC, find, options_of, parse
 from mlp_api.sweeps import SweepCreate, SweepExtend
-from mlp_stand_in import NOW, job_record
-from sweep_shapes import curves, sweep, trial
+from support.clients.mlp_stand_in import NOW, job_record
+from support.clients.sweep_shapes import curves, sweep, trial
 
 
 class Answering(Client):

@@ -16,8 +16,8 @@ from mlp.client import Client
 from mlp.errors import JobTimeout, Refused
 from mlp.handle import Job
 from mlp.sweeping import Sweep
-from mlp_stand_in import FINISHED, StandIn, job_record
-from sweep_shapes import sweep as sweep_of
+from support.clients.mlp_stand_in import FINISHED, StandIn, job_record
+from support.clients.sweep_shapes import sweep as sweep_of
 
 BY_ITS_OWN = {"wait", "result", "check", "late", "watch"}
 """Methods of a job that are written for asyncio, or are of no use there: a notebook shows a job, a program does not."""

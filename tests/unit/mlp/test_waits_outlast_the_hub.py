@@ -12,7 +12,7 @@ from mlp import aio, follow, handle, sweeping
 from mlp.client import Client
 from mlp.errors import JobTimeout, NoHub, Refused, Unauthorized
 from mlp.handle import Job
-from mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record
+from support.clients.mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record
 
 
 @pytest.fixture
