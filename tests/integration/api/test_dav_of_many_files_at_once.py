@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import pytest
 
-from api_rig import Answer, ApiRig
-from dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled
 from mlp_hub.dav.packs import KIND, LINE_MAX, MOST_FILES, PACK_MAX
+from support.rigs.api_rig import Answer, ApiRig
+from support.rigs.dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled
 
 
 def line(path: str, content: bytes, *, size: int | None = None, digest: str = "") -> bytes:
