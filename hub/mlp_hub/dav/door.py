@@ -193,7 +193,7 @@ class Door:
     def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
         """Open the objects that an authorised request needs until it is answered."""
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
-        if method == "PROPFIND" or listing.is_asked(environ) or packs.are_wanted(environ):
+        if method == "PROPFIND" or packs.are_wanted(environ) or listing.is_asked(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
 
         def still_reads() -> bool:
@@ -225,11 +225,11 @@ class Door:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 yield from _refuse_endless(environ, start)
                 return
-        if listing.is_asked(environ):
-            yield _whole(environ, start, listing.page_of(environ, tree, parts))
-            return
         if packs.are_wanted(environ):
             yield _whole(environ, start, packs.contents(environ, tree, parts), packs.KIND)
+            return
+        if listing.is_asked(environ):
+            yield _whole(environ, start, listing.page_of(environ, tree, parts))
             return
         if packs.is_asked(environ):
             if parts:
