@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from api_rig import Answer, ApiRig
-from mlp.client import Client
+from mlp.client.rest import Client
 from waiting import PATIENCE_S, wait_for
 
 MIB = 2**20

@@ -26,11 +26,11 @@ from api_rig import ApiRig
 from dav_rig import DavAt
 from mlp.aio import AsyncClient
 from mlp.cli import main
-from mlp.client import Client
-from mlp.connection import Answer
+from mlp.client.connection import Answer
+from mlp.client.rest import Client
+from mlp.client.transport import Address
 from mlp.data import pushing
 from mlp.errors import MLPError, Refused, TransferFailed, TransferStopped, UsageError
-from mlp.transport import Address
 from ports import free_port
 from waiting import PATIENCE_S, wait_for
 
@@ -39,7 +39,7 @@ _numbers = itertools.count()
 _KILLED_AT = """
 import os, signal, sys
 from mlp import data
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.data import pushing
 act, here, name, at, url, data_url = sys.argv[1:]
 def told(done, total):

@@ -14,7 +14,7 @@ import pytest
 
 from api_rig import BASE, ApiRig, parts_of_story
 from mlp.cli import main
-from mlp.compared import Csv
+from mlp.handles.compared_runs import Csv
 from waiting import wait_for
 
 RUNS = "/users/ann/runs"

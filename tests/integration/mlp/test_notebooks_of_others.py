@@ -14,7 +14,7 @@ import pytest
 from nbclient import NotebookClient
 
 import mlp_stand_in
-from mlp.display import JOB_VIEW
+from mlp.display.job_monitor import JOB_VIEW
 from mlp_stand_in import FINISHED, RUNNING, StandIn
 from waiting import PATIENCE_S
 

@@ -15,7 +15,7 @@ from websockets.exceptions import ConnectionClosed
 
 from jupyter_servers import TOKEN, JupyterServer, jupyter_server
 from kernel_client import Kernel
-from mlp.absentpages import MOST_BYTES
+from mlp.notebook_server.absent_pages import MOST_BYTES
 from notebook_files import document, made
 from waiting import PATIENCE_S, wait_for
 

@@ -12,7 +12,7 @@ from browser import SHOTS, shot, two_frames
 from front_pages import LOOKS, Pages, fits, story
 from front_service import FrontService
 from front_shapes import file, job, rank, when
-from mlp.history import History
+from mlp.rendering.history import History
 from waiting import wait_for
 
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>&amp;'

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mlp import actions
-from mlp.client import Client
+from mlp.client.rest import Client
+from mlp.commands import actions
 from mlp.errors import MLPError
-from mlp.verbs import COMMAND, parse
+from mlp.grammar.verbs import COMMAND, parse
 
 
 class CopyingHub(Client):

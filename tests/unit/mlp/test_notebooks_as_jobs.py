@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from mlp import notebook_run, notebooks, program
+from mlp import notebook_run
 from mlp.errors import UsageError
-from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
+from mlp.notebooks import notebook_files as notebooks
+from mlp.notebooks.outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
+from mlp.submitting import program
 from notebook_files import document, everything, notebook, old, written
 
 

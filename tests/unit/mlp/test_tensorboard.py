@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from event_files import event, record, scalar, simple
-from mlp import tensorboard
+from mlp.reporting import tensorboard
 
 
 class Told:
