@@ -11,7 +11,8 @@ from mlp.commands.completion import Remembering, complete
 from mlp.errors import JobFailed, JobTimeout, Refused
 from mlp.grammar.verbs import MAGIC
 from mlp.handles.dry_run import dry_run
-from mlp.handles.job import Job, free_name
+from mlp.handles.job import Job
+from mlp.handles.sending import free_name
 from mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
 
 
