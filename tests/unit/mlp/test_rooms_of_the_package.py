@@ -44,7 +44,9 @@ def imports(source: str) -> set[str]:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     tree = {module: imports(path.read_text()) - {module} for module, path in MODULES.items()}
-    assert tree["mlp.cli"] >= {"mlp.cli.own", "mlp.cli.output"}, "imports are found, those within functions too"
+    assert tree["mlp.cli"] >= {"mlp.cli.own", "mlp.cli.output"}, (
+        "imports are found, those within functions too"
+    )
     TopologicalSorter(tree).prepare()  # raises CycleError
 
 
