@@ -49,7 +49,7 @@ class _Finder:
 
 def _watch(module: Any) -> None:
     try:
-        from mlp.reporting import tensorboard  # noqa: PLC0415 - few Pythons come here
+        from mlp import tensorboard  # noqa: PLC0415 - few Pythons come here
 
         tensorboard.patch(module)
     except Exception as error:  # noqa: BLE001 - a curve less, and a program that goes on
@@ -57,7 +57,7 @@ def _watch(module: Any) -> None:
 
 
 def _last() -> None:
-    tensorboard = sys.modules.get("mlp.reporting.tensorboard")
+    tensorboard = sys.modules.get("mlp.tensorboard")
     if tensorboard is not None:
         tensorboard.finish()
 

@@ -74,7 +74,7 @@ for number in range(2):
     if pid == 0:
         try:
             write(f"child{number}")
-            from mlp.reporting import tensorboard
+            from mlp import tensorboard
             tensorboard.finish()
             __import__("mlp").flush(60)
         finally:

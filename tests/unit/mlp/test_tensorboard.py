@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from event_files import event, record, scalar, simple
-from mlp.reporting import tensorboard
+from mlp import tensorboard
 
 
 class Told:
