@@ -27,8 +27,8 @@ from mlp_hub.hub_integration.providers.standing import Standing
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node
 from proc import pss_of_tree
+from support.rigs.platform_rig import Rig, node
 
 NAME = "groups"
 ABOUT = (

@@ -61,7 +61,7 @@ class Case:
 
     def tells_of_loss(self) -> bool:
         """Whether timeline or log say that something was lost; a log that had no room to the end cannot."""
-        if any(event["kind"] == "output-lost" for event in self.events):
+        if any(event["kind"] in ("output-lost", "metrics-lost") for event in self.events):
             return True
         texts = [text for lines in self.logs.values() for _, text in lines]
         return any(LOST_WORDS.search(text) for text in texts if not _LINE.fullmatch(text))

@@ -89,7 +89,7 @@ def amount(value: float | None) -> str:
 def _sized(value: float, units: tuple[str, ...]) -> str:
     """Write an amount in the largest unit of which there is one: three digits that count, the first unit whole.
 
-    The widget does the same (`widgets/src/core/format.ts`), and one table tests both.
+    The widget does the same (`widgets/src/core/format/format.ts`), and one table tests both.
     """
     at = 0
     while math.floor(value + 0.5) >= 1024 and at < len(units) - 1:

@@ -18,7 +18,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "started": lambda: say("starting its program"),
     "first-line": lambda: say("until its first line"),
 }
-"""Reason for the wait until each stage; the panel writes the same (`widgets/src/core/stages.ts`)."""
+"""Reason for the wait until each stage; the panel writes the same (`widgets/src/core/jobs/stages.ts`)."""
 _NEXT = {
     "queued": "admitted",
     "admitted": "started",

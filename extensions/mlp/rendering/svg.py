@@ -12,7 +12,7 @@ from mlp.rendering.format import number
 WIDTH, HEIGHT = 300, 150
 LEFT, RIGHT, TOP, BOTTOM = 48, 8, 24, 20
 COLOUR = "#2a6fdb"
-"""Of a curve: the first of the widget's palette (`widgets/src/components/chart.ts`)."""
+"""Of a curve: the first of the widget's palette (`widgets/src/components/charts/chart.ts`)."""
 
 _BARS = "▁▂▃▄▅▆▇█"
 

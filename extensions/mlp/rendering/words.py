@@ -305,7 +305,7 @@ def memory_used(rank: Mapping[str, Any]) -> str:
 def used(job: Mapping[str, Any]) -> str:
     """Write what each rank asked for and used: of several the mean of their cores, and the most of any; or nothing.
 
-    The widget writes the same (`widgets/src/core/used.ts`), and one table tests both.
+    The widget writes the same (`widgets/src/core/jobs/used.ts`), and one table tests both.
     """
     ranks = [rank for rank in job.get("ranks") or () if isinstance(rank, Mapping)]
     known = [r for r in ranks if r.get("cpu_mean") is not None and r.get("ram_peak") is not None]
@@ -469,7 +469,7 @@ def ran_in_all(job: Mapping[str, Any], now: datetime | None = None) -> float:
 _ENOUGH = ((5, 10), (2, 60))
 """Tuning: percentage points of progress, and seconds, from which an estimate is made: either pair.
 
-They are as in `widgets/src/core/eta.ts`. A job begins with one-time work, whose first points alone
+They are as in `widgets/src/core/stream/eta.ts`. A job begins with one-time work, whose first points alone
 would give a quarter of an hour.
 """
 

@@ -21,13 +21,16 @@ BATCH_BYTES = 512 * 1024
 BATCH_POINTS = 5000
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 15.0
+HEAD = b'{"lost":%-20d}\n'
+"""First line of a spool file: the number of points that could not be written. Its length is fixed, so that a change needs no room."""
+HEAD_BYTES = len(HEAD % 0)
 TIMEOUT = 10.0
 
 
 class Delivery:
     """Delivery of the lines of one spool file; `stored` is the number of the last point known to be stored.
 
-    A point's number is its line's number, so the place to continue from after any trouble follows from
+    A point's number is its line's number, not counting the head, so the place to continue from after any trouble follows from
     the service's answer alone. Nothing here ever raises into the training program.
     """
 
@@ -100,6 +103,7 @@ class Delivery:
     def _run(self) -> None:
         wait, due = FIRST_WAIT, 0.0
         with contextlib.suppress(OSError), self._path.open("rb") as spool:
+            spool.seek(HEAD_BYTES)
             while True:
                 if self.stored >= self._wanted:
                     if self._closing:
@@ -153,7 +157,7 @@ class Delivery:
 
     def _seek(self, spool: BinaryIO) -> None:
         """Go to the line after the last one stored."""
-        spool.seek(0)
+        spool.seek(HEAD_BYTES)
         for _ in range(self.stored):
             spool.readline()
         self._sent = self.stored

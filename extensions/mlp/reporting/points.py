@@ -4,7 +4,8 @@ The call costs some microseconds and never waits for the network: it appends one
 process's spool file (`<metrics directory>/<rank>.<restart>.<random>.jsonl`). A thread reads the
 same file and delivers in order. The service remembers the number of the last point of each source,
 so a repeated delivery stores nothing twice. The platform takes points that are not delivered when
-the process dies from the spool.
+the process dies from the spool. The head of the file has the number of points that could not be
+written, so that the platform can report them whatever happens to the process and to its output.
 
 Nothing here raises into the training: neither for its values, nor for the disk, nor for a wrong
 call.
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlp.language import say
-from mlp.reporting.delivery import Delivery
+from mlp.reporting.delivery import HEAD, HEAD_BYTES, Delivery
 from mlp.reporting.measured import Complaints, fitting
 from mlp.standard_error import write as _tell
 
@@ -47,20 +48,28 @@ class Reporter:
     """One source: a spool file and, when there is somebody to deliver to, the thread that does so."""
 
     def __init__(
-        self, directory: Path, env: Mapping[str, str] = os.environ, complaints: Complaints | None = None
+        self,
+        directory: Path,
+        env: Mapping[str, str] = os.environ,
+        complaints: Complaints | None = None,
+        lost: int = 0,
     ) -> None:
+        """Make the spool file; `lost` points were lost before that was possible."""
         self.complaints = complaints or Complaints()
         restart = env.get("MLP_RESTART_COUNT", "")
         self.source = f"{rank(env)}.{restart if restart.isdecimal() else 0}.{os.urandom(8).hex()}"
         self.path = directory / f"{self.source}.jsonl"
         most = env.get("MLP_METRICS_MAX", "")
         self._most = int(most) if most.isdecimal() else None
-        self.lost = 0
+        self.lost = lost
+        self._told = False
         self._lock = threading.Lock()
         self._last = 0
         self._size = 0
         directory.mkdir(parents=True, exist_ok=True)
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        with contextlib.suppress(OSError):  # a file that stays empty says that there was no room
+            self._begin()
         self.delivery = Delivery.from_env(self.source, self.path, env)
 
     def report(self, metrics: Mapping[str, object], at: float | None = None) -> None:
@@ -84,17 +93,33 @@ class Reporter:
         if self._most is not None and self._size + len(line) > self._most:
             return self._lose(say("the limit is {n} MiB of points", n=self._most >> 20))
         try:
-            written = os.write(self._fd, line)
-            if written == len(line):
+            if self._begin() and self._write(line):
                 return True
-            os.ftruncate(self._fd, self._size)
             return self._lose(say("the disk is full"))
         except OSError as error:
             return self._lose(error.strerror or str(error))
 
+    def _begin(self) -> bool:
+        """Write the head where that was not possible before; tell whether the file has it. Raises OSError."""
+        if not self._size and self._write(HEAD % self.lost):
+            self._size = HEAD_BYTES
+        return self._size > 0
+
+    def _write(self, line: bytes) -> bool:
+        """Write a line at the end, or nothing. Raises OSError."""
+        # never at the descriptor's own position, which is beyond the end after a line that did not fit
+        if os.pwrite(self._fd, line, self._size) == len(line):
+            return True
+        os.ftruncate(self._fd, self._size)
+        return False
+
     def _lose(self, why: str) -> bool:
         self.lost += 1
-        if self.lost == 1:
+        if self._size:
+            with contextlib.suppress(OSError):
+                os.pwrite(self._fd, HEAD % self.lost, 0)
+        if not self._told:
+            self._told = True
             _tell(
                 say(
                     "mlp.report: points are being lost, {path} cannot be written: {why}",
@@ -125,6 +150,7 @@ class _Process:
         self.reporter: Reporter | None = None
         self.complaints = Complaints()
         self.told = False
+        self.missed = 0
 
     def get(self) -> Reporter | None:
         with self.lock:
@@ -138,13 +164,14 @@ class _Process:
         why = ""
         if directory:
             try:
-                return Reporter(Path(directory), complaints=self.complaints)
+                return Reporter(Path(directory), complaints=self.complaints, lost=self.missed)
             except (OSError, ValueError) as error:  # a path of the environment may be none
                 why = say(
                     "mlp.report() does nothing: {path} cannot be written ({why})",
                     path=directory,
                     why=str(getattr(error, "strerror", None) or error),
                 )
+                self.missed += 1
         if not self.told:
             self.told = True
             why = why or say("this is not a job of MLP Hub, so mlp.report() does nothing here")

@@ -125,7 +125,7 @@ def program_file(path: Path, env: Mapping[str, str]) -> dict[str, str]:
 def _name_of(entry: str | os.PathLike[str] | None) -> str:
     """Return a file's name as that of a job; empty where none is left of it.
 
-    The form in JupyterLab has the same rule: `widgets/test/jobnames.json` holds both to it.
+    The form in JupyterLab has the same rule: `widgets/test/jobs/jobnames.json` holds both to it.
     """
     stem = "" if entry is None else re.sub(r"\.[^.]*\Z", "", Path(entry).name)
     return re.sub(r"^[^A-Za-z0-9_]+", "", re.sub(r"[^A-Za-z0-9._-]+", "-", stem))[:50]

@@ -108,11 +108,13 @@ class FoundEntry:
 class SpoolBatch:
     """Part of a spool that was read at a time.
 
-    `cut_at` is set in the last one where the spool has more than is read, to the number of bytes read.
+    The last one has two reports: `cut_at`, the number of bytes read, if the spool has more than is read;
+    and in `lost`, by source, the number of points that could not be written, None if not even that number could.
     """
 
     lot: SpoolLot
     cut_at: int | None = None
+    lost: Mapping[str, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangs import launch
-from kube import Kube, RefusedError
-from kube_between import KubeBetween
-from kube_lab import KubeLab, configuration
 from mlp_cluster import fake_nodes
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.resources import Resources
@@ -27,8 +23,12 @@ from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
-from tenancy import as_somebody
-from waiting import PATIENCE_S, until
+from support.cluster.gangs import launch
+from support.cluster.kube import Kube, RefusedError
+from support.cluster.kube_between import KubeBetween
+from support.cluster.kube_lab import KubeLab, configuration
+from support.cluster.tenancy import as_somebody
+from support.waiting import PATIENCE_S, until
 
 KWOK = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}
 ROOM = Resources(cpu=16_000, ram=65_536)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kube import Kube
-from kube_installation import installation
 from mlp_cluster import fake_nodes
 from mlp_hub.executors.kubernetes import prewarming
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES
-from waiting import until
+from support.cluster.kube import Kube
+from support.cluster.kube_installation import installation
+from support.waiting import until
 
 
 @pytest.fixture

@@ -9,10 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
@@ -22,6 +18,10 @@ from mlp_hub.executors.kubernetes import verdict
 from mlp_hub.executors.kubernetes.gang import pods
 from mlp_hub.executors.kubernetes.whole import ClusterExecutor
 from mlp_hub.kubernetes.client import KubernetesClient
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
+from support.executors.executor_lab import PROGRAMS
 
 A = AttemptPhase
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-import waiting
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_hub.executors.base import AttemptKey, AttemptPhase, LaunchSpec
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.workspace import JobRun
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
 
 A = AttemptPhase
 FORGES = """

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_hub.executors.base import AttemptKey, AttemptPhase, DataMount
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import open_shelf
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
 
 OWNER = 300_777
 READS = """

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from brought_rig import running_rig
-from kube import Kube
 from mlp_api.environments import EnvironmentCreate
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
@@ -16,6 +14,8 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.kubernetes import troubles
 from mlp_hub.executors.mounted.logs import read_log
 from mlp_hub.executors.workspace import JobRun
+from support.cluster.brought_rig import running_rig
+from support.cluster.kube import Kube
 
 TENSORFLOW, NOWHERE = "mlp.local/tf:dev", "mlp.local/nowhere:1"
 FINDS = "import importlib.util; print('tensorflow' if importlib.util.find_spec('tensorflow') else 'none')"

@@ -10,10 +10,6 @@ from typing import Any
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube
-from kube_lab import KubeLab, OwnClientExecutor, until
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
@@ -22,6 +18,10 @@ from mlp_hub.executors.kubernetes import executor as kubernetes_executor
 from mlp_hub.executors.kubernetes import troubles, why
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.kubernetes.client import KubernetesClient
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, OwnClientExecutor, until
+from support.executors.executor_lab import PROGRAMS
 
 LASTS = "print('began', flush=True); " + PROGRAMS["lasts"]
 A = AttemptPhase

@@ -9,10 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube, RefusedError
-from kube_lab import KubeLab, until
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
@@ -24,8 +20,12 @@ from mlp_hub.executors.kubernetes.tenancy.needed import Need
 from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import JOBS, POD_GROUPS, Object, name_of
-from pods import pod
-from tenancy import connect_as
+from support import waiting
+from support.cluster.kube import Kube, RefusedError
+from support.cluster.kube_lab import KubeLab, until
+from support.cluster.pods import pod
+from support.cluster.tenancy import connect_as
+from support.executors.executor_lab import PROGRAMS
 
 LASTS = "print('began', flush=True); " + PROGRAMS["lasts"]
 A = AttemptPhase

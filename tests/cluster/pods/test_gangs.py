@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from gangs import PLAIN_CLUSTER, GangRig, launch
-from kube import Kube
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import RankRole, Runtime
 from mlp_hub.executors.base import EntryPoint, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import lacking
 from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.kubernetes.kinds import JOBS, PYTORCH_JOBS, TF_JOBS, VOLCANO_JOBS, Kind
-from waiting import wait_for
+from support.cluster.gangs import PLAIN_CLUSTER, GangRig, launch
+from support.cluster.kube import Kube
+from support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")

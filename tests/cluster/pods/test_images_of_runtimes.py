@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kube import Kube
-from kube_installation import installation
-from kube_lab import KubeLab, until
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_cluster import fake_nodes
 from mlp_hub.domain.jobs.job import Cause
@@ -23,7 +20,10 @@ from mlp_hub.executors.mounted.logs import read_log
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES
 from mlp_hub.service.tenants.runtime_rules import runtime_from
-from waiting import until as wait_until
+from support.cluster.kube import Kube
+from support.cluster.kube_installation import installation
+from support.cluster.kube_lab import KubeLab, until
+from support.waiting import until as wait_until
 
 TENSORFLOW, NONE = "mlp.local/tf:dev", "mlp.local/nowhere:1"
 FINDS = "import importlib.util; print('tensorflow' if importlib.util.find_spec('tensorflow') else 'none')"

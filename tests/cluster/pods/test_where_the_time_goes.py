@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -21,7 +18,10 @@ from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
-from platform_rig import FAST
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
+from support.rigs.platform_rig import FAST
 
 PODS = ["created", "bound", "pulled"]
 USES = """

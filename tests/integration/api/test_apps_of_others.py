@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.auth import scopes
 from mlp_hub.domain.apps.app import AppPhase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, verbatim
+from support.rigs.api_rig import ApiRig
 
 HIDDEN = "mallory-reads-this"
 

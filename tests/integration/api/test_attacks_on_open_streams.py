@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from api_rig import BASE, HOST, ApiRig, drain
 from mlp_hub.api.auth.authentication import TooMany
-from waiting import PATIENCE_S, wait_for
+from support.rigs.api_rig import BASE, HOST, ApiRig, drain
+from support.waiting import PATIENCE_S, wait_for
 
 FOLLOWED = "/users/ann/jobs/digits/logs?follow=1"
 WATCHED = "/users/ann/jobs/digits:stream"

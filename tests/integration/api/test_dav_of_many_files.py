@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from api_rig import Answer, ApiRig
-from dav_rig import DavRig, serving
 from mlp_hub.dav.copying import DEEPEST_COPIED
 from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
 from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES, charge_of
-from waiting import PATIENCE_S, wait_for
+from support.rigs.api_rig import Answer, ApiRig
+from support.rigs.dav_rig import DavRig, serving
+from support.waiting import PATIENCE_S, wait_for
 
 GIB = 1 << 30
 LOCK = (

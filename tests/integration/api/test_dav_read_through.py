@@ -15,10 +15,10 @@ from xml.sax.saxutils import escape
 import pytest
 
 import mlp.data
-from api_rig import Answer, ApiRig
-from dav_rig import DavAt
-from object_stores import KEYS, FalseStore, RealStore, real_store
-from waiting import wait_for
+from support.rigs.api_rig import Answer, ApiRig
+from support.rigs.dav_rig import DavAt
+from support.stores.object_stores import KEYS, FalseStore, RealStore, real_store
+from support.waiting import wait_for
 
 BIG = os.urandom(3 << 20)
 _numbers = itertools.count()

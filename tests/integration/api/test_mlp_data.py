@@ -22,8 +22,6 @@ import httpx
 import pytest
 
 import mlp.data
-from api_rig import ApiRig
-from dav_rig import DavAt
 from mlp.aio import AsyncClient
 from mlp.cli import main
 from mlp.client.connection import Answer
@@ -31,8 +29,10 @@ from mlp.client.rest import Client
 from mlp.client.transport import Address
 from mlp.data import pushing
 from mlp.errors import MLPError, Refused, TransferFailed, TransferStopped, UsageError
-from ports import free_port
-from waiting import PATIENCE_S, wait_for
+from support.ports import free_port
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import DavAt
+from support.waiting import PATIENCE_S, wait_for
 
 MIB = 2**20
 _numbers = itertools.count()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig, a_model
 from mlp_api.apps import AppScale
 from mlp_api.datasets import DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, Resubmit
@@ -21,6 +20,7 @@ from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.platform import Platform
+from support.rigs.api_rig import ApiRig, a_model
 
 GET_JOB = next(r for r in all_routes() if r.title == "GET /users/{user}/jobs/{job}")
 TENANT = next(r for r in all_routes() if r.title == "GET /tenants/{tenant}")

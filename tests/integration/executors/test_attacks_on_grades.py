@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.executors.base import AttemptPhase, DataMount
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.isolation import RootEntry, lacking
+from support.executors.executor_lab import Lab
 
 needs_gocryptfs = pytest.mark.skipif(lacking() is not None, reason=f"no encrypted tenants here: {lacking()}")
 LOOK = """

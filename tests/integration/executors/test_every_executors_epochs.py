@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from contract import Contract
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import AttemptPhase, Superseded
+from support.executors.contract import Contract
 
 
 class TestEpochs(Contract):

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from contract import Contract
 from mlp_hub.beneath import PathKind
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.workspace import FoundEntry, StoredPlace
+from support.executors.contract import Contract
 
 
 class TestWorkspace(Contract):

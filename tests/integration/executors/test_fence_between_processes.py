@@ -17,7 +17,7 @@ import pytest
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.mounted.fence import Fence
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 ACTS = """
 import sys

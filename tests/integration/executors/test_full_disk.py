@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ENDED, ROOT, Lab, eventually, until
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.sandbox.shim import files, losses
-from small_disk import KINDS, SmallDisk, small_disk
+from support.executors.executor_lab import ENDED, ROOT, Lab, eventually, until
+from support.executors.small_disk import KINDS, SmallDisk, small_disk
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root may mount")
 RECORD = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) [FP] [^\n]*\n")
@@ -162,6 +162,13 @@ async def test_lines_that_were_lost_are_counted_also_where_the_shim_is_killed_be
     assert 0 < seen.lost_lines <= 31
     disk.free()
     await executor.close()
+
+
+def test_no_program_starts_where_not_even_the_number_of_its_lost_lines_has_room(disk: SmallDisk) -> None:
+    disk.fill()
+    with pytest.raises(OSError) as raised:  # noqa: PT011 - its number is asked for
+        losses.Losses(str(disk.root))
+    assert files.is_full(raised.value)
 
 
 async def test_a_last_line_that_was_lost_is_told_as_soon_as_there_is_room(

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import PYTHON, ROOT, Lab
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import Limits, SandboxPhase, SandboxSpec, SandboxState
-from wheels import build_wheel
+from support.executors.executor_lab import PYTHON, ROOT, Lab
+from support.executors.wheels import build_wheel
 
 SERVER = """
 import os, signal, socket, sys

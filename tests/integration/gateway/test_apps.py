@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gateway_rig import PREFIX, GatewayRig, StandIn
-from waiting import PATIENCE_S, wait_for
+from support.proxy.gateway_rig import PREFIX, GatewayRig, StandIn
+from support.waiting import PATIENCE_S, wait_for
 
 APP = f"{PREFIX}/ann/shop"
 

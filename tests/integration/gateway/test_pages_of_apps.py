@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from gateway_rig import PREFIX, GatewayRig
-from waiting import PATIENCE_S, wait_for
+from support.proxy.gateway_rig import PREFIX, GatewayRig
+from support.waiting import PATIENCE_S, wait_for
 
 APP = f"{PREFIX}/ann/shop"
 PAGE = {"Accept": "text/html,*/*", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}

@@ -14,10 +14,10 @@ import httpx
 import jwt
 import pytest
 
-from company_login import back_from_stand_in, led_to, log_in, query, sent_to_provider, step
-from hub_stack import PASSWORD, Browser, HubStack, text_of
-from stand_in_issuer import StandIn, published, stand_in, unsigned
-from waiting import wait_for
+from support.hubs.hub_stack import PASSWORD, Browser, HubStack, text_of
+from support.login.company_login import back_from_stand_in, led_to, log_in, query, sent_to_provider, step
+from support.login.stand_in_issuer import StandIn, published, stand_in, unsigned
+from support.waiting import wait_for
 
 TERMINAL = "mlp-cli"
 LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
@@ -50,12 +50,15 @@ def hub(issuer: StandIn) -> Iterator[HubStack]:
 
 
 @pytest.fixture(autouse=True)
-def honest(issuer: StandIn, request: pytest.FixtureRequest) -> None:
+def honest(hub: HubStack, issuer: StandIn, request: pytest.FixtureRequest) -> None:
     """Have the provider be itself at the start of each test, and a person of the test's own log in."""
+    was_down = issuer.down
     name = re.sub(r"[^a-z]", "", request.node.name)[-20:]
     issuer.person = {"sub": f"s-{name}", "preferred_username": name, "groups": ["/ml/red"]}
     issuer.sign, issuer.claims, issuer.auth_time = issuer.signed, {}, None
     issuer.down, issuer.refuses_refresh = False, None
+    if was_down:  # the hub remembers that for some seconds
+        wait_for(lambda: step(Browser(hub), "/hub/oauth_login").is_redirect, every=0.5)
 
 
 def on_a_terminal(hub: HubStack, issuer: StandIn, **claims: str) -> httpx.Response:
@@ -190,8 +193,6 @@ def test_newcomers_are_told_that_the_provider_is_away_and_those_inside_stay(
     assert inside.get("/hub/home").url.path == "/hub/home"
     boss = Browser(hub)
     assert boss.login("boss").url.path == "/hub/home", "an administrator gets in by password"
-    issuer.down = False
-    wait_for(lambda: step(Browser(hub), "/hub/oauth_login").is_redirect, every=0.5)
 
 
 def test_only_administrators_log_in_by_password_and_nobody_signs_up(hub: HubStack, issuer: StandIn) -> None:

@@ -13,9 +13,6 @@ from typing import Any
 import httpx
 import pytest
 
-from jupyterhub_database import memory_of_logins
-from keycloak import PASSWORD, Keycloak, Realm
-from local_names import LocalNames
 from mlp.cli import device
 from mlp.errors import Refused
 from mlp_hub.hub_integration.providers.device import DeviceFlow
@@ -23,7 +20,10 @@ from mlp_hub.hub_integration.providers.oidc import OidcProvider
 from mlp_hub.hub_integration.providers.standing import Standing
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_hub.settings import Settings
-from waiting import PATIENCE_S
+from support.hubs.jupyterhub_database import memory_of_logins
+from support.local_names import LocalNames
+from support.login.keycloak import PASSWORD, Keycloak, Realm
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from mlp_stand_in import TOKEN, StandIn
-from waiting import wait_for
+from support.clients.mlp_stand_in import TOKEN, StandIn
+from support.waiting import wait_for
 
 TORCH = """
 # what torch.utils.tensorboard.SummaryWriter does where there is no TensorFlow; that is tried below
@@ -115,7 +115,7 @@ def start(world, folder, code, **more):
 def spooled(folder):
     """What is in the spools, by source, in order; also what the end of a process left to the platform."""
     return {
-        path.stem: [json.loads(line)["v"] for line in path.read_text().splitlines()]
+        path.stem: [json.loads(line)["v"] for line in path.read_text().splitlines()[1:]]
         for path in (folder / "metrics").glob("*.jsonl")
     }
 
@@ -136,7 +136,7 @@ def test_points_of_the_torch_writer_are_drawn(world, tmp_path):
     assert values(tmp_path, "train/loss") == list(range(50))
     assert values(tmp_path, "train/acc") == list(range(50))
     assert values(tmp_path, "step")[-1] == 49
-    lines = [line for file in (tmp_path / "metrics").iterdir() for line in file.read_text().splitlines()]
+    lines = [line for file in (tmp_path / "metrics").iterdir() for line in file.read_text().splitlines()[1:]]
     assert {json.loads(line)["t"] for line in lines} == {5.0}  # the time that the program wrote
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from notebook_files import PICTURE, everything, notebook, written
-from waiting import PATIENCE_S, wait_for
+from support.files.notebook_files import PICTURE, everything, notebook, written
+from support.waiting import PATIENCE_S, wait_for
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Ran:
     @property
     def points(self) -> list[dict[str, float]]:
         files = (self.workspace / "metrics").glob("*.jsonl")
-        return [json.loads(line)["v"] for file in files for line in file.read_text().splitlines()]
+        return [json.loads(line)["v"] for file in files for line in file.read_text().splitlines()[1:]]
 
     @property
     def last(self) -> str:

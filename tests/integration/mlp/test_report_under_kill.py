@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from mlp_stand_in import TOKEN, StandIn
+from support.clients.mlp_stand_in import TOKEN, StandIn
 
 WRITER = """
 import sys, mlp
@@ -71,7 +71,7 @@ def stored(world, source):
 
 def spools(tmp_path):
     return {
-        p.stem: [json.loads(x)["n"] for x in p.read_text().splitlines()] for p in tmp_path.glob("*.jsonl")
+        p.stem: [json.loads(x)["n"] for x in p.read_text().splitlines()[1:]] for p in tmp_path.glob("*.jsonl")
     }
 
 

@@ -19,8 +19,8 @@ from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import GIB, MIB
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 FLOOR = replace(FAST, disk=DiskPolicy(floor=GIB, home=GIB))
 

@@ -24,8 +24,8 @@ from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, node
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, node
+from support.waiting import PATIENCE_S, until
 
 POLICY = replace(FAST, lease_s=2.5)
 OTHER = Lease("elsewhere/4711/abcdef01", 0.0, 50)  # it has been there, and has left

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app_rig import door, running_apps
 from mlp_api.apps import AppScale
 from mlp_api.models import ModelCreate
 from mlp_api.types import TenantCreate, TenantUpdate
@@ -20,8 +19,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.connecting import connect
-from model_files import FORMATS
-from waiting import until
+from support.files.model_files import FORMATS
+from support.rigs.app_rig import door, running_apps
+from support.waiting import until
 
 
 def infer(where: str, values: list[float], *, binary: bool, model: str = "line") -> list[float]:

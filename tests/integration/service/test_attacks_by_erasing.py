@@ -16,8 +16,8 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import PATIENCE_S, until
 
 MANY = 12
 

@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import board
-from platform_rig import FAST, Rig, node, running_rig
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
 
 MIB = 2**20
 FEW = replace(FAST, open_bytes_max=4 * MIB, open_kinds_max=5)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from asking import asked, phase_of, refusal, started
 from mlp_api.jobs import JobCreate
 from mlp_api.teams import MemberCapSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.asking import asked, phase_of, refusal, started
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 LONG: dict[str, Any] = {"tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
 

@@ -16,9 +16,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, running_rig
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.stores.object_stores import KEYS, FalseStore, RealStore
+from support.waiting import PATIENCE_S, until
 
 MIB = 2**20
 LONG = {"DURATION": 600}

@@ -17,8 +17,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.dataset import DatasetPhase as P
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 SIZE = 1000
 KEYS = {name: name.encode().hex() * 4 for name in ("take", "give", "late")}

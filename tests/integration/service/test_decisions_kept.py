@@ -10,8 +10,8 @@ from mlp_api.whatif import Decision
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.reasons.decisions import KEPT_S
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 
 async def test_an_admission_records_the_wait_the_change_and_the_alternative_places(

@@ -16,8 +16,8 @@ from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 FINISH, STOP = JobsChoice.FINISH, JobsChoice.STOP
 KEEP, REMOVE = FilesChoice.KEEP, FilesChoice.REMOVE

@@ -27,9 +27,19 @@ from mlp_hub.isolation import (
     tenant_roots,
 )
 from mlp_hub.isolation.mounts import _started
-from platform_rig import running_rig
-from relocating import CONTENT, TENANT, ask, dataset, furnish, left_in_shared, no_mounts_left, of_tenant, over
-from waiting import until
+from support.rigs.platform_rig import running_rig
+from support.rigs.relocating import (
+    CONTENT,
+    TENANT,
+    ask,
+    dataset,
+    furnish,
+    left_in_shared,
+    no_mounts_left,
+    of_tenant,
+    over,
+)
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(lacking() is not None, reason=f"no encrypted tenants here: {lacking()}")
 

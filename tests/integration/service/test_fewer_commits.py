@@ -12,7 +12,7 @@ from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
-from platform_rig import running_rig
+from support.rigs.platform_rig import running_rig
 
 ONE = Resources(cpu=1000)
 

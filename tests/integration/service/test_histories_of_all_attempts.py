@@ -13,8 +13,8 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 async def requeued(rig: Rig, name: str = "low") -> Job:

@@ -17,8 +17,8 @@ from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 MIB = 2**20
 CHARGED = replace(FAST, charge_files=True)

@@ -17,8 +17,8 @@ from mlp_hub.executors.mounted import workspace as mounted
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention
 from mlp_hub.store.records import Kept
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 SHORT = {"DURATION": 0.01}
 LONG = {"DURATION": 60, "STOP": 0.05}

@@ -13,7 +13,7 @@ import pytest
 
 from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store.database import Database
-from waiting import PATIENCE_S, until
+from support.waiting import PATIENCE_S, until
 
 
 class Clocks:

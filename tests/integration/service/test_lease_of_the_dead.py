@@ -19,8 +19,8 @@ from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost
 from mlp_hub.store import Tx
 from mlp_hub.store.database import Database
 from mlp_hub.store.engine import WRITE_LOCK
-from postgres import PostgresServer, postgres_server
-from waiting import PATIENCE_S, until
+from support.stores.postgres import PostgresServer, postgres_server
+from support.waiting import PATIENCE_S, until
 
 LONG_S = 3600.0
 """Nobody waits so long in these tests: who takes the lease has it for another reason than time."""

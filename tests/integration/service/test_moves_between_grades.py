@@ -15,9 +15,19 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.tenant_files import TreeRoom
 from mlp_hub.sandbox.homes import open_environments
-from platform_rig import running_rig
-from relocating import TENANT, ask, content, dataset, furnish, left_in_shared, of_tenant, over, state
-from waiting import until
+from support.rigs.platform_rig import running_rig
+from support.rigs.relocating import (
+    TENANT,
+    ask,
+    content,
+    dataset,
+    furnish,
+    left_in_shared,
+    of_tenant,
+    over,
+    state,
+)
+from support.waiting import until
 
 LONG = {"DURATION": 600}
 

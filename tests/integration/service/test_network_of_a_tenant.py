@@ -16,7 +16,7 @@ from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, running_rig
+from support.rigs.platform_rig import FAST, Rig, running_rig
 
 
 def networks(rig: Rig) -> list[str]:

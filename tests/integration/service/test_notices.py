@@ -23,9 +23,9 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.service.config import MailPolicy, NoticePolicy
-from platform_rig import FAST, Rig
-from ports import free_port
-from waiting import until as until_async
+from support.ports import free_port
+from support.rigs.platform_rig import FAST, Rig
+from support.waiting import until as until_async
 
 
 async def until(look):

@@ -12,9 +12,9 @@ from mlp_api.types import TenantCreate
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import node, running_rig
-from said import seen
-from waiting import until
+from support.rigs.platform_rig import node, running_rig
+from support.said import seen
+from support.waiting import until
 
 SECRETS = ("zelda", "mallory", "hidden", "nightly")
 

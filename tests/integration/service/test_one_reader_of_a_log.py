@@ -19,8 +19,8 @@ from mlp_hub.executors.mounted import logs
 from mlp_hub.service.jobs import log_feed
 from mlp_hub.service.jobs.log_feed import LOG_GREW, LogFeed, LogFeeds
 from mlp_hub.service.state.bus import Broker, Subscription, job_topic
-from no_files import no_files
-from waiting import until
+from support.no_files import no_files
+from support.waiting import until
 
 JOB = Job("u", JobSpec("j", "ann", "red", "plain", Resources(1000)), Phase.RUNNING, Target.RUN, 1.0)
 WHOLE = "2026-11-22T10:00:00.000000000Z stdout F "

@@ -10,8 +10,8 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
-from platform_rig import running_rig
-from waiting import until
+from support.rigs.platform_rig import running_rig
+from support.waiting import until
 
 
 @pytest.mark.parametrize(("order", "first"), [("priority", "urgent"), ("fifo", "older")])

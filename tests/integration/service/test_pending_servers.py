@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from asking import LONG, SLOW, lent_out, phase_of, refusal, running, server, started, taken, teams
 from mlp_api import types as api
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
@@ -17,8 +16,20 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.service.state.bus import QUEUE_TOPIC
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.asking import (
+    LONG,
+    SLOW,
+    lent_out,
+    phase_of,
+    refusal,
+    running,
+    server,
+    started,
+    taken,
+    teams,
+)
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 
 async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try_expires(

@@ -19,7 +19,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings import service
 from mlp_hub.service.support import limits
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node, running_rig
+from support.rigs.platform_rig import Rig, node, running_rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0

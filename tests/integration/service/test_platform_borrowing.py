@@ -10,8 +10,8 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, node, running_rig
-from said import seen as read
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.said import seen as read
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 

@@ -14,7 +14,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit
-from platform_rig import FAST, Rig, node, running_rig
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0

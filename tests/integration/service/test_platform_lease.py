@@ -25,9 +25,9 @@ from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, LeaseLost
 from mlp_hub.store.database import Database
-from platform_rig import FAST, node
-from postgres import PostgresServer, postgres_server
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, node
+from support.stores.postgres import PostgresServer, postgres_server
+from support.waiting import PATIENCE_S, until
 
 _numbers = itertools.count()
 POLICY = replace(FAST, lease_s=2.5)

@@ -19,8 +19,8 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.mounted import spool as spool_files
 from mlp_hub.executors.mounted.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 
 def batch(source: str, first: int, last: int, **values: float | None) -> MetricBatch:
@@ -237,6 +237,27 @@ async def test_bytes_and_names_of_metrics_per_job_are_limited(tmp_path: Path) ->
         told = {e.kind: str(e.message) for e in await rig.platform.jobs.events(SYSTEM, "ann", "j")}
         assert told["metrics-names"].startswith("this job has 1000 metric names")
         assert told["metrics-full"].startswith("1 MiB of metric points are stored")
+
+
+async def test_points_that_could_not_be_written_are_reported_once_for_each_attempt(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        await rig.submit("j", sim={"DURATION": 30})
+        await rig.until("j", "running")
+        directory = tmp_path / "jobs/ann/j/metrics"
+        (directory / "0.0.a.jsonl").write_text('{"lost":7                   }\n')
+        (directory / "1.0.b.jsonl").write_text('{"lost":1                   }\n')
+        (directory / "2.0.c.jsonl").touch()
+        (directory / "0.7.d.jsonl").write_text('{"lost":5                   }\n')  # of another attempt
+        uid = (await rig.platform.jobs.get(SYSTEM, "ann", "j")).uid
+        job = rig.db.read_now(lambda tx: tx.jobs.get(SYSTEM, uid))
+        assert job is not None
+        await rig.platform.metrics.sweep(job, rig.executor.workspace)
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
+        await rig.until("j", "cancelled")
+        events = await rig.platform.jobs.events(SYSTEM, "ann", "j")
+        lost, unknown = [str(e.message) for e in events if e.kind == "metrics-lost"]
+        assert lost.startswith("8 metric points could not be written and are lost")
+        assert unknown.startswith("1 process has no metric points on disk")
 
 
 async def test_points_beyond_the_read_limit_are_reported_once(

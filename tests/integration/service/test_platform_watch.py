@@ -17,8 +17,8 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import bus
 from mlp_language.message import ALL, from_data, verbatim
 from mlp_language.render import ENGLISH
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 Frame = dict[str, Any]
 

@@ -16,7 +16,7 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
-from platform_rig import Rig, node, running_rig
+from support.rigs.platform_rig import Rig, node, running_rig
 
 PS = {"roles": [{"name": "chief", "count": 1}, {"name": "worker"}, {"name": "ps"}]}
 

@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.domain.workload.ledger import APPLIERS, OF_STORAGE
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, running_rig
+from support.rigs.platform_rig import Rig, running_rig
 
 GIB = 2**30
 

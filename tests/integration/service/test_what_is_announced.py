@@ -10,7 +10,7 @@ from mlp_api.datasets import DatasetCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.datasets.worker import ANNOUNCED_S
-from platform_rig import Rig, running_rig
+from support.rigs.platform_rig import Rig, running_rig
 
 MIB = 2**20
 

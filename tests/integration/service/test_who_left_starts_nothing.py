@@ -18,8 +18,8 @@ from mlp_hub.service.admission.commit import Decided, store
 from mlp_hub.service.jobs import intake
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 async def red(rig: Rig, *users: str) -> None:

@@ -13,7 +13,7 @@ from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store import StoreUnavailable, Tx
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Lease
-from waiting import PATIENCE_S, wait_for
+from support.waiting import PATIENCE_S, wait_for
 
 LENGTH_S = 10.0
 

@@ -14,7 +14,7 @@ from mlp_hub.service.reasons.rows import to_wire
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_language.message import ALL
-from older_rows import row
+from support.stores.older_rows import row
 
 BEFORE = "0016"
 SPEC = JobSpec(user="ann", name="digits", tenant="red", runtime="plain", per_worker=Resources(1000, 0, 512))

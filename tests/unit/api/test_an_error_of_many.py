@@ -7,7 +7,7 @@ import asyncio
 from mlp_hub.api.edge.exchange import _let_go
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_language.message import msg
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 
 async def test_a_request_that_handled_a_shared_error_leaves_the_others_alone() -> None:

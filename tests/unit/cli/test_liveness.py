@@ -10,7 +10,7 @@ import pytest
 
 from mlp_hub.cli.supervisor import liveness
 from mlp_hub.cli.supervisor.liveness import Liveness
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 
 class Component:

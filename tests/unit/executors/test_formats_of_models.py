@@ -18,7 +18,7 @@ from mlp_hub.beneath import Folder
 from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.mounted import model_formats
 from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS, PREFERRED
-from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors
+from support.files.model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors
 
 EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
 """An ending of each format."""

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import yaml
 
-from gangs import pods_in
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, RankRole, Runtime
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
@@ -36,6 +35,7 @@ from mlp_hub.kubernetes.kinds import (
     VOLCANO_JOBS,
     Kind,
 )
+from support.cluster.gangs import pods_in
 
 GOLDEN = Path(__file__).parent / "golden"
 ALL = frozenset({JOBS, MPI_JOBS, TF_JOBS, PYTORCH_JOBS, VOLCANO_JOBS, POD_GROUPS})

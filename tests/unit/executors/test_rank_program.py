@@ -27,7 +27,7 @@ from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.mounted.logs import read_log
 from mlp_hub.executors.workspace import CODE
-from waiting import wait_for
+from support.waiting import wait_for
 
 OLDEST = (3, 9)
 

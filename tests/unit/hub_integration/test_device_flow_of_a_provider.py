@@ -9,13 +9,13 @@ from typing import Any
 import jwt
 import pytest
 
-from jupyterhub_database import memory_of_logins
 from mlp_hub.hub_integration.providers.asking import ProviderAway
 from mlp_hub.hub_integration.providers.device import FRESH_S, DeviceFlow, begins_at
 from mlp_hub.hub_integration.providers.discovery import Document
 from mlp_hub.hub_integration.providers.standing import LoginEnded, ProviderUnreachable, Standing, TokenRefused
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_language.message import msg
+from support.hubs.jupyterhub_database import memory_of_logins
 
 ANN = Standing("https://sso.example", "s-1", "ann", "", False, (), False)
 NOW = 1_000_000.0

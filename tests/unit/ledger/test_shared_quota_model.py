@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import delete
 
-from admissions import admit
 from mlp_api import types as api
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota, Resources
@@ -28,6 +27,7 @@ from mlp_hub.service.admission.recheck import Recheck
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 from mlp_hub.store.tables import resource_request
+from support.stores.admissions import admit
 
 TTL = 10
 SIZE = Resources(cpu=10**9, ram=10**9)

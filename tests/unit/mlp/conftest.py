@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_stand_in import StandIn
+from support.clients.mlp_stand_in import StandIn
 
 
 @pytest.fixture

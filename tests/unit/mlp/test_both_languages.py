@@ -17,7 +17,7 @@ from mlp.language import headers, say
 from mlp.rendering import job_picture, reasons, tables, words
 from mlp_language import catalogue
 from mlp_language.catalogue import LANGUAGES
-from mlp_stand_in import FAILED, FINISHED, TOKEN, StandIn, job_record, ranks
+from support.clients.mlp_stand_in import FAILED, FINISHED, TOKEN, StandIn, job_record, ranks
 
 GOLDEN = Path(__file__).parent / "golden"
 BEFORE = "2020-01-01T10:00:00Z"

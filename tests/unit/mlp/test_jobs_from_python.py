@@ -13,7 +13,7 @@ from mlp.grammar.verbs import MAGIC
 from mlp.handles.dry_run import dry_run
 from mlp.handles.job import Job
 from mlp.handles.sending import free_name
-from mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
 
 
 def test_submit_wait_and_result(world):

@@ -17,7 +17,7 @@ import pytest
 from ptyprocess import PtyProcess
 
 from mlp.notebook_server import kernel_activity
-from waiting import wait_for
+from support.waiting import wait_for
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 

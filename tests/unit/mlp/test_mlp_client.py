@@ -10,7 +10,7 @@ from mlp.client.rest import Client
 from mlp.client.transport import Address
 from mlp.errors import Refused, Unauthorized, Unreachable, UsageError
 from mlp.handles.job import Job
-from mlp_stand_in import RUNNING, TOKEN, StandIn, client, job_record, line, ranks
+from support.clients.mlp_stand_in import RUNNING, TOKEN, StandIn, client, job_record, line, ranks
 
 
 def test_a_unix_socket_is_an_address(tmp_path):

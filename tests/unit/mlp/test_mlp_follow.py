@@ -15,7 +15,7 @@ from mlp.errors import Refused, Unreachable
 from mlp.handles.job import Job
 from mlp.rendering import job_picture, terminal
 from mlp.rendering.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History
-from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlp.rendering import job_picture, reasons, stages, svg, tables, terminal
-from mlp_stand_in import FAILED, RUNNING, job_record, ranks
+from support.clients.mlp_stand_in import FAILED, RUNNING, job_record, ranks
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;"
 VOID = {"img", "br"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 from mlp.reporting import delivery, measured
 from mlp.reporting import points as reporting
 from mlp.reporting.progress import progress
-from mlp_stand_in import API, TOKEN, StandIn
+from support.clients.mlp_stand_in import API, TOKEN, StandIn
 
 
 @pytest.fixture
@@ -37,6 +38,14 @@ def job(monkeypatch, tmp_path, process):
 
 
 def spooled(directory):
+    return entries(directory)[1:]
+
+
+def lost_of(directory):
+    return entries(directory)[0]["lost"]
+
+
+def entries(directory):
     (path,) = directory.iterdir()
     return [json.loads(x) for x in path.read_text().splitlines()]
 
@@ -197,15 +206,50 @@ def test_outside_of_a_job_it_says_so_once(process, monkeypatch, capsys):
 
 
 def test_a_full_disk_costs_points_and_neither_order_nor_the_training(job, monkeypatch, capsys):
-    write = reporting.os.write
     reporting.report(loss=1)
     with monkeypatch.context() as full:
-        full.setattr(reporting.os, "write", lambda fd, data: write(fd, data[:5]))
+        no_room(full)
         reporting.report(loss=2)
         reporting.report(loss=3)
+        assert lost_of(job) == 2
     reporting.report(loss=4)
     assert [(p["n"], p["v"]["loss"]) for p in spooled(job)] == [(1, 1), (2, 4)]
+    assert lost_of(job) == 2
     assert capsys.readouterr().err.count("points are being lost") == 1
+
+
+def no_room(monkeypatch):
+    """Have room for nothing but five bytes of each line beyond the head."""
+    pwrite = reporting.os.pwrite
+    monkeypatch.setattr(
+        reporting.os,
+        "pwrite",
+        lambda fd, data, at: pwrite(fd, data if at == 0 and os.fstat(fd).st_size else data[:5], at),
+    )
+
+
+def test_a_process_that_finds_a_full_disk_leaves_an_empty_file_and_counts_from_the_first_point(
+    job, monkeypatch
+):
+    with monkeypatch.context() as full:
+        no_room(full)
+        reporting.report(loss=1)
+        reporting.report(loss=2)
+        (path,) = job.iterdir()
+        assert path.stat().st_size == 0
+    reporting.report(loss=3)
+    assert lost_of(job) == 2
+    assert [(p["n"], p["v"]["loss"]) for p in spooled(job)] == [(1, 3)]
+
+
+def test_points_before_there_was_room_for_a_file_count_as_lost(job, monkeypatch):
+    with monkeypatch.context() as full:
+        full.setattr(
+            reporting.os, "open", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+        )
+        reporting.report(loss=1)
+    reporting.report(loss=2)
+    assert lost_of(job) == 1
 
 
 def deliver(monkeypatch, world):
@@ -223,6 +267,7 @@ def test_the_storage_of_a_process_is_bounded_and_lost_points_are_counted(job, mo
     kept = spooled(job)
     assert [p["n"] for p in kept] == list(range(1, len(kept) + 1))
     assert 0 < len(kept) < 100
+    assert lost_of(job) == 100 - len(kept)
     process.at_exit()
     said = capsys.readouterr().err
     assert said.count("points are being lost") == 1

@@ -12,10 +12,10 @@ import pytest
 
 from mlp.rendering import job_picture, reasons, tables, words
 from mlp.rendering.format import amount, clock_time, memory, starts
-from mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
 
-TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/amounts.json").read_text())
-USED = json.loads((Path(__file__).parents[3] / "widgets/test/used.json").read_text())
+TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/format/amounts.json").read_text())
+USED = json.loads((Path(__file__).parents[3] / "widgets/test/jobs/used.json").read_text())
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUED = {
     "job": "l2",

@@ -13,7 +13,7 @@ from mlp.errors import UsageError
 from mlp.notebooks import notebook_files
 from mlp.notebooks.outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
 from mlp.submitting import program
-from notebook_files import document, everything, notebook, old, written
+from support.files.notebook_files import document, everything, notebook, old, written
 
 
 def build(

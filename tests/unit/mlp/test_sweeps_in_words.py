@@ -19,8 +19,8 @@ from mlp.handles import sweeping
 from mlp.handles.compared_runs import RunPicture, RunsTable
 from mlp.rendering import sweep_picture, tables, words
 from mlp_api.sweeps import SweepCreate, SweepExtend
-from mlp_stand_in import NOW, job_record
-from sweep_shapes import curves, sweep, trial
+from support.clients.mlp_stand_in import NOW, job_record
+from support.clients.sweep_shapes import curves, sweep, trial
 
 
 class Answering(Client):

@@ -16,8 +16,8 @@ from mlp.client.rest import Client
 from mlp.errors import JobTimeout, Refused
 from mlp.handles.job import Job
 from mlp.handles.sweeping import Sweep
-from mlp_stand_in import FINISHED, StandIn, job_record
-from sweep_shapes import sweep as sweep_of
+from support.clients.mlp_stand_in import FINISHED, StandIn, job_record
+from support.clients.sweep_shapes import sweep as sweep_of
 
 BY_ITS_OWN = {"wait", "result", "check", "late", "watch"}
 """Methods of a job that are written for asyncio, or are of no use there: a notebook shows a job, a program does not."""

@@ -15,7 +15,7 @@ from mlp.errors import JobTimeout, NoHub, Refused, Unauthorized
 from mlp.handles import job as handle
 from mlp.handles import sweeping
 from mlp.handles.job import Job
-from mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record
+from support.clients.mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core_ledger import Ledger
-from core_strategies import NAMES, a_job, amounts, clusters, limits, policies, reserved, shapes, tenants
 from mlp_hub.domain.resources import MILLI, Quota, Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import (
@@ -29,7 +27,19 @@ from mlp_hub.scheduler.model.types import (
 )
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, goes_by_members, is_one_queue, job_key
 from mlp_hub.scheduler.workloads.pending import Awaits
-from scheduler_builders import node
+from support.scheduler.core_ledger import Ledger
+from support.scheduler.core_strategies import (
+    NAMES,
+    a_job,
+    amounts,
+    clusters,
+    limits,
+    policies,
+    reserved,
+    shapes,
+    tenants,
+)
+from support.scheduler.scheduler_builders import node
 
 MOST_ROUNDS = 8
 

@@ -14,7 +14,7 @@ from mlp_hub.scheduler.model.types import Admit, AdmittedWorkload, Preempt, Snap
 from mlp_hub.scheduler.nodes.compared import MOST_PLACES, NodeChoice
 from mlp_hub.scheduler.preemption.choice import MOST_CANDIDATES, Candidate, Outcome, Right
 from mlp_hub.scheduler.preemption.eligibility import Spared
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def decided(s: Snapshot, now: float = 0.0) -> dict[str, Grounds]:

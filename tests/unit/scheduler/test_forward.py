@@ -8,8 +8,8 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.forecast import Forecast, expected_end
 from mlp_hub.scheduler.forecast.why import explain
 from mlp_hub.scheduler.model.types import PendingWorkload
-from said import named
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import named
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def planned(*jobs: PendingWorkload, **policy: object) -> Core:

@@ -33,8 +33,8 @@ from mlp_hub.scheduler.nodes.states import GROUP
 from mlp_hub.scheduler.reasons.verdicts import waits_for_its_turn, waits_for_preempted
 from mlp_language.message import Message, msg
 from mlp_language.render import ENGLISH, render
-from said import job_ref
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import job_ref
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 GOLDEN = Path(__file__).parents[1] / "language" / "golden" / "en.txt"
 MOST_WORDS = 12

@@ -13,7 +13,7 @@ from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.policy import JobKey
 from mlp_hub.scheduler.workloads.pending import Awaits, Head, JobClass
 from mlp_hub.scheduler.workloads.size_classes import cell_of
-from scheduler_builders import node
+from support.scheduler.scheduler_builders import node
 
 # --- lines
 

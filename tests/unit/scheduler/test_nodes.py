@@ -15,7 +15,7 @@ from mlp_hub.scheduler.model.types import Node
 from mlp_hub.scheduler.nodes.gpus import pick_whole
 from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.states import RULES
-from scheduler_builders import node
+from support.scheduler.scheduler_builders import node
 
 CORE = Demand(cpu=1000)
 GPU = Demand(cpu=1000, whole=1)

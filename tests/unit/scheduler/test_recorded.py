@@ -26,7 +26,7 @@ from mlp_hub.simulate.recorded import (
     stem_of,
 )
 from mlp_hub.simulate.recorded_file import document_of, from_its_first_job, notes_of, shown_as
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 NONE = Lengths(())
 

@@ -22,7 +22,7 @@ from mlp_hub.scheduler.model.types import (
     Wait,
 )
 from mlp_language.message import Moment, msg
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
 

@@ -7,7 +7,7 @@ import pytest
 from mlp_hub.scheduler.cache.state import ClusterState
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.cycle.nominate import Nominees
-from scheduler_builders import job, snapshot
+from support.scheduler.scheduler_builders import job, snapshot
 
 
 def state() -> ClusterState:

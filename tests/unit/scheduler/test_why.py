@@ -26,8 +26,8 @@ from mlp_hub.scheduler.nodes.states import GROUP, Shut
 from mlp_hub.scheduler.reasons.quota import FactCache
 from mlp_hub.scheduler.reasons.verdicts import of, reason_of
 from mlp_language.message import NOTHING, Message, Moment, msg
-from said import job_ref, named, who
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import job_ref, named, who
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TRIED = {
     Reason.WAITING_FOR_QUOTA,

@@ -13,8 +13,8 @@ from mlp_hub.scheduler.forecast.why import explain, offered
 from mlp_hub.scheduler.model.types import CapacityWindow, Preempt, Snapshot, Verdict, Wait
 from mlp_hub.scheduler.reasons.verdicts import waits_for_preempted
 from mlp_language.message import Message, Moment, Span, TenantRef, msg, msgs
-from said import job_ref, named, who
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import job_ref, named, who
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
 

@@ -22,7 +22,7 @@ from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
 from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
 from mlp_hub.executors.mounted.fetch import addresses
 from mlp_hub.executors.mounted.fetch.patience import ConnectionPatience
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 PIECE = 1 << 18
 

@@ -14,7 +14,7 @@ from mlp_hub.service.reasons import decisions
 from mlp_hub.service.reasons.decisions import DecisionLog
 from mlp_hub.store.records import StoredDecision
 from mlp_language.message import from_data, msg, to_data
-from scheduler_builders import job, node, runs, snapshot
+from support.scheduler.scheduler_builders import job, node, runs, snapshot
 
 
 class Kept:

@@ -88,3 +88,23 @@ def test_no_transaction_has_more_points_than_one_may_have_whatever_they_come_fro
     assert sum(counts) == 99 * 99 + 12_000
     assert max(counts) == 5000
     assert len(counts) == 5
+
+
+def test_a_spool_file_says_how_many_points_could_not_be_written(tmp_path: Path) -> None:
+    directory = _metrics(tmp_path)
+    point = '{"n": 1, "t": 1, "v": {"loss": 1}}\n'
+    for name, text in {
+        "0.0.whole": '{"lost":0                   }\n' + point,
+        "1.0.some": '{"lost":8                   }\n' + point,
+        "2.0.none": "",
+        "3.0.old": point,
+        "4.0.late": point + '{"lost":3}\n',
+        "5.0.boast": '{"lost":' + "9" * 300 + "}\n",
+        "6.0.odd": '{"lost":-1}\n{"lost":"2"}\n',
+        "7.0.list": "[1]\n",
+    }.items():
+        (directory / f"{name}.jsonl").write_text(text)
+    lost: dict[str, int | None] = {}
+    lots = list(spool.read_all(tmp_path, {}, spool.ByteAllowance(), lost))
+    assert sum(len(points) for lot in lots for _, points in lot) == 4
+    assert lost == {"1.0.some": 8, "2.0.none": None, "5.0.boast": spool.MOST_MISSING}

@@ -23,7 +23,7 @@ from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.service.jobs.validation import ADDED_LATER, check_runtime, checked_spec, fingerprint, still_there
 from mlp_hub.service.sweeps.asked import sweep_spec
 from mlp_hub.service.sweeps.worker import trial_spec
-from notebook_files import notebook
+from support.files.notebook_files import notebook
 
 
 @pytest.fixture

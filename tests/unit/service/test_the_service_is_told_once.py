@@ -20,7 +20,7 @@ from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.service.health import files
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.health.problems import Problem
-from waiting import wait_for
+from support.waiting import wait_for
 
 UID = "0" * 26
 

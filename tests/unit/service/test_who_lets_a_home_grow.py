@@ -22,7 +22,7 @@ from mlp_hub.service.disk.rules import GIB, MIB, home_is_full
 from mlp_hub.service.disk.watch import Disk
 from mlp_hub.service.lifecycle.retention import Retention
 from mlp_language.message import Message, Quantity, msg
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 DEEP = msg("directories nested more than {n} levels deep", n=200)
 HOME = DiskPolicy(home=GIB)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from packaging.utils import canonicalize_name
-
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.runtime.image import digest_in
 from mlp_language.message import NOTHING, Message, msg
@@ -135,6 +133,8 @@ def name_in(directory: str) -> str:
 
 def packages_of(lock: str) -> Mapping[str, str]:
     """Return the packages of a lock with their versions, by name."""
+    from packaging.utils import canonicalize_name  # noqa: PLC0415 - the shim has no site-packages
+
     found = {}
     for line in lock.splitlines():
         name, equals, rest = line.partition("==")

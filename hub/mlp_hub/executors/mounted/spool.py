@@ -6,8 +6,9 @@ plain files are read, and sizes are bounded.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from io import BufferedReader
 from itertools import islice
 from json import JSONDecodeError, loads
@@ -25,6 +26,8 @@ MOST_BYTES = 512 * 2**20
 """Safety: bytes of all spool files of a job together: bounds what reading them takes."""
 MOST_LINE = 256 * 1024
 """Safety: bytes of one line in a spool file: bounds memory."""
+MOST_MISSING = 10**12
+"""Safety: points that a source can report as lost: its program writes there what it likes."""
 LOT = 100
 """Tuning: sources in a transaction: with one each, a program with thousands would end late."""
 LOT_POINTS = 5000
@@ -53,12 +56,19 @@ class ByteAllowance:
 
 
 def read(
-    workspace: Path, source: str, after: int, size: int = LOT_POINTS, room: ByteAllowance | None = None
+    workspace: Path,
+    source: str,
+    after: int,
+    size: int = LOT_POINTS,
+    *,
+    room: ByteAllowance | None = None,
+    lost: MutableMapping[str, int | None] | None = None,
 ) -> Iterator[list[SpooledPoint]]:
     """Yield the source's points numbered above `after`, in order, in lists of `size` at most, and of `LOT_VALUES` values.
 
     Lines that cannot be read (the process was killed while it wrote) are left out. Reading ends when the room
-    does, which the files of a job share.
+    does, which the files of a job share. `lost` gets the number of points that the source could not write, if
+    any, and None for a source that had no room even for that number.
     """
     file = _open(workspace, f"{source}.jsonl")
     if file is None:
@@ -66,8 +76,13 @@ def read(
     with file:
         batch: list[SpooledPoint] = []
         last, values = after, 0
-        for line in _lines(file, room or ByteAllowance()):
-            point = _point(line)
+        if lost is not None and not os.fstat(file.fileno()).st_size:
+            lost[source] = None
+        for number, line in enumerate(_lines(file, room or ByteAllowance())):
+            entry = _entry(line)
+            if not number and lost is not None and (missing := _missing(entry)):
+                lost[source] = missing
+            point = _point(entry)
             if point is not None and point.n > last:
                 last = point.n
                 batch.append(point)
@@ -79,12 +94,17 @@ def read(
             yield batch
 
 
-def read_all(workspace: Path, after: Mapping[str, int], room: ByteAllowance) -> Iterator[SpoolLot]:
-    """Yield what all sources left above their numbers in `after`, as much at a time as is stored at once."""
+def read_all(
+    workspace: Path,
+    after: Mapping[str, int],
+    room: ByteAllowance,
+    lost: MutableMapping[str, int | None] | None = None,
+) -> Iterator[SpoolLot]:
+    """Yield what all sources left above their numbers in `after`, as much at a time as is stored at once; `lost` as in `read`."""
     lot: SpoolLot = []
     count = values = 0
     for source in sources(workspace):
-        for points in read(workspace, source, after.get(source, 0), room=room):
+        for points in read(workspace, source, after.get(source, 0), room=room, lost=lost):
             more = sum(len(point.v) for point in points)
             if lot and (len(lot) >= LOT or count + len(points) > LOT_POINTS or values + more > LOT_VALUES):
                 yield lot
@@ -96,13 +116,22 @@ def read_all(workspace: Path, after: Mapping[str, int], room: ByteAllowance) -> 
         yield lot
 
 
-def _point(line: bytes) -> SpooledPoint | None:
+def _entry(line: bytes) -> dict[str, object]:
+    """Return what a line holds; nothing where it cannot be read."""
     try:
         entry = loads(line)  # takes NaN and Infinity, which programs do report
     except (JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError):
-        return None
-    if not isinstance(entry, dict):
-        return None
+        return {}
+    return entry if isinstance(entry, dict) else {}
+
+
+def _missing(head: dict[str, object]) -> int:
+    """Return the number of points that could not be written, which the first line has; 0 where it has none."""
+    lost = head.get("lost")
+    return min(lost, MOST_MISSING) if isinstance(lost, int) and lost > 0 else 0
+
+
+def _point(entry: dict[str, object]) -> SpooledPoint | None:
     n, t, v = entry.get("n"), entry.get("t"), entry.get("v")
     if (
         not isinstance(n, int)

@@ -106,17 +106,18 @@ class MountedWorkspace:
     async def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
         """Yield the points that the run's processes spooled; their files stay, since their writers know no reader."""
         allowance = spool.ByteAllowance()
+        lost: dict[str, int | None] = {}
         lots: list[Iterator[SpoolLot]] = []
 
         def more(path: Path) -> SpoolLot | None:
             if not lots:
-                lots.append(spool.read_all(path, after, allowance))
+                lots.append(spool.read_all(path, after, allowance, lost))
             return next(lots[0], None)
 
         while (lot := await self._spools.run(of.user, self._with, of, more)) is not None:
             yield SpoolBatch(lot)
-        if allowance.left <= 0:
-            yield SpoolBatch([], spool.MOST_BYTES)
+        if allowance.left <= 0 or lost:
+            yield SpoolBatch([], spool.MOST_BYTES if allowance.left <= 0 else None, lost)
 
     async def files(self, of: Place | StoredPlace, path: str, after: str, limit: int) -> DirectoryPage:
         """List a directory of a run, a home or something stored."""

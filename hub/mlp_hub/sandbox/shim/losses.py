@@ -12,23 +12,18 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Losses:
-    """Number of losses of a run directory; without room even for the file, it is lost with the shim."""
+    """Number of losses of a run directory."""
 
     def __init__(self, run_dir: str) -> None:
+        """Make the file. Raises OSError: without it, an attempt that begins on a full disk could lose lines that nobody knows of."""
         self._count = 0
-        self._fd = -1
-        with contextlib.suppress(OSError):
-            fd = os.open(f"{run_dir}/{NAME}", _FLAGS, 0o600)
-            try:
-                os.pwrite(fd, bytes(_DIGITS), 0)
-                self._fd = fd
-            except OSError:
-                os.close(fd)
+        self._fd = os.open(f"{run_dir}/{NAME}", _FLAGS, 0o600)
+        os.pwrite(self._fd, bytes(_DIGITS), 0)
 
     def add(self, lines: int) -> None:
         """Count lines that were lost."""
         self._count += lines
-        if self._fd >= 0 and lines:
+        if lines:
             with contextlib.suppress(OSError):
                 os.pwrite(self._fd, b"%0*d" % (_DIGITS, self._count), 0)
 

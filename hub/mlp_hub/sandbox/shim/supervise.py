@@ -70,7 +70,7 @@ class RankSupervisor:
         self._deaf_until = 0.0
         self._again_at = 0.0
         self._bucket = logs.Bucket()
-        self._losses = Losses(run_dir)
+        self._losses: Losses | None = None
         self._rank_logs: list[logs.RankLog] = []
         self._status_rest = b""
         self._status_ended = False
@@ -95,6 +95,7 @@ class RankSupervisor:
         self.log_dir = os.open(
             self.spec["log_dir"], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         )
+        self._losses = Losses(self.run_dir)
         self.notes += self.groups.create(self.spec["limits"], len(self.ranks))
         self.groups.enter(cgroups.SHIM)  # what we do for the job is the job's
         begun = start(self.run_dir, self.spec, self.host, self.groups, self.listener)

@@ -7,7 +7,7 @@ would delay all later reports of its process.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import cast
@@ -28,10 +28,12 @@ from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.runs import found_job, run_of
 from mlp_hub.store.records import Appended, Sample, StoredPoint
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import Message, msg, msgs
 
 PROGRESS_EVERY_S = 1.0
 """Tuning: seconds between two times that a job's progress is stored: sooner with less, cheaper with more."""
+LOOKED_BACK = 50
+"""Tuning: steps of a timeline that are read before a loss is added to it: more than one attempt has at its end."""
 REPLAY_PAGE = 5000
 """Tuning: points that are read from the store at a time: size of a lot, for how long others wait behind it."""
 
@@ -127,22 +129,27 @@ class MetricsService:
     async def sweep(self, job: Job, workspace: Workspace) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""
         stored, cut_at = 0, None
+        lost: Mapping[str, int | None] = {}
         if self.carrier is not None:
             self.carrier.forget(job.uid)
         after = await self._board.db.read(lambda tx: tx.metrics.last_of_all(job.uid))
         async for batch in workspace.spooled(run_of(job), after):
-            cut_at = batch.cut_at
+            cut_at, lost = batch.cut_at, batch.lost
             for done in await self._board.commit(partial(self._take_in, uid=job.uid, lot=batch.lot)):
                 stored += len(done.accepted)
                 self.points.show(job.uid, done)
-        if cut_at is not None:
-            text = msg(
-                "its processes left more than {n} MiB of metric points; the rest was not read",
-                n=cut_at >> 20,
-            )
-            step, now = Step("metrics-lost", text), self._clock()
-            await self._board.commit(lambda tx, changes: changes.add_event(tx, job.uid, now, step))
+        if texts := _losses(cut_at, lost, job.restarts):
+            await self._board.commit(partial(self._report_losses, uid=job.uid, texts=texts))
         return stored
+
+    def _report_losses(self, tx: Tx, changes: Changes, *, uid: str, texts: Sequence[Message]) -> None:
+        """Add to the timeline what it does not say about this attempt: a sweep may be repeated."""
+        said: list[Message] = []
+        for event in tx.events.last(uid, LOOKED_BACK):
+            said = [] if event.kind == "starting" else [*said, event.message]
+        for text in texts:
+            if text not in said:
+                changes.add_event(tx, uid, self._clock(), Step("metrics-lost", text))
 
     def _take_in(self, tx: Tx, changes: Changes, *, uid: str, lot: SpoolLot) -> list[Appended]:
         taken = []
@@ -221,6 +228,36 @@ def _storable(batch: MetricBatch) -> Sequence[Sample]:
     if any(None in p.v.values() for p in batch.points):
         return [SpooledPoint(p.n, p.t, values_of(dict(p.v))) for p in batch.points]
     return cast(Sequence[Sample], batch.points)  # no null is left in them
+
+
+def _losses(cut_at: int | None, lost: Mapping[str, int | None], attempt: int) -> list[Message]:
+    """Say what is missing of an attempt's points; a source is named `rank.attempt.random`."""
+    counts = [n for source, n in lost.items() if int(source.split(".")[1]) == attempt]
+    texts: list[Message] = []
+    if cut_at is not None:
+        texts.append(
+            msg(
+                "its processes left more than {n} MiB of metric points; the rest was not read",
+                n=cut_at >> 20,
+            )
+        )
+    if missing := sum(n for n in counts if n):
+        texts.append(
+            msgs(
+                "{n} metric point could not be written and is lost: the disk was full, or the job reached its limit of points on disk",
+                "{n} metric points could not be written and are lost: the disk was full, or the job reached its limit of points on disk",
+                n=missing,
+            )
+        )
+    if unknown := sum(n is None for n in counts):
+        texts.append(
+            msgs(
+                "{n} process has no metric points on disk, as after a full disk; what it reported may be lost",
+                "{n} processes have no metric points on disk, as after a full disk; what they reported may be lost",
+                n=unknown,
+            )
+        )
+    return texts
 
 
 def _renumbered(points: list[SpooledPoint], after: int) -> list[SpooledPoint]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from executors import simulated_attempt
 from mlp_hub.domain.jobs.job import Brought, Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
@@ -19,8 +18,9 @@ from mlp_hub.executors.kubernetes.claims import End
 from mlp_hub.executors.kubernetes.troubles import Complaint
 from mlp_hub.executors.kubernetes.views import PodView
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
-from pods import asked
-from tenancy import installation
+from support.cluster.pods import asked
+from support.cluster.tenancy import installation
+from support.executors.executors import simulated_attempt
 
 AT = installation()
 SPEC = simulated_attempt("job1.0", {}, placement=("n1", "n2"), workers=2, tenant="red")

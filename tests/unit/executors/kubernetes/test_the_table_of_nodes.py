@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_objects import LOST, READY, container, node_object, pod_object
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.kubernetes.nodes.description import describe
 from mlp_hub.executors.kubernetes.nodes.requests import Use, use_of
@@ -19,7 +18,8 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.service.admission.snapshot import Holders, SeenNodes
-from scheduler_builders import tenant
+from support.cluster.kube_objects import LOST, READY, container, node_object, pod_object
+from support.scheduler.scheduler_builders import tenant
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 nodes = st.builds(

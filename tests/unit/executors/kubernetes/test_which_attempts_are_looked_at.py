@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import waiting
 from mlp_hub.executors.base import AttemptPhase, Observation, Superseded
 from mlp_hub.executors.kubernetes import tending as module
 from mlp_hub.executors.kubernetes.tending import Tending
+from support import waiting
 
 STARTS = Observation("a.0", AttemptPhase.STARTING)
 

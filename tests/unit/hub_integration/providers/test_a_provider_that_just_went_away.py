@@ -6,7 +6,7 @@ import pytest
 
 from mlp_hub.hub_integration.providers.asking import Asker, ProviderAway
 from mlp_hub.hub_integration.providers.discovery import NOW_S, READ_AGAIN_S, Discovery
-from stand_in_issuer import StandIn
+from support.login.stand_in_issuer import StandIn
 
 DOCUMENT = "/.well-known/openid-configuration"
 

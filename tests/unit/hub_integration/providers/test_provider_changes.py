@@ -20,7 +20,7 @@ from mlp_hub.hub_integration.providers.standing import (
     TokenRefused,
 )
 from mlp_hub.hub_integration.providers.tokens import KeptLogin
-from stand_in_issuer import StandIn, published
+from support.login.stand_in_issuer import StandIn, published
 
 DOCUMENT = "/.well-known/openid-configuration"
 

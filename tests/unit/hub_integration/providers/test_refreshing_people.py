@@ -29,7 +29,7 @@ from mlp_hub.hub_integration.providers.standing import (
 from mlp_hub.service.tenants.groups import policy_of
 from mlp_language.message import msg
 from mlp_spawner.errors import ServiceUnreachable
-from waiting import until
+from support.waiting import until
 
 POLICY = policy_of(["/ml/{tenant} -> {tenant}"], title="Keycloak")
 AWAY = ProviderUnreachable(msg("it does not answer"))

@@ -104,10 +104,7 @@ class Putting:
         if kind != kinds.PERSISTENT_VOLUMES or before is None:
             return wanted
         before = await self._available(before)
-        if known is not None and known.wanted == digest(wanted) and files.is_as(wanted, before):
-            known.found = digest(before)
-            return None
-        return files.bound_as(wanted, before)
+        return None if _holds(known, wanted, before) else files.bound_as(wanted, before)
 
     async def _claimed(self, wanted: Object, known: _Put | None) -> Object | None:
         """Return the claim to put. A new one waits until its volume is available, so that it can get no other volume."""
@@ -118,8 +115,7 @@ class Putting:
                 return wanted  # named, it can take no other
             await self._available(volume, (files.AVAILABLE,))
             return files.unnamed(wanted)
-        if known is not None and known.wanted == digest(wanted) and files.is_as(wanted, found):
-            known.found = digest(found)
+        if _holds(known, wanted, found):
             return None
         return wanted if "volumeName" in found["spec"] else files.unnamed(wanted)
 
@@ -183,3 +179,11 @@ class Putting:
                 said=error.said,
             )
         )
+
+
+def _holds(known: _Put | None, wanted: Object, found: Object) -> bool:
+    """Whether the API has the object that was put last, and it is as wanted; notes its present form."""
+    if known is None or known.wanted != digest(wanted) or not files.is_as(wanted, found):
+        return False
+    known.found = digest(found)
+    return True
