@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from mlp.display import JOB_VIEW
+from mlp.display.job_monitor import JOB_VIEW
 from support.files.notebook_files import notebook
 from support.front.browser import (
     ask_server,

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlp.client import Client
-from mlp.connection import quote
+from mlp.client.connection import quote
+from mlp.client.fetching import through_no_link
+from mlp.client.rest import Client
 from mlp.data import local
 from mlp.data.crew import Crew
 from mlp.data.local import BLOCK
@@ -19,7 +20,6 @@ from mlp.data.places import DataPlace
 from mlp.data.progress import TransferProgress
 from mlp.data.remote import Cut, DataEntry, Remote, digest_of
 from mlp.errors import Refused, TransferFailed, UsageError
-from mlp.fetching import through_no_link
 from mlp.language import say
 
 SMALL = 2**19

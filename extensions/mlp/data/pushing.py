@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.data import local
 from mlp.data.crew import Crew
 from mlp.data.local import LocalFile

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import unquote
 
-from mlp.client import Client
-from mlp.connection import RETRIED, TRANSFER_S, Answer, quote
+from mlp.client.connection import RETRIED, TRANSFER_S, Answer, quote
+from mlp.client.rest import Client
 from mlp.data.local import BLOCK, read_into
 from mlp.data.places import may_be_step
 from mlp.errors import Refused, TransferFailed, TransferStopped, Unreachable

@@ -95,7 +95,7 @@ class Packs:
         said = room.reserve(length)
         if said.status != 200:
             raise refusal(said.status, said.body, said.message)
-        body, count = _Body(environ["wsgi.input"], length), 0
+        body, count = _PackBody(environ["wsgi.input"], length), 0
         try:
             while (line := body.line()) is not None:
                 count += 1
@@ -106,7 +106,9 @@ class Packs:
             self._service.give(access.uid, room.granted, room.grown, room.gone)
         return count
 
-    def _store(self, environ: dict[str, Any], tree: Tree, room: HeldRoom, body: _Body, line: bytes) -> None:
+    def _store(
+        self, environ: dict[str, Any], tree: Tree, room: HeldRoom, body: _PackBody, line: bytes
+    ) -> None:
         found = _LINE.fullmatch(line)
         if found is None:
             raise _bad(msg("the line before a file is not SIZE SHA256 PATH"))
@@ -129,7 +131,7 @@ class Packs:
             upload.abort()
 
 
-class _Body:
+class _PackBody:
     """Body of a request with many files: read in blocks, a line or some bytes at a time."""
 
     def __init__(self, inner: Any, length: int) -> None:

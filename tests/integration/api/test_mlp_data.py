@@ -25,11 +25,11 @@ import pytest
 import mlp.data
 from mlp.aio import AsyncClient
 from mlp.cli import main
-from mlp.client import Client
-from mlp.connection import Answer
+from mlp.client.connection import Answer
+from mlp.client.rest import Client
+from mlp.client.transport import Address
 from mlp.data import pushing, remote
 from mlp.errors import MLPError, Refused, TransferFailed, TransferStopped, UsageError
-from mlp.transport import Address
 from support.ports import free_port
 from support.rigs.api_rig import ApiRig
 from support.rigs.dav_rig import DavAt
@@ -40,8 +40,8 @@ _numbers = itertools.count()
 _KILLED_AT = """
 import os, signal, sys
 from mlp import data
-from mlp.client import Client
-from mlp.data import pushing, remote
+from mlp.client.rest import Client
+from mlp.data import pushing
 act, here, name, at, url, data_url = sys.argv[1:]
 def told(done, total):
     if done >= int(at):

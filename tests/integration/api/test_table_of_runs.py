@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from mlp.cli import main
-from mlp.compared import Csv
+from mlp.handles.compared_runs import Csv
 from support.rigs.api_rig import BASE, ApiRig, parts_of_story
 from support.waiting import wait_for
 

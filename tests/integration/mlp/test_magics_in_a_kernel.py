@@ -9,7 +9,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from mlp.display import JOB_VIEW
+from mlp.display.job_monitor import JOB_VIEW
 from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, StandIn, job_record, ranks
 from support.waiting import PATIENCE_S
 

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from mlp.display import JOB_VIEW
+from mlp.display.job_monitor import JOB_VIEW
 from support.clients import mlp_stand_in
 from support.clients.mlp_stand_in import FINISHED, RUNNING, StandIn
 from support.waiting import PATIENCE_S

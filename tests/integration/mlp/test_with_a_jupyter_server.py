@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from mlp.absentpages import MOST_BYTES
+from mlp.notebook_server.absent_pages import MOST_BYTES
 from support.files.notebook_files import document, made
 from support.hubs.jupyter_servers import TOKEN, JupyterServer, jupyter_server
 from support.hubs.kernel_client import Kernel

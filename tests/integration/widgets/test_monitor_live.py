@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from mlp.history import History
+from mlp.rendering.history import History
 from support.front.browser import SHOTS, shot, two_frames
 from support.front.pages import LOOKS, Pages, fits, story
 from support.front.service import FrontService

@@ -19,7 +19,7 @@ from tornado.netutil import bind_sockets, bind_unix_socket
 from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
 
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp_api.jobs import JobCreate
 from mlp_api.metrics import MetricBatch
 

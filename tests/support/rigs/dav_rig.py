@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mlp.client import Client
+from mlp.client.rest import Client
 from support.rigs.api_rig import Answer, ApiRig
 from support.waiting import PATIENCE_S, wait_for
 

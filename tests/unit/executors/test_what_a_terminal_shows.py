@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp import terminal
-from mlp.history import History
+from mlp.rendering import terminal
+from mlp.rendering.history import History
 from mlp_hub.executors import base
 from mlp_hub.executors.mounted import logs as reader
 from mlp_hub.sandbox.shim import logs, screen

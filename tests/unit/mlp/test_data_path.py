@@ -11,7 +11,7 @@ from mlp.data.places import DataPlace
 from mlp.data.pushing import Pushed
 from mlp.data.results import as_pushed
 from mlp.errors import UsageError
-from mlp.mounted_data import data_path
+from mlp.inputs.mounted_data import data_path
 
 JOB = {
     "MLP_JOB": "train",

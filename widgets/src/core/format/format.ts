@@ -19,7 +19,7 @@ export function cores(value: number): string {
 
 /**
  * An amount in the largest unit of which there is one: three digits that count, the first unit whole.
- * `mlp.words` does the same in Python, and one table (test/format/amounts.json) tests both.
+ * `mlp.rendering.words` does the same in Python, and one table (test/format/amounts.json) tests both.
  */
 function sized(value: number, units: string[]): string {
   let at = 0;

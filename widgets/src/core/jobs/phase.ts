@@ -68,7 +68,7 @@ const RANK_STATES: Record<string, () => string> = {
 };
 export const stateWord = (state: string): string => (Object.hasOwn(RANK_STATES, state) ? RANK_STATES[state]?.() : undefined) ?? state;
 
-/** How a rank stands; one that another took along says which. The snapshot's words are the same (`mlp.words`). */
+/** How a rank stands; one that another took along says which. The snapshot's words are the same (`mlp.rendering.words`). */
 export function rankState(job: Pick<Job, "failure">, rank: Rank): string {
   const how = ending(rank);
   if (rank.state === "stopped") {

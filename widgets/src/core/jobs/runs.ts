@@ -29,7 +29,7 @@ export const ofSeveral = (runs: Pick<Job, "user">[]): boolean => new Set(runs.ma
 /** "digits", of a later run "digits run 2". */
 export const title = (job: Named): string => (job.run && job.run > 1 ? t("{name} run {run}", { name: job.name, run: job.run }) : job.name);
 
-/** As commands name it: by the name alone they mean the latest run. The terminal's are the same (`mlp.words`). */
+/** As commands name it: by the name alone they mean the latest run. The terminal's are the same (`mlp.rendering.words`). */
 export const commandName = (job: Named): string =>
   job.run === 1 && !isFinal(job.phase ?? "") ? job.name : reference(job);
 

@@ -1,4 +1,4 @@
-/** What ranks used, as they say once they have ended. Pure; `mlp.words` says the same in Python, and test/jobs/used.json tests both. */
+/** What ranks used, as they say once they have ended. Pure; `mlp.rendering.words` says the same in Python, and test/jobs/used.json tests both. */
 import { cores, ram } from "../format/format";
 import { t } from "../format/language";
 import type { Job, Rank } from "../service/wire";

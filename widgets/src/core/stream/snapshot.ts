@@ -1,6 +1,6 @@
 /**
  * The picture of a job that a saved notebook keeps: its record, some points of each curve, the last log lines.
- * The kernel makes it (`History.snapshot` of mlp.history); mlp.picture draws it where no JavaScript runs.
+ * The kernel makes it (`History.snapshot` of mlp.rendering.history); mlp.rendering.job_picture draws it where no JavaScript runs.
  */
 import type { Missing } from "./logs";
 import type { JobAttempt, Job, Event as JobEvent, LogLine, Point, Why } from "../service/wire";

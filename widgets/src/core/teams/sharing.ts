@@ -40,7 +40,7 @@ export function sharingWords(tenant: TenantSettings): string {
   return parts.filter(Boolean).join(" · ");
 }
 
-/** Whether its jobs reach other machines, and who can change that; `mlp.words` says the same. */
+/** Whether its jobs reach other machines, and who can change that; `mlp.rendering.words` says the same. */
 export const networkWords = (tenant: Pick<Tenant, "name" | "job_network">): string =>
   tenant.job_network === "outbound"
     ? t("Jobs of team {tenant} may reach other machines.", { tenant: tenant.name })
