@@ -231,7 +231,7 @@ def _storable(batch: MetricBatch) -> Sequence[Sample]:
 
 
 def _losses(cut_at: int | None, lost: Mapping[str, int | None], attempt: int) -> list[Message]:
-    """Say what is missing of an attempt's points; a source is named `rank.attempt.random`."""
+    """Say what is missing of an attempt's points; a source is named by rank, attempt and a random text, with dots between."""
     counts = [n for source, n in lost.items() if int(source.split(".")[1]) == attempt]
     texts: list[Message] = []
     if cut_at is not None:
