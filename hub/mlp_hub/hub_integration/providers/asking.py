@@ -80,6 +80,19 @@ class RegisteredClient:
         return {"Authorization": f"Basic {b64encode(both.encode()).decode()}"}, {}
 
 
+def client_refused(title: str, client: RegisteredClient, why: str) -> ProviderAway:
+    """Return the failure of a provider that answers, and does not accept the hub's client or its secret."""
+    return ProviderAway(
+        msg(
+            "{title} does not accept the client {client} with its secret ({why}).",
+            title=title,
+            client=client.name,
+            why=why,
+        ),
+        misconfigured=True,
+    )
+
+
 class Asker:
     """Client of one provider, which is called `title` in messages to people."""
 

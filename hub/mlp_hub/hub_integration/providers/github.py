@@ -9,13 +9,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httputil import url_concat
 
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
+from mlp_hub.hub_integration.providers.asking import (
+    Asker,
+    ProviderAnswer,
+    ProviderAway,
+    RegisteredClient,
+    client_refused,
+)
 from mlp_hub.hub_integration.providers.claims import GROUPS_MAX, Claims, groups
 from mlp_hub.hub_integration.providers.standing import (
     Arrival,
@@ -86,15 +92,7 @@ class GitHubProvider:
         if answer.refused or not isinstance(access, str) or not access:  # it says no with status 200
             why = str(got.get("error_description") or got.get("error") or answer.status)[:200]
             if got.get("error") in CLIENT_REFUSED:
-                raise ProviderAway(
-                    msg(
-                        "{title} does not accept the client {client} with its secret ({why}).",
-                        title=self.title,
-                        client=self._client.name,
-                        why=why,
-                    ),
-                    misconfigured=True,
-                )
+                raise client_refused(self.title, self._client, why)
             text = msg("{title} does not accept the code ({why}). Log in again.", title=self.title, why=why)
             raise TokenRefused(text)
         renewed = got.get("refresh_token")
@@ -180,15 +178,7 @@ class GitHubProvider:
         claims = {**person, "email": "", "email_verified": False, **await self._address(kept.access_token)}
         standing = self._claims.standing(self.issuer, str(number), claims, known_as=kept.claimed_name)
         standing = self._claims.with_groups(standing, await self._groups(kept.access_token))
-        return replace(
-            kept,
-            subject=standing.subject,
-            claimed_name=standing.claimed_name,
-            email=standing.email,
-            email_verified=standing.email_verified,
-            groups=standing.groups,
-            admin=standing.admin,
-        )
+        return replace(kept, **asdict(standing))
 
     async def _address(self, token: str) -> dict[str, Any]:
         answer = await self._asker.get(f"{self._at.github_api}/user/emails", token)

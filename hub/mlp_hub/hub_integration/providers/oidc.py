@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tornado.httputil import url_concat
 
 from mlp_hub.hub_integration.providers import id_token
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
+from mlp_hub.hub_integration.providers.asking import (
+    Asker,
+    ProviderAnswer,
+    ProviderAway,
+    RegisteredClient,
+    client_refused,
+)
 from mlp_hub.hub_integration.providers.claims import TEXT_MAX, Claims, text_of
 from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
 from mlp_hub.hub_integration.providers.standing import (
@@ -87,7 +93,7 @@ class OidcProvider:
         )
         if answer.refused:
             if answer.object().get("error") in CLIENT_REFUSED:
-                raise self._client_refused(answer)
+                raise client_refused(self.title, self._client, _why(answer))
             raise TokenRefused(
                 msg(
                     "{title} does not accept the code ({why}). Log in again.",
@@ -173,7 +179,7 @@ class OidcProvider:
             if answer.object().get("error") == "invalid_grant":
                 return LoginEnded("disabled" if gone else "session")
             if answer.object().get("error") in CLIENT_REFUSED:
-                raise self._client_refused(answer)
+                raise client_refused(self.title, self._client, _why(answer))
             raise ProviderAway(
                 msg("{title} does not renew logins ({why}).", title=self.title, why=_why(answer))
             )
@@ -226,14 +232,7 @@ class OidcProvider:
         )
         if kept.groups_in_token and not self._claims.says_groups(claims):  # nothing new is known of them
             standing = replace(standing, groups=kept.groups, admin=kept.admin)
-        return replace(
-            kept,
-            claimed_name=standing.claimed_name,
-            email=standing.email,
-            email_verified=standing.email_verified,
-            groups=standing.groups,
-            admin=standing.admin,
-        )
+        return replace(kept, **asdict(standing))
 
     async def _checked(self, document: Document, token: object, **how: Any) -> dict[str, Any]:
         return await id_token.check(token, document, self.keys, now=self._clock(), skew_s=self._skew_s, **how)
@@ -241,17 +240,6 @@ class OidcProvider:
     async def _userinfo(self, document: Document, access_token: str) -> ProviderAnswer:
         url = document.url("userinfo_endpoint")
         return await self._asker.get(url, access_token) if url else ProviderAnswer(200, {})
-
-    def _client_refused(self, answer: ProviderAnswer) -> ProviderAway:
-        return ProviderAway(
-            msg(
-                "{title} does not accept the client {client} with its secret ({why}).",
-                title=self.title,
-                client=self._client.name,
-                why=_why(answer),
-            ),
-            misconfigured=True,
-        )
 
     async def _token(self, document: Document, form: dict[str, str]) -> ProviderAnswer:
         headers, fields = self._client.shown(basic=document.basic)

@@ -9,7 +9,8 @@ from typing import Any
 
 from jupyterhub import orm
 from jupyterhub.roles import assign_default_roles
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from mlp_hub.hub_integration.accounts import ending, logins
 from mlp_hub.hub_integration.providers import ends, sids, taken
@@ -20,6 +21,8 @@ from mlp_hub.hub_integration.providers.tokens import OWN_OF_A_SESSION, SAME_PERS
 
 log = logging.getLogger(__name__)
 _TOGETHER = 500  # names in one query
+_DATABASE_FAILURES = (DBAPIError, PendingRollbackError, PoolTimeoutError)
+"""Errors that can pass without a change of the code, except DataError: values that do not fit never will."""
 
 
 class HubPeople:
@@ -52,7 +55,8 @@ class HubPeople:
     ) -> bool | None:
         """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`.
 
-        Raises NotStoredError where the database takes no writes; storing all of it again is right then.
+        Raises NotStoredError where the database takes no writes; storing all of it again is right then. Other errors are
+        raised as they are: another try would end the same way.
         """
         user = self._user(name)
         if user is None:  # deleted meanwhile
@@ -62,9 +66,11 @@ class HubPeople:
             sids.note(self._db, name, str(state.get("session") or ""))
             await sids.renew_logins(self._db, user.orm_user.id, state)
             return self.note_standing(name, standing, groups)
-        except SQLAlchemyError as error:
+        except Exception as error:
             self._db.rollback()
-            raise NotStoredError(str(error)) from error
+            if isinstance(error, _DATABASE_FAILURES) and not isinstance(error, DataError):
+                raise NotStoredError(str(error)) from error
+            raise
 
     def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
         """Store the provider's answer about a person without a separate login of the hub: they are in again.

@@ -286,7 +286,10 @@ class Refresher:
         return True
 
     async def _store(self, name: str) -> bool:
-        """Store what the provider said last of somebody, or see to it that this is tried again. Return True: they may stay."""
+        """Store what the provider said last of somebody, or see to it that this is tried again. Return True: they may stay.
+
+        Only a failure of the database is tried again.
+        """
         if (left := self._unstored.get(name)) is None:
             return True
         standing, groups, kept = left
@@ -296,6 +299,9 @@ class Refresher:
             if self._storing is None or self._storing.done():
                 log.warning("what the provider says of %s is kept in memory, not stored yet: %s", name, error)
                 self._storing = asyncio.create_task(self._store_all())
+        except Exception:  # it would fail at each try; `_landed` logs it
+            self._unstored.pop(name, None)
+            raise
         else:
             self._unstored.pop(name, None)
             self.admin_changed(name, admin)

@@ -6,7 +6,7 @@ It is encrypted with a key of the state directory's secrets.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from mlp_hub.hub_integration.providers.asking import ProviderAway
@@ -46,15 +46,7 @@ class KeptLogin:
     @property
     def standing(self) -> Standing:
         """How the person stood when it was written."""
-        return Standing(
-            issuer=self.issuer,
-            subject=self.subject,
-            claimed_name=self.claimed_name,
-            email=self.email,
-            email_verified=self.email_verified,
-            groups=self.groups,
-            admin=self.admin,
-        )
+        return Standing(**{field.name: getattr(self, field.name) for field in fields(Standing)})
 
     def to_state(self) -> dict[str, Any]:
         """Write it as `auth_state`."""

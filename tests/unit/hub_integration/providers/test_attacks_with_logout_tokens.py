@@ -74,6 +74,8 @@ def test_an_honest_one_says_whose_session_it_was() -> None:
         ({"iat": NOW - LONGEST_S - SKEW_S - 1, "exp": NOW + 10_000}, "is over"),
         ({"iat": NOW + SKEW_S + 1}, "time to come"),
         ({"exp": "soon"}, "exp is no time"),
+        ({"iat": 10**400}, "iat is no time"),
+        ({"exp": float("nan")}, "exp is no time"),
         ({"sub": "", "sid": ""}, "names nobody"),
         ({"sub": ["s-1"]}, "Subject"),
         ({"sub": "s" * 256}, "names nobody"),

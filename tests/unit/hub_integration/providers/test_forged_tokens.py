@@ -15,6 +15,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
 from mlp_hub.hub_integration.providers.standing import Arrival, Begun, TokenRefused
@@ -75,6 +76,12 @@ def test_the_person_named_in_a_valid_token_is_let_in(
         ({"sub": "s-bob"}, "returned another user"),
         ({"at_hash": "of-another-one"}, "another access token"),
         ({"auth_time": "today"}, "is not a time"),
+        ({"auth_time": True}, "is not a time"),
+        ({"auth_time": float("nan")}, "is not a time"),
+        ({"nbf": float("nan")}, "is not a time"),
+        ({"exp": float("inf")}, "is not a time"),
+        ({"exp": 10**400}, "is not a time"),
+        ({"nonce": "\ud800"}, "another login"),
     ],
 )
 def test_a_token_that_says_something_else_is_refused(
@@ -154,7 +161,7 @@ def test_a_key_for_encryption_signs_nothing(issuer: StandIn, provider: OidcProvi
     assert "a key that the provider does not have" in why(issuer, provider, begun)
 
 
-@pytest.mark.parametrize("token", ["", "a.b", "x" * 1000, "\u0000", "é.é.é", "." * 5000])
+@pytest.mark.parametrize("token", ["", "a.b", "x" * 1000, "\u0000", "é.é.é", "." * 5000, "\ud800.a.b"])
 def test_an_invalid_token_is_refused(
     issuer: StandIn, provider: OidcProvider, begun: Begun, token: str
 ) -> None:
@@ -174,6 +181,38 @@ def test_a_code_of_another_browsers_login_is_refused(
     theirs = replace(begun, verifier="another", nonce="another")
     code = issuer.code_for(nonce=theirs.nonce, challenge=theirs.challenge, redirect_uri=theirs.redirect_uri)
     assert "does not accept the code" in why(issuer, provider, begun, code=code)
+
+
+@pytest.mark.parametrize("header", [{"crit": ["made-up"], "made-up": 1}, {"kid": None}])
+def test_a_token_with_a_header_that_is_not_understood_is_refused(
+    issuer: StandIn, provider: OidcProvider, begun: Begun, header: dict[str, Any]
+) -> None:
+    part = base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "kid": "first", **header}).encode()).decode()
+
+    def forged(claims: dict[str, Any]) -> str:
+        body = issuer.signed(claims).split(".")[1]
+        signed = f"{part.rstrip('=')}.{body}"
+        key = jwt.algorithms.RSAAlgorithm(jwt.algorithms.RSAAlgorithm.SHA256)
+        seal = base64.urlsafe_b64encode(key.sign(signed.encode(), private_key("first"))).decode()
+        return f"{signed}.{seal.rstrip('=')}"
+
+    issuer.sign = forged
+    assert "is not valid" in why(issuer, provider, begun)
+
+
+def test_a_key_that_is_too_short_signs_nothing(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
+    short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - the attack
+    told = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(short.public_key()))
+    issuer.keys = [{**told, "kid": "short"}]
+    with pytest.warns(jwt.InsecureKeyLengthWarning):
+        token = jwt.encode(
+            json.loads(base64.urlsafe_b64decode(issuer.id_token(begun.nonce).split(".")[1] + "==")),
+            short,
+            "RS256",
+            headers={"kid": "short"},
+        )
+    issuer.sign = lambda _: token
+    assert "is not valid" in why(issuer, provider, begun)
 
 
 @pytest.mark.parametrize(("says", "iss"), [(True, "https://evil.example"), (False, "https://evil.example")])

@@ -16,6 +16,14 @@ import pytest
 from jupyterhub import orm
 from jupyterhub.crypto import CryptKeeper
 from sqlalchemy import event, text
+from sqlalchemy.exc import (
+    DataError,
+    IntegrityError,
+    InvalidRequestError,
+    OperationalError,
+    PendingRollbackError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.providers import ends, identities, sids
@@ -384,6 +392,36 @@ async def test_a_login_that_the_database_does_not_take_says_so_and_is_whole_at_t
     await people.keep("ann", standing, ["/ml/red"], renewed)
     assert hub.groups == {"ann": ["/ml/red"]}
     assert await sids.login_of(hub.db, held[0]) == renewed
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (OperationalError("UPDATE", {}, Exception("the disk is full")), True),
+        (IntegrityError("INSERT", {}, Exception("another hub was first")), True),
+        (PendingRollbackError("of another request"), True),
+        (PoolTimeoutError("no connection"), True),
+        (DataError("UPDATE", {}, Exception("too long")), False),
+        (InvalidRequestError("of the code"), False),
+        (ValueError("the key does not fit"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_only_failures_that_can_pass_are_worth_another_try(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, error: Exception, passes: bool
+) -> None:
+    hub.add("ann")
+    people = hub.people()
+
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sids, "renew_logins", fail)
+    standing = Standing("i", "s-ann", "ann", "", False, (), False)
+    with pytest.raises(NotStoredError if passes else type(error)):
+        await people.keep("ann", standing, [], login_by("one"))
+    assert hub.db.query(sids.ProviderSession).count() == 0, "what is half done is rolled back"
 
 
 @pytest.mark.usefixtures("key")

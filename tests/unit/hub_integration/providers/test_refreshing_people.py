@@ -49,6 +49,8 @@ class World:
         self.used: set[tuple[str, int]] = set()
         self.full = False
         """Whether the hub's database takes no writes."""
+        self.broken = False
+        """Whether what is stored fails for another reason than the database."""
         self.refused = 0
         self.ended: list[tuple[str, str]] = []
         self.gone: set[str] = set()
@@ -99,6 +101,9 @@ class World:
         if self.full:
             self.refused += 1
             raise NotStoredError("the disk is full")
+        if self.broken:
+            self.refused += 1
+            raise ValueError("the key does not fit")
         self.states[name], self.kept[name] = dict(state), list(groups)
         return self.admins.pop(name, None)
 
@@ -398,6 +403,24 @@ async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_store
     assert (world.states["ann"]["use"], world.kept["ann"], len(world.asked)) == (3, ["/ml/red"], 3)
     assert await world.refresher.stays("ann")
     assert world.told[1:] == [("ann", {"groups": ["/ml/red"], "left_out": [], "admin": True})]
+
+
+async def test_an_answer_that_cannot_be_stored_for_another_reason_than_the_database_is_logged_once_and_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(refresh, "STORE_AGAIN_S", 0.001)
+    world = World("ann", "bob")
+    world.full = True
+    for name in ("ann", "bob"):
+        assert await world.refresher.stays(name)
+    world.full, world.broken = False, True
+    assert world.refresher._storing is not None
+    refused = world.refused
+    async with asyncio.timeout(30):
+        await world.refresher._storing
+    assert (world.refresher._unstored, world.refused - refused) == ({}, 2)
+    failures = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [record.args for record in failures] == [("ann",), ("bob",)]
 
 
 async def test_an_unstored_login_is_stored_before_the_next_one_and_forgotten_with_its_session() -> None:
