@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.stored.storage import ARRIVING
+from mlp_hub.safe_path import Folder
 
 
 def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:

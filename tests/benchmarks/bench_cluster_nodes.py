@@ -116,7 +116,7 @@ async def _measure(kubeconfig: Path) -> dict[str, Any]:
 async def _watching(kubeconfig: Path) -> AsyncIterator[tuple[Any, Any, Any]]:
     from mlp_hub.executors.kubernetes.installation import Installation
     from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
-    from mlp_hub.executors.mounted.directories import Directories
+    from mlp_hub.executors.shared_volume.directories import Directories
     from mlp_hub.kubernetes.client import KubernetesClient
 
     root = Path("/mlp")

@@ -22,8 +22,8 @@ from mlp_hub.domain.tenants.tenant import Member
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.providers import identities, refresh
 from mlp_hub.hub_integration.providers.people import HubPeople
+from mlp_hub.hub_integration.providers.provider import Standing
 from mlp_hub.hub_integration.providers.refresh import ProviderSweep, Refresher
-from mlp_hub.hub_integration.providers.standing import Standing
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
 from mlp_hub.store.tx import Tx

@@ -14,8 +14,8 @@ from pathlib import Path
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 from mlp_language.message import msg
 from wheels import build_wheel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_language.message import Eyes, JobRef, Message, refs
 

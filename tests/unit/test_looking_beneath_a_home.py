@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.beneath import DEEPEST, Folder, PathKind, look
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors import rank_commands
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
+from mlp_hub.safe_path import DEEPEST, Folder, PathKind, look
 from mlp_hub.service.jobs.validation import entry_in
 
 SEEN_AT = "/home/ann"

@@ -17,7 +17,7 @@ from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 from mlp_hub.dav.service import ServiceAnswer, StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, TooDeepError, Tree
 from mlp_hub.dav.upload import STEP, Upload, refusal
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
 
 COPIED = 1 << 20

@@ -31,11 +31,11 @@ from typing import Any, BinaryIO
 
 from wsgidav.dav_error import HTTP_BAD_REQUEST, HTTP_CONFLICT, HTTP_LOCKED, HTTP_SERVICE_UNAVAILABLE, DAVError
 
-from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import attributes_of, digest_in, disk_error, refusal
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.safe_path import Folder
 from mlp_language.message import msg
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")

@@ -11,12 +11,12 @@ from urllib.parse import quote, unquote
 from wsgidav.dav_error import HTTP_FORBIDDEN, HTTP_METHOD_NOT_ALLOWED, DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
-from mlp_hub.beneath import shown_time
 from mlp_hub.dav.copying import Copy
 from mlp_hub.dav.service import ServiceDoor
 from mlp_hub.dav.tree import Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error, entry_room
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE as DIGEST
+from mlp_hub.safe_path import shown_time
 from mlp_language.message import msg
 
 TREE, LENGTH, MADE, LISTED, STILL = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed", "mlp.still"

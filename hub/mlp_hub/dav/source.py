@@ -27,9 +27,9 @@ from mlp_hub.dav.service import Access, ServiceDoor
 from mlp_hub.dav.slow import LOWEST, SPARE_S
 from mlp_hub.dav.tree import MOST_NAMES, Parts, Tree
 from mlp_hub.dav.upload import refusal
-from mlp_hub.executors.mounted.fetch.listing import is_path
-from mlp_hub.executors.mounted.fetch.patience import patience
-from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, said_of
+from mlp_hub.executors.shared_volume.fetch.listing import is_path
+from mlp_hub.executors.shared_volume.fetch.patience import patience
+from mlp_hub.executors.shared_volume.fetch.words import is_private, not_as_it_should, said_of
 from mlp_language.message import msg
 
 PAGE_MAX = 4 << 20
@@ -108,7 +108,7 @@ class SourceClient:
         if self._pool is None:
             import certifi  # noqa: PLC0415 - of mlp-hub[s3], without which the service signs nothing
 
-            from mlp_hub.executors.mounted.fetch import addresses  # noqa: PLC0415
+            from mlp_hub.executors.shared_volume.fetch import addresses  # noqa: PLC0415
 
             self._pool = addresses.client(self._allowed, certifi.where(), most=None)
         return self._pool

@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import Access
+from mlp_hub.safe_path import Folder
 from mlp_hub.sandbox import open_arriving, open_shelf
 from mlp_language.message import Message, msg
 

@@ -17,10 +17,10 @@ from wsgidav.dav_error import (
     DAVError,
 )
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Parts, TooDeepError, Tree
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20

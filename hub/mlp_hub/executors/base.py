@@ -23,8 +23,8 @@ from mlp_hub.domain.jobs.job import Brought, Failure, RankStatus
 from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime.runtime import Runtime
-from mlp_hub.executors.brought import BroughtJobs
 from mlp_hub.executors.environments import EnvironmentMaker
+from mlp_hub.executors.external import BroughtJobs
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home, JobRun, StoredPlace, Workspace
 from mlp_language.message import Message, msg

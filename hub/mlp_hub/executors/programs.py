@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from mlp_hub.beneath import PathKind, look, peek
 from mlp_hub.domain.resources import MILLI, QUIET, thread_variables
 from mlp_hub.domain.runtime.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.workspace import WORKSPACE
+from mlp_hub.safe_path import PathKind, look, peek
 from mlp_language.message import msg
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlp_hub.beneath import PathKind, look
 from mlp_hub.domain.runtime import template
 from mlp_hub.domain.runtime.runtime import PS, PYTHON, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
+from mlp_hub.safe_path import PathKind, look
 from mlp_hub.sandbox.spec import INSIDE, RankPlan
 from mlp_language.message import msg
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import PurePosixPath
 
-from mlp_hub.beneath import Folder, PathKind, Peek, peek
 from mlp_hub.domain.runtime.runtime import NOTEBOOK
 from mlp_hub.executors.workspace import FoundEntry
+from mlp_hub.safe_path import Folder, PathKind, Peek, peek
 from mlp_language.message import Message, msg
 
 PYTHON, SHELL = ".py", ".sh"

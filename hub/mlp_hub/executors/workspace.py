@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from mlp_hub.beneath import PathKind
 from mlp_hub.domain.jobs.points import SpooledPoint
 from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.places import Home, JobRun, Place, StoredPlace
 from mlp_hub.executors.tenant_files import TenantFiles
+from mlp_hub.safe_path import PathKind
 from mlp_language.message import Message
 
 __all__ = ["Home", "JobRun", "Place", "StoredPlace", "Workspace"]  # places are known from here too

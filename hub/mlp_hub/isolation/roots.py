@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Protocol
 
 from mlp_hub import durable
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.stored.storage import ARRIVING
 from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.isolation import gocryptfs
 from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, locked, write_durably
 from mlp_hub.isolation.mounts import Mounts
+from mlp_hub.safe_path import Folder
 from mlp_language.message import msg, verbatim
 
 MARK = ".mlp-tenant"

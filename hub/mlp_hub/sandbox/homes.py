@@ -13,7 +13,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
+from mlp_hub.safe_path import Folder
 
 DATASETS, MODELS = "datasets", "models"
 SHELVES = (DATASETS, MODELS)

@@ -22,7 +22,6 @@ from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
-from mlp_hub.service.charges.files import FileCharges
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.sources import DataSources
@@ -33,14 +32,14 @@ from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.health.problems import Problem, Problems
 from mlp_hub.service.health.provider import ProviderWatch
-from mlp_hub.service.jobs.brought import BroughtIntake
+from mlp_hub.service.jobs.external import BroughtIntake
 from mlp_hub.service.jobs.log_feed import LogFeeds
 from mlp_hub.service.jobs.queue import ClusterQueue
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.jobs.stream import Watcher
 from mlp_hub.service.jobs.submissions import Submissions
-from mlp_hub.service.lifecycle.departures import Departures
 from mlp_hub.service.lifecycle.images_used import ImagesUsed
+from mlp_hub.service.lifecycle.offboarding import Departures
 from mlp_hub.service.lifecycle.reconciler import Reconciler
 from mlp_hub.service.lifecycle.retention import Retention
 from mlp_hub.service.lifecycle.stored import StoredMeans
@@ -57,7 +56,6 @@ from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
-from mlp_hub.service.relocations.worker import RelocationWorker
 from mlp_hub.service.runs.service import RunService
 from mlp_hub.service.runs.summaries import Summaries
 from mlp_hub.service.secrets.service import SecretService
@@ -66,20 +64,22 @@ from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.state.leadership import Leadership, LeaseLost, since_boot
 from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.storage_accounting.files import FileCharges
+from mlp_hub.service.storage_migration.worker import RelocationWorker
 from mlp_hub.service.support.wall_clock import WallClockWatch
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
-from mlp_hub.service.tenants.asking import QuotaRequests
 from mlp_hub.service.tenants.caps import MemberCaps
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
+from mlp_hub.service.tenants.quota_requests import QuotaRequests
 from mlp_hub.service.tenants.runtimes import RuntimeService
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.service_accounts import ServiceAccounts
-from mlp_hub.service.tenants.sights import Sights
 from mlp_hub.service.tenants.users import UserService
+from mlp_hub.service.tenants.visibility import Sights
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreUnavailable

@@ -19,8 +19,8 @@ from mlp_cluster.up import up
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import verdict
+from mlp_hub.executors.kubernetes.composed import ClusterExecutor
 from mlp_hub.executors.kubernetes.gang import pods
-from mlp_hub.executors.kubernetes.whole import ClusterExecutor
 from mlp_hub.kubernetes.client import KubernetesClient
 
 A = AttemptPhase

@@ -13,7 +13,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import RankRole, Runtime
 from mlp_hub.executors.base import EntryPoint, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import lacking
-from mlp_hub.executors.kubernetes.ways import Ways
+from mlp_hub.executors.kubernetes.operators import Ways
 from mlp_hub.kubernetes.kinds import JOBS, PYTORCH_JOBS, TF_JOBS, VOLCANO_JOBS, Kind
 from waiting import wait_for
 

@@ -18,8 +18,8 @@ from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.base import AttemptPhase as A
-from mlp_hub.executors.kubernetes import prewarming, troubles
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.kubernetes import pod_problems, prewarming
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES
 from mlp_hub.service.tenants.runtime_rules import runtime_from
@@ -57,7 +57,7 @@ async def test_an_image_that_does_not_exist_fails_the_job_and_is_named(
     lab: KubeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = lab.spec("print('never')", runtime=runtime(NONE))
-    monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
+    monkeypatch.setattr(pod_problems, "IMAGE_S", 0.0)
 
     async with lab.executing() as executor:
         await executor.start(spec)

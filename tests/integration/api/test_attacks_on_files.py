@@ -21,7 +21,7 @@ from api_rig import ApiRig
 from dav_rig import DavRig, serving
 from mlp_hub.dav.door import MOST_OF_USER
 from mlp_hub.dav.serving import THREADS
-from mlp_hub.executors.mounted.sizes import length_of
+from mlp_hub.executors.shared_volume.sizes import length_of
 from waiting import PATIENCE_S, wait_for
 
 

@@ -6,7 +6,7 @@ import os
 
 from api_rig import Answer, ApiRig
 from dav_rig import LOCK, MIB, DavRig, settled, sha
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
 from waiting import wait_for
 
 

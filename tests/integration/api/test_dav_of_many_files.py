@@ -15,7 +15,7 @@ from api_rig import Answer, ApiRig
 from dav_rig import DavRig, serving
 from mlp_hub.dav.copying import DEEPEST_COPIED
 from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES, charge_of
+from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES, charge_of
 from waiting import PATIENCE_S, wait_for
 
 GIB = 1 << 30

@@ -14,7 +14,7 @@ import pytest
 
 from executor_lab import ENDED, ROOT, Lab, eventually, tree, until
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.sandbox import Bind, capabilities
 from mlp_hub.sandbox.shim import files
 

@@ -22,8 +22,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
 from waiting import PATIENCE_S, wait_for
 from wheels import build_sdist

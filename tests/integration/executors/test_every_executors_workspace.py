@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from contract import Contract
-from mlp_hub.beneath import PathKind
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.workspace import FoundEntry, StoredPlace
+from mlp_hub.safe_path import PathKind
 
 
 class TestWorkspace(Contract):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.mounted import fetching
+from mlp_hub.executors.shared_volume import fetching
 from mlp_hub.executors.workspace import OpenSource, StoredPlace
 
 Answer = Callable[[socket.socket, str], None]

@@ -20,7 +20,7 @@ from mlp.cli import device
 from mlp.errors import Refused
 from mlp_hub.hub_integration.providers.device import DeviceFlow
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import Standing
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_hub.settings import Settings
 from waiting import PATIENCE_S

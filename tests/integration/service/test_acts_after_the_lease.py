@@ -18,7 +18,7 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec, Superseded
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost

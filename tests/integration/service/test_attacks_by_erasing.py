@@ -13,7 +13,7 @@ import pytest
 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
 from platform_rig import FAST, Rig, node, running_rig
@@ -32,8 +32,8 @@ class Endless:
         self.most = 0
         self._now = 0
         self._lock = threading.Lock()
-        self._real = mounted.remove_directory
-        monkeypatch.setattr(mounted, "remove_directory", self.remove)
+        self._real = shared_volume.remove_directory
+        monkeypatch.setattr(shared_volume, "remove_directory", self.remove)
 
     def remove(self, workspace: Path, goes_on: Callable[[], None]) -> None:
         if self.user in workspace.parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Decision
 from mlp_hub.api.edge import answers

@@ -16,7 +16,7 @@ import pytest
 
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant import ENCRYPTED, Isolation
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.isolation import (
     KeyUnknownError,
     Mounts,

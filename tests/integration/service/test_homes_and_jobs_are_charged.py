@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.departure import DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted.sizes import measured
+from mlp_hub.executors.shared_volume.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
 from platform_rig import FAST, Rig, running_rig
 from waiting import until

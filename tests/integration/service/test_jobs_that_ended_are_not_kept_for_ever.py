@@ -13,7 +13,7 @@ import pytest
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention
 from mlp_hub.store.records import Kept
@@ -204,14 +204,14 @@ async def test_directories_of_one_user_that_take_for_ever_hold_up_no_other_users
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = threading.Event()
-    real = mounted.remove_directory
+    real = shared_volume.remove_directory
 
     def slow(workspace: Path, goes_on: Callable[[], None]) -> None:
         while "mal" in workspace.parts and not free.wait(0.005):
             goes_on()
         real(workspace, goes_on)
 
-    monkeypatch.setattr(mounted, "remove_directory", slow)
+    monkeypatch.setattr(shared_volume, "remove_directory", slow)
 
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, *(f"m{i}" for i in range(12)), user="mal")
@@ -256,7 +256,7 @@ async def test_one_that_cannot_be_removed_is_looked_for_less_and_less(
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, "a")
         await settled(rig)
-        monkeypatch.setattr(mounted, "remove_directory", refuse)
+        monkeypatch.setattr(shared_volume, "remove_directory", refuse)
         rig.ahead += 2 * DAY_S
         keeper = rig.platform.retention
         waits = [await keeper.turn() for _ in range(9)]

@@ -15,7 +15,7 @@ from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptKey, LogChunk
 from mlp_hub.executors.following import follow
-from mlp_hub.executors.mounted import logs
+from mlp_hub.executors.shared_volume import logs
 from mlp_hub.service.jobs import log_feed
 from mlp_hub.service.jobs.log_feed import LOG_GREW, LogFeed, LogFeeds
 from mlp_hub.service.state.bus import Broker, Subscription, job_topic

@@ -20,7 +20,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, LeaseLost

@@ -14,7 +14,7 @@ from hub_stack import Browser, HubStack, start_server, stop_server, text_of, use
 from kernel_client import Kernel
 from local_names import LocalNames
 from mlp_hub import sandbox
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
 from waiting import PATIENCE_S, wait_for
 

@@ -21,9 +21,9 @@ from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, Lau
 from mlp_hub.executors.kubernetes.gang import LONGEST_NAME, Gang, describe, rank_of
 from mlp_hub.executors.kubernetes.gang.pods import NODE_S
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.rights import OF_OPERATORS, RIGHTS
-from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.kubernetes.operators import Ways
+from mlp_hub.executors.kubernetes.rbac import OF_OPERATORS, RIGHTS
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.kubernetes.kinds import (
     JOBS,

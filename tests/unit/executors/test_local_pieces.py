@@ -19,8 +19,8 @@ from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
 from mlp_hub.executors.local.environments import BASE, base_of
 from mlp_hub.executors.local.gpus import assign
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import Bind, Limits, Link, SandboxSpec, ensure_stored, groups, place_links
 from mlp_hub.sandbox.control import _check, _group_name

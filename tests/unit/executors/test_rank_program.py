@@ -21,11 +21,11 @@ from mlp_hub.executors.base import Code, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.kubernetes.gang.files import paths
 from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.operators import Ways
 from mlp_hub.executors.kubernetes.rank import mpi, peers, places
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
-from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.executors.workspace import CODE
 from waiting import wait_for
 

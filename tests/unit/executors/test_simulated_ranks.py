@@ -11,8 +11,8 @@ from pathlib import Path
 from executor_lab import ROOM
 from executors import simulated_attempt
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.beneath import Folder
-from mlp_hub.executors.mounted import moving
-from mlp_hub.executors.mounted.moving import Pass
+from mlp_hub.executors.shared_volume import moving
+from mlp_hub.executors.shared_volume.moving import Pass
 from mlp_hub.executors.tenant_files import MovedWrongError
+from mlp_hub.safe_path import Folder
 
 
 class KilledError(Exception):

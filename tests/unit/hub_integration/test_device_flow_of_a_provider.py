@@ -10,10 +10,10 @@ import jwt
 import pytest
 
 from jupyterhub_database import memory_of_logins
-from mlp_hub.hub_integration.providers.asking import ProviderAway
 from mlp_hub.hub_integration.providers.device import FRESH_S, DeviceFlow, begins_at
 from mlp_hub.hub_integration.providers.discovery import Document
-from mlp_hub.hub_integration.providers.standing import LoginEnded, ProviderUnreachable, Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider import LoginEnded, ProviderUnreachable, Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_language.message import msg
 

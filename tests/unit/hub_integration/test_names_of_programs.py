@@ -7,7 +7,7 @@ import pytest
 from mlp_hub.domain.tenants.account_names import is_valid
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hub_integration.providers.identities import new_name
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import Standing
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from mlp_hub.dav.service import Access, ServiceAnswer
 from mlp_hub.dav.serving import make_door
 from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
 from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
-from mlp_hub.executors.mounted.fetch import addresses
-from mlp_hub.executors.mounted.fetch.patience import ConnectionPatience
+from mlp_hub.executors.shared_volume.fetch import addresses
+from mlp_hub.executors.shared_volume.fetch.patience import ConnectionPatience
 from waiting import PATIENCE_S
 
 PIECE = 1 << 18

@@ -11,12 +11,12 @@ import pytest
 
 from mlp_hub.executors import turns as disk_turns
 from mlp_hub.executors.base import DiskUse
-from mlp_hub.executors.mounted import sizes
-from mlp_hub.executors.mounted import workspace as mounted
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.sizes import ENTRY, measure
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume import sizes
+from mlp_hub.executors.shared_volume import workspace as shared_volume
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.sizes import ENTRY, measure
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
 from mlp_hub.executors.turns import Steps, Turn, Turns
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.disk import meter as disk_meter
@@ -126,7 +126,9 @@ def test_a_home_without_end_keeps_no_other_from_being_measured(
     huge = {Home(f"huge-{n}"): Bounded(GIB) for n in range(20)}
     small = {Home(f"small-{n}"): Bounded(GIB) for n in range(20)}
     monkeypatch.setattr(
-        mounted, "measure", lambda path: endless(path) if path.name.startswith("huge") else measure(path)
+        shared_volume,
+        "measure",
+        lambda path: endless(path) if path.name.startswith("huge") else measure(path),
     )
     workspace = MountedWorkspace(Directories(tmp_path, tmp_path), Fence())
     monkeypatch.setattr(disk_turns, "LOOK_S", 0.005)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.mounted import erase
-from mlp_hub.executors.mounted.erase import remove_directory, turn_of
+from mlp_hub.executors.shared_volume import erase
+from mlp_hub.executors.shared_volume.erase import remove_directory, turn_of
 from mlp_hub.executors.workspace import Unfinished
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mlp_api.jobs import JobCreate
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES, domain_label
 from mlp_hub.scheduler.nodes.states import RULES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES

@@ -16,7 +16,7 @@ from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.domain.jobs.job import Brought
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.external import BroughtJob
 from mlp_language.message import Message, msg
 from platform_rig import Rig, running_rig
 from waiting import until

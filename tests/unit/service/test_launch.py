@@ -9,7 +9,7 @@ from typing import Any
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target, Trial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle.launch import launch_spec

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.beneath import Folder
 from mlp_hub.dav import parts
 from mlp_hub.dav.parts import FilePart, PartUploads
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.safe_path import Folder
 
 BODY = bytes(100)
 

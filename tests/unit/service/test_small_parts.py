@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.jobs.job import Cause, Failure
-from mlp_hub.executors.mounted import spool
+from mlp_hub.executors.shared_volume import spool
 from mlp_hub.scheduler.fairness.usage import UsageMeter
 from mlp_hub.service.lifecycle.job_tokens import digest, make_token
 from mlp_hub.service.lifecycle.messages import behind, ended, ranks_on

@@ -17,9 +17,9 @@ from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.sweep import Budget, Sweep, SweepPhase, SweepTrial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
 from mlp_hub.service.jobs.validation import ADDED_LATER, check_runtime, checked_spec, fingerprint, still_there
 from mlp_hub.service.sweeps.asked import sweep_spec
 from mlp_hub.service.sweeps.worker import trial_spec

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from tornado.httputil import HTTPHeaders
 
-from mlp_api.said import writer
+from mlp_api.localized import writer
 from mlp_hub.api.auth.authentication import TooMany, Unauthorized
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.jobs.wire import fact_to

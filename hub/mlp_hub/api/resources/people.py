@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mlp_api.localized import Text
 from mlp_api.people import ImportedPerson, PeopleImport, PeopleImported
-from mlp_api.said import Text
 from mlp_hub.api.auth.scopes import USERS_WRITE
 from mlp_hub.api.edge.call import Call
 from mlp_hub.api.hubclient import HubAccount

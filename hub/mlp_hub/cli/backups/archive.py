@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from mlp_hub.beneath import Folder
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.safe_path import Folder
 from mlp_language.render import say
 
 CONTENTS = "CONTENTS.json"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.executors.kubernetes.claims import CLAIM, Claim, claim_of
+from mlp_hub.executors.kubernetes.attempt_claims import CLAIM, Claim, claim_of
 from mlp_hub.executors.kubernetes.stages import refined
 from mlp_hub.executors.kubernetes.views import MainView, PodView, main_view, pod_view
 from mlp_hub.kubernetes import names

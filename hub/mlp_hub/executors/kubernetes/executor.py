@@ -30,11 +30,10 @@ from mlp_hub.executors.base import (
     LaunchSpec,
     Observation,
 )
-from mlp_hub.executors.brought import BroughtJobs
-from mlp_hub.executors.kubernetes import records, troubles, why
+from mlp_hub.executors.external import BroughtJobs
+from mlp_hub.executors.kubernetes import pod_events, pod_problems, records
 from mlp_hub.executors.kubernetes.app_keys import AppKeys
-from mlp_hub.executors.kubernetes.cache import Cache
-from mlp_hub.executors.kubernetes.claims import (
+from mlp_hub.executors.kubernetes.attempt_claims import (
     END,
     About,
     Claim,
@@ -44,18 +43,19 @@ from mlp_hub.executors.kubernetes.claims import (
     object_name,
     owned_by,
 )
+from mlp_hub.executors.kubernetes.cache import Cache
 from mlp_hub.executors.kubernetes.creating import created, created_unread
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
-from mlp_hub.executors.kubernetes.tending import Tending
+from mlp_hub.executors.kubernetes.operators import Ways
+from mlp_hub.executors.kubernetes.sync_loop import Tending
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
-from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.prepare import make_directories, show_model
-from mlp_hub.executors.mounted.reading import MountedLogs
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
+from mlp_hub.executors.shared_volume.reading import MountedLogs
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
 from mlp_hub.executors.workspace import Home
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
@@ -128,8 +128,8 @@ class KubernetesExecutor(MountedLogs):
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
         self._lost: dict[str, Observation] = {}  # whose claims went without us
-        self._complaints: dict[str, tuple[float, troubles.Complaint | None]] = {}
-        self._events = why.EventsOfNamespaces(client)
+        self._complaints: dict[str, tuple[float, pod_problems.Complaint | None]] = {}
+        self._events = pod_events.EventsOfNamespaces(client)
         self._tasks: list[asyncio.Task[None]] = []
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
 
@@ -150,7 +150,7 @@ class KubernetesExecutor(MountedLogs):
     def trouble(self) -> Message | None:
         """Say that the cluster is not heard of, and why."""
         error = self._cache.trouble or self._fence.copy.trouble
-        return None if error is None else troubles.of_cluster(error)
+        return None if error is None else pod_problems.of_cluster(error)
 
     async def lacks(self, package: str, user: str) -> bool:
         """Say no: nobody can look into an image from here."""
@@ -296,13 +296,17 @@ class KubernetesExecutor(MountedLogs):
         about = about_of(spec, kind, self._clock(), gang.group)
         end = None
         if gone or ran:
-            lost = troubles.rank_lost(None, min(gone)) if gone else troubles.claim_deleted(object_name(spec))
+            lost = (
+                pod_problems.rank_lost(None, min(gone))
+                if gone
+                else pod_problems.claim_deleted(object_name(spec))
+            )
             end = End(AttemptPhase.LOST, self._clock(), 0.0, lost)
         wanted = claim_object(about, main, end)
         try:
             made = await created(self._client, CONFIG_MAPS, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
-            raise CannotStart(troubles.refused(CONFIG_MAPS.kind, error.said).told) from error
+            raise CannotStart(pod_problems.refused(CONFIG_MAPS.kind, error.said).told) from error
         claim = self._cache.learn_claim(made)
         if claim.end is None:
             await self._make(claim, gang)
@@ -329,7 +333,7 @@ class KubernetesExecutor(MountedLogs):
                 return None
             made = await created(self._client, kind, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
-            return troubles.refused(kind.kind, error.said)
+            return pod_problems.refused(kind.kind, error.said)
         self._cache.learn_made(kind, made)
         return None
 
@@ -441,7 +445,7 @@ class KubernetesExecutor(MountedLogs):
         if claim.attempt in self._final:
             self._lost[claim.attempt] = self._final[claim.attempt][1]
             return
-        failure = troubles.claim_deleted(claim.name)
+        failure = pod_problems.claim_deleted(claim.name)
         self._lost[claim.attempt] = Observation(
             claim.attempt, AttemptPhase.LOST, None, self._clock(), failure=failure
         )
@@ -475,7 +479,7 @@ class KubernetesExecutor(MountedLogs):
         found = await self._client.get(NAMESPACES, claim.namespace)
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             return end
-        return replace(end, failure=troubles.namespace_deleted(claim.namespace))
+        return replace(end, failure=pod_problems.namespace_deleted(claim.namespace))
 
     async def _ask_why(self, claim: Claim) -> None:
         """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
@@ -485,10 +489,18 @@ class KubernetesExecutor(MountedLogs):
             self._complaints.pop(claim.attempt, None)
             return
         now = self._clock()
-        last, _ = self._complaints.get(claim.attempt, (claim.about.at + why.AFTER_S - why.AGAIN_S, None))
-        due = last + why.AGAIN_S
+        last, _ = self._complaints.get(
+            claim.attempt, (claim.about.at + pod_events.AFTER_S - pod_events.AGAIN_S, None)
+        )
+        due = last + pod_events.AGAIN_S
         if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
             if all_made:
-                self._complaints[claim.attempt] = now, why.of_nodes(events, claim, now - why.AGAIN_S)
+                self._complaints[claim.attempt] = (
+                    now,
+                    pod_events.of_nodes(events, claim, now - pod_events.AGAIN_S),
+                )
             else:
-                self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)
+                self._complaints[claim.attempt] = (
+                    now,
+                    pod_events.complaint(events, claim, now - claim.about.at),
+                )

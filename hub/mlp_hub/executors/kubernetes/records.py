@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from json import JSONDecodeError
 from typing import Any
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.text import one_line, readable
+from mlp_hub.safe_path import Folder
 
 _MOST = 64 << 10
 """Safety: bytes of one record: its tail of error output is bounded, and it is its user's to write."""

@@ -27,18 +27,18 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from mlp_hub import sandbox
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.runtime.environment import MOST_LOCK
 from mlp_hub.domain.stored.storage import ARRIVING
 from mlp_hub.executors.environments import BuildFailed, BuildSteps
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.erase import remove_directory, remove_directory_in
-from mlp_hub.executors.mounted.fence import Acting
-from mlp_hub.executors.mounted.sizes import charge_of, entries_beyond, space_of
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.erase import remove_directory, remove_directory_in
+from mlp_hub.executors.shared_volume.fence import Acting
+from mlp_hub.executors.shared_volume.sizes import charge_of, entries_beyond, space_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
+from mlp_hub.safe_path import Folder
 from mlp_hub.sandbox import (
     ENVIRONMENTS_AT,
     Bind,

@@ -45,14 +45,14 @@ from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.local.prepare import Surroundings, sandbox_spec
 from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence, Fenced
-from mlp_hub.executors.mounted.grades import MountedTenantFiles
-from mlp_hub.executors.mounted.prepare import make_directories, show_model
-from mlp_hub.executors.mounted.reading import MountedLogs
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence, Fenced
+from mlp_hub.executors.shared_volume.isolation_levels import MountedTenantFiles
+from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
+from mlp_hub.executors.shared_volume.reading import MountedLogs
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
 from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable

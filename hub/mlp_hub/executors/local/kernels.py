@@ -11,10 +11,10 @@ import json
 import os
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.runtime.environment import kernel_of
 from mlp_hub.domain.stored.storage import KERNELS
-from mlp_hub.executors.mounted.erase import remove_directory_in
+from mlp_hub.executors.shared_volume.erase import remove_directory_in
+from mlp_hub.safe_path import Folder
 from mlp_hub.sandbox import ENVIRONMENTS_AT
 
 _KERNELS, _KERNEL = "kernels", "kernel.json"

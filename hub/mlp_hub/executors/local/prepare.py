@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlp_hub.beneath import PathKind, look
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local.environments import base_of, is_for
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.programs import environment, program, working_directory
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.prepare import model_directory
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
+from mlp_hub.safe_path import PathKind, look
 from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
 

@@ -35,11 +35,11 @@ from mlp_hub.executors.base import (
     check_placement,
 )
 from mlp_hub.executors.following import follow
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence, Fenced
-from mlp_hub.executors.mounted.grades import MountedTenantFiles
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo, Taint
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence, Fenced
+from mlp_hub.executors.shared_volume.isolation_levels import MountedTenantFiles
+from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
 from mlp_hub.executors.simulated.attempt import DONE, Script, SimulatedAttempt, from_json, to_json
 from mlp_hub.executors.workspace import Home, JobRun
 from mlp_language.message import Message, msg

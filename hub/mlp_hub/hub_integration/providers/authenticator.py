@@ -14,7 +14,7 @@ from mlp_hub.hub_integration.accounts import records
 from mlp_hub.hub_integration.accounts.authenticator import NOBODY, AccountRefused, NativeAccounts
 from mlp_hub.hub_integration.providers import ends, identities, sids, taken
 from mlp_hub.hub_integration.providers.kinds import provider_of
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, Standing
+from mlp_hub.hub_integration.providers.provider import Arrival, Begun, Standing
 from mlp_hub.hub_integration.providers.states import States
 from mlp_hub.service.tenants.groups import policy_as_set
 from mlp_hub.settings import Settings

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlp_hub.domain.text import storable
-from mlp_hub.hub_integration.providers.standing import Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider import Standing, TokenRefused
 from mlp_hub.settings import Settings
 from mlp_language.message import msg
 

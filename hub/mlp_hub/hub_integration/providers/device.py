@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import jwt
 
 from mlp_hub.hub_integration.providers import identities, kinds, taken
-from mlp_hub.hub_integration.providers.asking import ProviderAway, for_people
 from mlp_hub.hub_integration.providers.discovery import Document
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import ProviderUnreachable, Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider import ProviderUnreachable, Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, for_people
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong, machine_and_days
 from mlp_hub.hub_integration.tokens.cli_login import MAY_NOT, LoginWays, TokenGiver
 from mlp_hub.settings import Settings

@@ -13,7 +13,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from mlp_hub.api.edge.limits import Limiter, Rate
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAway
+from mlp_hub.hub_integration.providers.provider_client import Asker, ProviderAway
 from mlp_hub.settings.login import is_loopback
 from mlp_language.message import msg
 

@@ -19,9 +19,9 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 
 from mlp_hub.hub_integration.providers import github, oidc
-from mlp_hub.hub_integration.providers.asking import TIMEOUT_S, Asker, ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.discovery import WELL_KNOWN, Discovery, Document
 from mlp_hub.hub_integration.providers.paths import ARRIVE
+from mlp_hub.hub_integration.providers.provider_client import TIMEOUT_S, Asker, ProviderAway, RegisteredClient
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg
 from mlp_language.render import here, render

@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 
 from tornado.httputil import url_concat
 
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.claims import GROUPS_MAX, Claims, groups
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     Arrival,
     AuthState,
     Begun,
@@ -25,6 +24,12 @@ from mlp_hub.hub_integration.providers.standing import (
     ProviderUnreachable,
     Standing,
     TokenRefused,
+)
+from mlp_hub.hub_integration.providers.provider_client import (
+    Asker,
+    ProviderAnswer,
+    ProviderAway,
+    RegisteredClient,
 )
 from mlp_hub.hub_integration.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings

@@ -19,7 +19,7 @@ from sqlalchemy import Column, DateTime, String
 
 from mlp_hub.domain.tenants.account_names import NAME_MAX, is_valid, normalize
 from mlp_hub.domain.tenants.service_account import is_service
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import Standing
 
 _OTHER = re.compile(r"[^a-z0-9._-]+")
 _MADE_UP = "person"

@@ -15,10 +15,10 @@ from jupyterhub.apihandlers.base import APIHandler
 
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.providers import identities, sids, taken
-from mlp_hub.hub_integration.providers.asking import ProviderAway
 from mlp_hub.hub_integration.providers.discovery import Document
+from mlp_hub.hub_integration.providers.provider import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 from mlp_hub.hub_integration.providers.refresh import Refresher
-from mlp_hub.hub_integration.providers.standing import AuthState, TokenRefused
 from mlp_hub.hub_integration.providers.tokens import KeptLogin
 from mlp_language.message import Message, msg, to_data
 

@@ -10,10 +10,9 @@ from typing import Any
 from tornado.httputil import url_concat
 
 from mlp_hub.hub_integration.providers import id_token
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.claims import TEXT_MAX, Claims, text_of
 from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     Arrival,
     AuthState,
     Begun,
@@ -21,6 +20,12 @@ from mlp_hub.hub_integration.providers.standing import (
     ProviderUnreachable,
     Standing,
     TokenRefused,
+)
+from mlp_hub.hub_integration.providers.provider_client import (
+    Asker,
+    ProviderAnswer,
+    ProviderAway,
+    RegisteredClient,
 )
 from mlp_hub.hub_integration.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings

@@ -13,10 +13,10 @@ from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.accounts.logins import ENTERED
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.providers import sids
-from mlp_hub.hub_integration.providers.asking import ProviderAway, for_people
 from mlp_hub.hub_integration.providers.authenticator import ARRIVAL
 from mlp_hub.hub_integration.providers.paths import ARRIVE, BEGIN
-from mlp_hub.hub_integration.providers.standing import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, for_people
 from mlp_language.message import Message, msg
 
 _FIELD_MAX = 4096

@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from mlp_hub.hub_integration.accounts import ending, logins
 from mlp_hub.hub_integration.providers import ends, sids, taken
 from mlp_hub.hub_integration.providers.identities import PersonIdentity, of_name
+from mlp_hub.hub_integration.providers.provider import AuthState, NotStoredError, Standing
 from mlp_hub.hub_integration.providers.refresh import Why
-from mlp_hub.hub_integration.providers.standing import AuthState, NotStoredError, Standing
 from mlp_hub.hub_integration.providers.tokens import OWN_OF_A_SESSION, SAME_PERSON
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     AuthState,
     LoginEnded,
     NotStoredError,

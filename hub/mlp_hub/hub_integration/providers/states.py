@@ -14,7 +14,7 @@ from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any
 
-from mlp_hub.hub_integration.providers.standing import Begun
+from mlp_hub.hub_integration.providers.provider import Begun
 from mlp_hub.settings.origins import Origins
 
 COOKIE = "mlp-login"

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mlp_hub.hub_integration.providers.asking import ProviderAway
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     AuthState,
     LoginEnded,
     ProviderUnreachable,
     Standing,
     TokenRefused,
 )
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 
 SAME_PERSON = ("issuer", "subject")
 OWN_OF_A_SESSION = ("access_token", "refresh_token", "id_token", "session")

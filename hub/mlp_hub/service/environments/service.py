@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mlp_api import environments as api
 from mlp_api import users as users_api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.runtime.environment import (
     Environment,

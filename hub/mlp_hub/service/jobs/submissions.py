@@ -15,11 +15,10 @@ from mlp_hub.domain.jobs.sweep import SubmittedFrom
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.external import BroughtJob
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
-from mlp_hub.service.charges.full import FullStorages
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation, wire
@@ -27,6 +26,7 @@ from mlp_hub.service.jobs.intake import Intake, Once
 from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage import data, environments
+from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.networks import Networks

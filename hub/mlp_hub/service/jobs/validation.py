@@ -13,7 +13,6 @@ from typing import NoReturn
 import msgspec
 
 from mlp_api.jobs import MOST_RANKS, JobCreate
-from mlp_hub.beneath import PathKind
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import PHASES, PRIORITIES, Brought, Job, JobSpec
 from mlp_hub.domain.resources import milli
@@ -28,8 +27,9 @@ from mlp_hub.domain.runtime.runtime import (
 )
 from mlp_hub.domain.stored.data import targets
 from mlp_hub.domain.tenants.tenant import no_such_tenant
-from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.external import BroughtJob
 from mlp_hub.executors.workspace import Workspace
+from mlp_hub.safe_path import PathKind
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.service.jobs.wire import spec_of, workers_of
 from mlp_language.message import Message, msg

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from mlp_api import sweeps as api
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_hub.domain.jobs.job import Job, Phase
 from mlp_hub.domain.jobs.space import Choice, Range
 from mlp_hub.domain.jobs.sweep import Sweep, SweepPhase, SweepTrial, TrialState, best_of

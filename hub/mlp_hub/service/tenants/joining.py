@@ -12,7 +12,7 @@ from mlp_api import teams as api
 from mlp_api.types import Member as ApiMember
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
-from mlp_hub.domain.tenants.asking import AskedPlace
+from mlp_hub.domain.tenants.requests import AskedPlace
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Role, Tenant
 from mlp_hub.service.support.units import when

@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 from mlp_api import previews as preview_api
 from mlp_api import types as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.resources import DIMENSIONS, ZERO
 from mlp_hub.domain.tenants.tenant import Tenant

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_api import previews as preview_api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.workload.booking import BookedWindow

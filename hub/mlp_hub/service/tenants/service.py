@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from mlp_api import types as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.runtime.environment import EnvironmentPhase

@@ -10,13 +10,13 @@ from executors import simulated_attempt
 from mlp_hub.domain.jobs.job import Brought, Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
-from mlp_hub.executors.kubernetes.brought import patches
-from mlp_hub.executors.kubernetes.brought.complaints import is_about
-from mlp_hub.executors.kubernetes.brought.forms import FORMS
-from mlp_hub.executors.kubernetes.brought.judging import judge
-from mlp_hub.executors.kubernetes.brought.views import BroughtView, view_of
-from mlp_hub.executors.kubernetes.claims import End
-from mlp_hub.executors.kubernetes.troubles import Complaint
+from mlp_hub.executors.kubernetes.attempt_claims import End
+from mlp_hub.executors.kubernetes.external import patches
+from mlp_hub.executors.kubernetes.external.complaints import is_about
+from mlp_hub.executors.kubernetes.external.forms import FORMS
+from mlp_hub.executors.kubernetes.external.judging import judge
+from mlp_hub.executors.kubernetes.external.views import BroughtView, view_of
+from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.views import PodView
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
 from pods import asked

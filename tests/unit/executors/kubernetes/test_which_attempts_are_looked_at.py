@@ -9,8 +9,8 @@ import pytest
 
 import waiting
 from mlp_hub.executors.base import AttemptPhase, Observation, Superseded
-from mlp_hub.executors.kubernetes import tending as module
-from mlp_hub.executors.kubernetes.tending import Tending
+from mlp_hub.executors.kubernetes import sync_loop as module
+from mlp_hub.executors.kubernetes.sync_loop import Tending
 
 STARTS = Observation("a.0", AttemptPhase.STARTING)
 

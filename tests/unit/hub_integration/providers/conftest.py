@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import Begun
+from mlp_hub.hub_integration.providers.provider import Begun
 from mlp_hub.settings import Settings
 from stand_in_issuer import StandIn, stand_in
 

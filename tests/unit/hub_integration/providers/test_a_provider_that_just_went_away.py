@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAway
 from mlp_hub.hub_integration.providers.discovery import NOW_S, READ_AGAIN_S, Discovery
+from mlp_hub.hub_integration.providers.provider_client import Asker, ProviderAway
 from stand_in_issuer import StandIn
 
 DOCUMENT = "/.well-known/openid-configuration"

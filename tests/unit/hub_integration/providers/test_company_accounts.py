@@ -16,7 +16,7 @@ from nativeauthenticator.orm import UserInfo
 from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.providers import identities
 from mlp_hub.hub_integration.providers.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, Standing
+from mlp_hub.hub_integration.providers.provider import Arrival, Begun, Standing
 from mlp_hub.settings import Settings
 
 ANN = Standing("https://sso.example.org", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False)

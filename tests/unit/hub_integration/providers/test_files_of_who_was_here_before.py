@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from jupyterhub import orm
 
 from mlp_hub.hub_integration.providers.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, Standing
+from mlp_hub.hub_integration.providers.provider import Arrival, Begun, Standing
 from mlp_hub.settings import Settings
 
 ISSUER = "https://sso.example.org"

@@ -17,7 +17,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, TokenRefused
+from mlp_hub.hub_integration.providers.provider import Arrival, Begun, TokenRefused
 from stand_in_issuer import CLIENT, StandIn, private_key, published, unsigned
 
 HOUR = 3600

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.hub_integration.providers.asking import ProviderAnswer
 from mlp_hub.hub_integration.providers.github import GitHubProvider
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     Arrival,
     Begun,
     LoginEnded,
     ProviderUnreachable,
     TokenRefused,
 )
+from mlp_hub.hub_integration.providers.provider_client import ProviderAnswer
 from mlp_hub.settings import Settings
 
 AT = "https://github.example.org"

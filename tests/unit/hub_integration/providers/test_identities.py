@@ -11,7 +11,7 @@ from jupyterhub import orm
 
 from mlp_hub.domain.tenants.account_names import is_valid
 from mlp_hub.hub_integration.providers import identities
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import Standing
 
 ANN = Standing("https://sso.example", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False)
 

@@ -20,7 +20,7 @@ from sqlalchemy import event, text
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.providers import ends, identities, sids
 from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.standing import NotStoredError, Standing
+from mlp_hub.hub_integration.providers.provider import NotStoredError, Standing
 
 DAY_S = 86_400.0
 SERVER = ""

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from mlp_hub.hub_integration.providers import discovery
-from mlp_hub.hub_integration.providers.asking import ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     Arrival,
     Begun,
     LoginEnded,
@@ -19,6 +18,7 @@ from mlp_hub.hub_integration.providers.standing import (
     Standing,
     TokenRefused,
 )
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.tokens import KeptLogin
 from stand_in_issuer import StandIn, published
 

@@ -11,6 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.hub_integration.providers import refresh
+from mlp_hub.hub_integration.providers.provider import (
+    AuthState,
+    LoginEnded,
+    NotStoredError,
+    ProviderUnreachable,
+    Standing,
+)
 from mlp_hub.hub_integration.providers.refresh import (
     AWAY_AFTER,
     AWAY_AGAIN_S,
@@ -18,13 +25,6 @@ from mlp_hub.hub_integration.providers.refresh import (
     ProviderSweep,
     Refresher,
     whom_to_ask,
-)
-from mlp_hub.hub_integration.providers.standing import (
-    AuthState,
-    LoginEnded,
-    NotStoredError,
-    ProviderUnreachable,
-    Standing,
 )
 from mlp_hub.service.tenants.groups import policy_of
 from mlp_language.message import msg

@@ -12,8 +12,8 @@ from mlp_hub.executors.kubernetes.gang.made import Described
 from mlp_hub.executors.kubernetes.gang.shape import LONGEST_NAME, Outline
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, Installation
 from mlp_hub.executors.kubernetes.nodes.devices import USUAL
+from mlp_hub.executors.kubernetes.operators import Ways
 from mlp_hub.executors.kubernetes.tenancy.network import between_ranks
-from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import (
     JOBS,

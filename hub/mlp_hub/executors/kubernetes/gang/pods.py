@@ -13,9 +13,9 @@ from mlp_hub.executors.kubernetes.gang.shape import Outline, RankGroup
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, JOB
 from mlp_hub.executors.kubernetes.nodes.affinity import on_nodes
 from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
-from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
 from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.shared_volume.prepare import model_directory
 from mlp_hub.executors.workspace import MODEL, WORKSPACE
 from mlp_hub.kubernetes import names, restricted
 from mlp_hub.kubernetes.kinds import Object, labels_of
