@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mlp_hub.domain.jobs.job import Brought
+from mlp_hub.domain.jobs.job import ExternalJob
 from mlp_hub.domain.resources import Resources
 from mlp_language.message import Message
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtJob:
+class ObservedExternalJob:
     """One of them. Each of its ranks counts as the largest; `job` is the uid of the hub's job that it is."""
 
-    what: Brought
+    what: ExternalJob
     user: str
     tenant: str
     runtime: str
@@ -31,14 +31,14 @@ class BroughtJob:
     fault: Message | None = None  # what is wrong with it
 
 
-class BroughtJobs(Protocol):
+class ExternalJobs(Protocol):
     """The jobs that people made past the hub. Acts carry the epoch of the service that decides."""
 
-    def all(self) -> Sequence[BroughtJob]:
+    def all(self) -> Sequence[ObservedExternalJob]:
         """List them as last heard of, those that have ended too; a view that costs nothing."""
         ...
 
-    def find(self, uid: str) -> BroughtJob | None:
+    def find(self, uid: str) -> ObservedExternalJob | None:
         """Return the one of this uid; None where it has gone or is going, or is in no tenant's place."""
         ...
 
@@ -54,14 +54,14 @@ class BroughtJobs(Protocol):
         """Call back with the uid of one, on the event loop, whenever it has changed, come or gone."""
         ...
 
-    async def accept(self, what: Brought, job: str, name: str, epoch: int = 0) -> None:
+    async def accept(self, what: ExternalJob, job: str, name: str, epoch: int = 0) -> None:
         """Write down that it is this job of the hub's, by its uid and its name."""
         ...
 
-    async def refuse(self, what: Brought, why: Message, epoch: int = 0) -> None:
+    async def refuse(self, what: ExternalJob, why: Message, epoch: int = 0) -> None:
         """Write down that it will not run, where its user reads it."""
         ...
 
-    async def remove(self, what: Brought, epoch: int = 0) -> None:
+    async def remove(self, what: ExternalJob, epoch: int = 0) -> None:
         """Delete it, and what runs of it."""
         ...

@@ -32,7 +32,7 @@ from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.health.problems import Problem, Problems
 from mlp_hub.service.health.provider import ProviderWatch
-from mlp_hub.service.jobs.external import BroughtIntake
+from mlp_hub.service.jobs.external import ExternalJobIntake
 from mlp_hub.service.jobs.log_feed import LogFeeds
 from mlp_hub.service.jobs.queue import ClusterQueue
 from mlp_hub.service.jobs.service import JobService
@@ -226,10 +226,10 @@ class Platform:
         self.runs = RunService(self.board, self.jobs, clock)
         self._summaries = Summaries(self.board, self.metrics.points)
         self.cluster_queue = ClusterQueue(self.board, self.admission, self.forecasts)
-        self._brought: BroughtIntake | None = None
-        if executor.brought is not None:
-            self._brought = BroughtIntake(
-                self.queue, self.board, self.submissions, self.jobs, executor.brought, self.lease
+        self._external_jobs: ExternalJobIntake | None = None
+        if executor.external_jobs is not None:
+            self._external_jobs = ExternalJobIntake(
+                self.queue, self.board, self.submissions, self.jobs, executor.external_jobs, self.lease
             )
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
@@ -457,8 +457,8 @@ class Platform:
         await self.announcements.start()
         await self.idle.start()
         self.queue.start()
-        if self._brought is not None:
-            await self._brought.start()
+        if self._external_jobs is not None:
+            await self._external_jobs.start()
         await self.relocations.start()
         await self.notices.start()
         await self._charges.start()

@@ -194,7 +194,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ExternalJob:
     """Object that a user made where jobs run, without the hub.
 
     The object is the job, and the hub only lets it run.
@@ -269,7 +269,7 @@ class JobSpec:
     own_runtime: Runtime | None = (
         None  # its tenant's runtime as it was at submission; None: one of the platform's
     )
-    brought: Brought | None = None  # then there is no program: it has its own pods
+    brought: ExternalJob | None = None  # then there is no program: it has its own pods
     replica: Replica | None = None  # then an app's worker made it, and people see the app
     params: Mapping[str, Param] = field(default_factory=dict)  # the program finds them in `mlp.params`
     trial: Trial | None = None  # then a sweep's worker made it

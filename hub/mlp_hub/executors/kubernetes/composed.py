@@ -11,8 +11,8 @@ from mlp_hub.executors.base import LaunchSpec, Observation, TenantPlace
 from mlp_hub.executors.kubernetes import pod_problems, prewarming
 from mlp_hub.executors.kubernetes.cache import SYNC_S
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
-from mlp_hub.executors.kubernetes.external.admission_gate import BroughtAtDoor
-from mlp_hub.executors.kubernetes.external.attempts import BroughtAttempts
+from mlp_hub.executors.kubernetes.external.admission_gate import AdmissionGate
+from mlp_hub.executors.kubernetes.external.attempts import ExternalAttempts
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
 from mlp_hub.executors.kubernetes.operators import Ways, discover
@@ -26,7 +26,7 @@ class ClusterExecutor(KubernetesExecutor):
     """Runs attempts on the cluster's own nodes. It has the client to itself."""
 
     keeps_tenants = True
-    brought: BroughtAtDoor
+    external_jobs: AdmissionGate
 
     def __init__(self, client: KubernetesClient, at: Installation, ways: Ways, app_key: str = "") -> None:
         self._of_cluster = ClusterNodes(client, at)
@@ -34,10 +34,10 @@ class ClusterExecutor(KubernetesExecutor):
         nodes = self._of_cluster
         super().__init__(client, at, ways, nodes.nodes, nodes.on_nodes, device=nodes.device, app_key=app_key)
         self._keeper = TenantKeeper(client, at, self._fence.act)
-        self._theirs = BroughtAttempts(
+        self._theirs = ExternalAttempts(
             client, at, ways.served, self._fence, nodes.nodes, self._keeper.tenant_of
         )
-        self.brought = self._theirs.jobs
+        self.external_jobs = self._theirs.jobs
 
     @classmethod
     async def make(cls, client: KubernetesClient, at: Installation, app_key: str = "") -> Self:
@@ -119,7 +119,7 @@ class ClusterExecutor(KubernetesExecutor):
             async with self._fence.act(epoch):
                 await self._keeper.keep(tenants, epoch)
         finally:
-            self.brought.tell_all()
+            self.external_jobs.tell_all()
 
     async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
         """Have the images that are used most on all nodes, as far as there is room."""

@@ -30,7 +30,7 @@ from mlp_hub.executors.base import (
     LaunchSpec,
     Observation,
 )
-from mlp_hub.executors.external import BroughtJobs
+from mlp_hub.executors.external import ExternalJobs
 from mlp_hub.executors.kubernetes import pod_events, pod_problems, records
 from mlp_hub.executors.kubernetes.app_keys import AppKeys
 from mlp_hub.executors.kubernetes.attempt_claims import (
@@ -85,7 +85,7 @@ class KubernetesExecutor(MountedLogs):
 
     name = "kubernetes"
     keeps_tenants = False
-    brought: BroughtJobs | None = None
+    external_jobs: ExternalJobs | None = None
     images = True
     environments = None
     serves = True

@@ -110,7 +110,7 @@ class LocalExecutor(Fenced, MountedLogs):
 
     name = "local"
     keeps_tenants = False
-    brought = None
+    external_jobs = None
     images = False
     serves = True
     drains = True

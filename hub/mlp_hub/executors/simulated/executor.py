@@ -59,7 +59,7 @@ class SimulatedExecutor(Fenced):
 
     name = "simulated"
     keeps_tenants = False
-    brought = None
+    external_jobs = None
     environments = None
     images = False
     serves = True

@@ -8,7 +8,7 @@ from mlp_hub.domain.errors import MessageError, Refused
 from mlp_hub.domain.jobs.job import FINAL, Job, Phase, Target
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
-from mlp_hub.executors.external import BroughtJob, BroughtJobs
+from mlp_hub.executors.external import ExternalJobs, ObservedExternalJob
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
@@ -21,7 +21,7 @@ KIND = "brought"
 """Kind of the keys of these objects in the work queue."""
 
 
-class BroughtIntake:
+class ExternalJobIntake:
     """Submits what people bring through the one way of all jobs, cancels what they take away, removes what was cancelled here."""
 
     def __init__(  # noqa: PLR0917 - the composition root gives it all
@@ -30,26 +30,26 @@ class BroughtIntake:
         board: Board,
         submissions: Submissions,
         jobs: JobService,
-        brought: BroughtJobs,
+        external_jobs: ExternalJobs,
         lease: Leadership,
     ) -> None:
         self._queue, self._board, self._submissions, self._jobs = queue, board, submissions, jobs
-        self._brought, self._lease = brought, lease
+        self._external_jobs, self._lease = external_jobs, lease
         self._job_of: dict[str, str] = {}  # of jobs that have not ended, by the uid of their object
         queue.serve(KIND, self._work)
-        brought.on_news(lambda uid: queue.add((KIND, uid)))
+        external_jobs.on_news(lambda uid: queue.add((KIND, uid)))
 
     async def start(self) -> None:
         """Cancel what was taken away while nobody looked, before anybody looks after it, and look at all there are."""
-        await self._brought.seen()
+        await self._external_jobs.seen()
         self._job_of = {
             job.spec.brought.uid: uid for uid, job in self._board.jobs.items() if job.spec.brought
         }
         self._board.on_change(self._board_says)
         for uid in list(self._job_of):
-            if not self._brought.is_there(uid):
+            if not self._external_jobs.is_there(uid):
                 await self._gone(uid)
-        for found in self._brought.all():
+        for found in self._external_jobs.all():
             self._queue.add((KIND, found.what.uid))
 
     def _board_says(self, job: Job, _before: Job | None) -> None:
@@ -63,16 +63,16 @@ class BroughtIntake:
 
     async def _work(self, uid: str) -> bool:
         try:
-            found = self._brought.find(uid)
+            found = self._external_jobs.find(uid)
             if found is not None:
                 await self._look(found)
-            elif not self._brought.is_there(uid):
+            elif not self._external_jobs.is_there(uid):
                 await self._gone(uid)
         except (LeaseLost, Superseded):
             return False
         return False
 
-    async def _look(self, found: BroughtJob) -> None:
+    async def _look(self, found: ObservedExternalJob) -> None:
         if found.job is None:
             if not found.refused:
                 await self._take(found)
@@ -83,20 +83,20 @@ class BroughtIntake:
             job = await self._board.db.read(lambda tx: tx.jobs.get(SYSTEM, uid))
         if job is None or job.phase in (Phase.CANCELLED, Phase.DELETING):
             await self._lease.ensure_held()
-            await self._brought.remove(found.what, self._lease.epoch)
+            await self._external_jobs.remove(found.what, self._lease.epoch)
 
-    async def _take(self, found: BroughtJob) -> None:
+    async def _take(self, found: ObservedExternalJob) -> None:
         await self._lease.ensure_held()
         try:
             job = await self._submissions.submit_brought(found)
         except Refused as refused:
             log.info("%s is refused: %s", found.what.title, refused)
-            await self._brought.refuse(found.what, refused.message, self._lease.epoch)
+            await self._external_jobs.refuse(found.what, refused.message, self._lease.epoch)
             return
         try:
-            await self._brought.accept(found.what, job.uid, job.spec.name, self._lease.epoch)
+            await self._external_jobs.accept(found.what, job.uid, job.spec.name, self._lease.epoch)
         except MessageError:
-            if self._brought.is_there(found.what.uid):
+            if self._external_jobs.is_there(found.what.uid):
                 raise  # the next look finds the job by its key
 
     async def _gone(self, uid: str) -> None:

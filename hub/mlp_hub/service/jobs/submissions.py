@@ -15,7 +15,7 @@ from mlp_hub.domain.jobs.sweep import SubmittedFrom
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.external import BroughtJob
+from mlp_hub.executors.external import ObservedExternalJob
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
@@ -173,7 +173,7 @@ class Submissions:
 
     # ----------------------------------------------------------- of others
 
-    async def submit_brought(self, found: BroughtJob) -> Job:
+    async def submit_brought(self, found: ObservedExternalJob) -> Job:
         """Take in a job that its user made past the hub, once for each; raises `Refused` where it may not run."""
         spec = await self._brought_spec(found)
         await self._check_room(spec)
@@ -187,7 +187,7 @@ class Submissions:
         other = f"{spec.name[:MOST_SHARED]}-{found.what.uid[:8]}"
         return await self._intake.take(self._new(replace(spec, name=other)), once)
 
-    async def _brought_spec(self, found: BroughtJob) -> JobSpec:
+    async def _brought_spec(self, found: ObservedExternalJob) -> JobSpec:
         known = await self._board.db.read(lambda tx: tx.users.get(found.user))
         if known is None:
             raise Refused(

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlp_hub.domain.jobs.job import Brought
-from mlp_hub.executors.external import BroughtJob
+from mlp_hub.domain.jobs.job import ExternalJob
+from mlp_hub.executors.external import ObservedExternalJob
 from mlp_hub.executors.kubernetes.external import patches
-from mlp_hub.executors.kubernetes.external.objects import BroughtObjects
+from mlp_hub.executors.kubernetes.external.objects import ExternalObjects
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_language.message import Message
 
 
-class BroughtAtDoor:
-    """Keeps `BroughtJobs`. `tenant_of` returns the tenant of a namespace, None where it is none of this hub's."""
+class AdmissionGate:
+    """Keeps `ExternalJobs`. `tenant_of` returns the tenant of a namespace, None where it is none of this hub's."""
 
     def __init__(
         self,
         client: KubernetesClient,
-        objects: BroughtObjects,
+        objects: ExternalObjects,
         fence: ClusterFence,
         tenant_of: Callable[[str], str | None],
     ) -> None:
         self._client, self._objects, self._fence, self._tenant_of = client, objects, fence, tenant_of
         self._told: list[Callable[[str], None]] = []
 
-    def all(self) -> Sequence[BroughtJob]:
+    def all(self) -> Sequence[ObservedExternalJob]:
         """List those in namespaces of this hub's tenants."""
         found = ((view, self._tenant_of(view.namespace)) for view in self._objects.all())
         return [view.job_of(tenant) for view, tenant in found if tenant is not None]
 
-    def find(self, uid: str) -> BroughtJob | None:
+    def find(self, uid: str) -> ObservedExternalJob | None:
         """Return the one of this uid."""
         view = self._objects.find(uid)
         tenant = None if view is None else self._tenant_of(view.namespace)
@@ -59,17 +59,17 @@ class BroughtAtDoor:
         for callback in self._told:
             callback(uid)
 
-    async def accept(self, what: Brought, job: str, name: str, epoch: int = 0) -> None:
+    async def accept(self, what: ExternalJob, job: str, name: str, epoch: int = 0) -> None:
         """Write down that it is this job of the hub's."""
         async with self._fence.act(epoch):
             await self._objects.patch(what, patches.accepts(job, name))
 
-    async def refuse(self, what: Brought, why: Message, epoch: int = 0) -> None:
+    async def refuse(self, what: ExternalJob, why: Message, epoch: int = 0) -> None:
         """Write down that it will not run."""
         async with self._fence.act(epoch):
             await self._objects.patch(what, patches.refuses(str(why)))
 
-    async def remove(self, what: Brought, epoch: int = 0) -> None:
+    async def remove(self, what: ExternalJob, epoch: int = 0) -> None:
         """Delete it; its pods go with it."""
         view = self._objects.find(what.uid)
         if view is not None:

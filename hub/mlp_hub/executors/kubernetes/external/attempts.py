@@ -16,15 +16,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from collections.abc import Set as AbstractSet
 
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.domain.jobs.job import Brought, Failure
+from mlp_hub.domain.jobs.job import ExternalJob, Failure
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import pod_events, pod_problems
 from mlp_hub.executors.kubernetes.attempt_claims import End
 from mlp_hub.executors.kubernetes.external import complaints, patches
-from mlp_hub.executors.kubernetes.external.admission_gate import BroughtAtDoor
+from mlp_hub.executors.kubernetes.external.admission_gate import AdmissionGate
 from mlp_hub.executors.kubernetes.external.judging import alive, judge
-from mlp_hub.executors.kubernetes.external.objects import BroughtObjects
-from mlp_hub.executors.kubernetes.external.views import BroughtView, view_of
+from mlp_hub.executors.kubernetes.external.objects import ExternalObjects
+from mlp_hub.executors.kubernetes.external.views import ExternalView, view_of
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
@@ -48,7 +48,7 @@ TRIES = 4
 """Safety: tries to let an object run that changes meanwhile."""
 
 
-class BroughtAttempts:
+class ExternalAttempts:
     """Executor's work on attempts of jobs that people brought; `jobs` is the service's view of them.
 
     `tenant_of` returns the tenant of a namespace, None where the namespace is not this hub's. `nodes`
@@ -68,8 +68,8 @@ class BroughtAttempts:
         self._client, self._at, self._fence = client, at, fence
         self._nodes, self._tenant_of, self._clock = nodes, tenant_of, clock
         self._tending = Tending(self._advance, tells_news=True)
-        self._objects = BroughtObjects(client, at, served, self._changed, self._tending.news)
-        self.jobs = BroughtAtDoor(client, self._objects, fence, tenant_of)
+        self._objects = ExternalObjects(client, at, served, self._changed, self._tending.news)
+        self.jobs = AdmissionGate(client, self._objects, fence, tenant_of)
         self._epoch = 0
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._gone: dict[str, Observation] = {}  # whose objects somebody deleted, as they were last
@@ -114,7 +114,7 @@ class BroughtAttempts:
         """List all attempts of such objects."""
         return [view.attempt for view in self._objects.all() if view.attempt is not None] + [*self._gone]
 
-    async def start(self, spec: LaunchSpec, what: Brought, epoch: int) -> None:
+    async def start(self, spec: LaunchSpec, what: ExternalJob, epoch: int) -> None:
         """Let the object run, unless it was let run as this attempt before."""
         async with self._acting(spec.attempt, epoch):
             known = self._objects.find(what.uid)
@@ -171,7 +171,7 @@ class BroughtAttempts:
             self._epoch = max(self._epoch, epoch)
             yield
 
-    async def _try_to_start(self, spec: LaunchSpec, what: Brought, known: BroughtView | None) -> None:
+    async def _try_to_start(self, spec: LaunchSpec, what: ExternalJob, known: ExternalView | None) -> None:
         """Begin, though controllers write their status meanwhile."""
         for left in reversed(range(TRIES)):
             try:
@@ -182,7 +182,7 @@ class BroughtAttempts:
             else:
                 break
 
-    async def _start(self, spec: LaunchSpec, what: Brought, known: BroughtView | None) -> None:
+    async def _start(self, spec: LaunchSpec, what: ExternalJob, known: ExternalView | None) -> None:
         found = await self._objects.get(what)
         view = None if found is None or known is None else view_of(known.form, self._at, found)
         if view is None or found is None:
@@ -207,7 +207,7 @@ class BroughtAttempts:
             version = again["metadata"]["resourceVersion"]
         await self._objects.patch(what, patches.lets_run(self._at, view, spec, version, end))
 
-    async def _connect(self, spec: LaunchSpec, view: BroughtView) -> None:
+    async def _connect(self, spec: LaunchSpec, view: ExternalView) -> None:
         """Let its pods reach each other."""
         kind, wanted = between_ranks(self._at, spec.tenant, names.label_value(spec.attempt), _way(view))
         wanted["metadata"]["ownerReferences"] = [
@@ -220,7 +220,7 @@ class BroughtAttempts:
         ]
         await self._client.apply(wanted, kind)
 
-    async def _forget(self, view: BroughtView, attempt: str) -> None:
+    async def _forget(self, view: ExternalView, attempt: str) -> None:
         if not view.over and (not view.suspended or alive(self._objects.pods(attempt), self._clock())):
             await self._objects.patch(view.what, patches.holds(view))
             await self._end_pods(view, attempt, 0.0)
@@ -228,7 +228,7 @@ class BroughtAttempts:
             await self._client.delete(NETWORK_POLICIES, _way(view), view.namespace)
         await self._objects.patch(view.what, patches.forgets(view))
 
-    async def _end_pods(self, view: BroughtView, attempt: str, grace_s: float) -> None:
+    async def _end_pods(self, view: ExternalView, attempt: str, grace_s: float) -> None:
         if self._objects.pods(attempt):
             chosen = f"{names.ATTEMPT}={names.label_value(attempt)}"
             grace = max(1, math.ceil(grace_s))
@@ -247,7 +247,7 @@ class BroughtAttempts:
             return Observation(attempt, phase, ranks=last.ranks if pods and last else (), leaves=False)
         return self._judged(view, attempt).seen
 
-    def _judged(self, view: BroughtView, attempt: str) -> AttemptVerdict:
+    def _judged(self, view: ExternalView, attempt: str) -> AttemptVerdict:
         pods = self._objects.pods(attempt)
         _, _, complaint = self._complaints.get(attempt, (0.0, 0.0, None))
         lost = self._lost({*view.nodes, *(pod.node for pod in pods)})
@@ -259,7 +259,7 @@ class BroughtAttempts:
 
     # -- what happens without being asked for
 
-    def _changed(self, uid: str, before: BroughtView | None, now: BroughtView | None) -> None:
+    def _changed(self, uid: str, before: ExternalView | None, now: ExternalView | None) -> None:
         if now is None and before is not None and before.attempt is not None and before.end is None:
             attempt = before.attempt
             last = self._tending.last.get(attempt)
@@ -315,7 +315,7 @@ class BroughtAttempts:
             log.warning("%s is held again: it was let run past the hub", view.what.title)
             await self._objects.patch(view.what, patches.holds(view))
 
-    async def _bring_on(self, view: BroughtView, attempt: str) -> None:
+    async def _bring_on(self, view: ExternalView, attempt: str) -> None:
         """See to it that the pods that are made are this attempt's, and learn why none are."""
         if view.form.kind == MPI_JOBS and attempt not in self._launched:
             await self._launch(view, attempt)
@@ -332,7 +332,7 @@ class BroughtAttempts:
         else:
             self._complaints.setdefault(attempt, (since, last, None))
 
-    async def _launch(self, view: BroughtView, attempt: str) -> None:
+    async def _launch(self, view: ExternalView, attempt: str) -> None:
         """Have the operator recreate the launcher.
 
         The operator creates it while the job is held, and does not copy the pods' placement into it.
@@ -348,12 +348,12 @@ class BroughtAttempts:
             await self._client.delete(JOBS, name, view.namespace, uid=launcher["metadata"]["uid"])
 
 
-def _not_there(what: Brought) -> CannotStart:
+def _not_there(what: ExternalJob) -> CannotStart:
     return CannotStart(
         msg("its {kind} {name} no longer exists; create it again", kind=what.kind, name=what.name)
     )
 
 
-def _way(view: BroughtView) -> str:
+def _way(view: ExternalView) -> str:
     """Return the name of the policy by which its pods reach each other."""
     return f"brought-{view.what.uid}"

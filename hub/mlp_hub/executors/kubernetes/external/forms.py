@@ -10,7 +10,7 @@ from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtForm:
+class ExternalForm:
     """A kind of them: the runtime that it counts as, and the field with its replicas by role; None: it has one template.
 
     `roles` are those that its operator knows: of others it makes no pods.
@@ -30,16 +30,16 @@ class BroughtForm:
         of = spec if self.replicas is None else spec.get("runPolicy") or {}
         return of.get("suspend") is True
 
-    def parts(self, spec: Mapping[str, Any]) -> Sequence[BroughtPart]:
+    def parts(self, spec: Mapping[str, Any]) -> Sequence[ExternalPart]:
         """Return what it consists of: pods that are alike."""
         if self.replicas is None:
             most = spec.get("parallelism", 1)
             count = min(most, spec.get("completions") or most)
-            return [BroughtPart("worker", count, spec["template"])]
+            return [ExternalPart("worker", count, spec["template"])]
         found = spec.get(self.replicas) or {}
         # whoever reads it has to bear an object that no policy looked at: one from another's namespace
         return [
-            BroughtPart(role, each.get("replicas", 1), each.get("template") or {})
+            ExternalPart(role, each.get("replicas", 1), each.get("template") or {})
             for role, each in sorted(found.items())
         ]
 
@@ -51,7 +51,7 @@ class BroughtForm:
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtPart:
+class ExternalPart:
     """Pods of a job that are alike."""
 
     role: str
@@ -59,13 +59,13 @@ class BroughtPart:
     template: Object
 
 
-FORMS: Mapping[str, BroughtForm] = {
+FORMS: Mapping[str, ExternalForm] = {
     form.kind.kind: form
     for form in (
-        BroughtForm(JOBS, "plain"),
-        BroughtForm(MPI_JOBS, "mpi", "mpiReplicaSpecs", ("Launcher", "Worker")),
-        BroughtForm(TF_JOBS, "tf", "tfReplicaSpecs", ("Chief", "Evaluator", "Master", "PS", "Worker")),
-        BroughtForm(PYTORCH_JOBS, "torch", "pytorchReplicaSpecs", ("Master", "Worker")),
+        ExternalForm(JOBS, "plain"),
+        ExternalForm(MPI_JOBS, "mpi", "mpiReplicaSpecs", ("Launcher", "Worker")),
+        ExternalForm(TF_JOBS, "tf", "tfReplicaSpecs", ("Chief", "Evaluator", "Master", "PS", "Worker")),
+        ExternalForm(PYTORCH_JOBS, "torch", "pytorchReplicaSpecs", ("Master", "Worker")),
     )
 }
 """Contract: the kinds by their names."""

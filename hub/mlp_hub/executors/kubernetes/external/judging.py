@@ -9,7 +9,7 @@ from mlp_hub.domain.jobs.job import Cause, Failure, RankStatus
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.kubernetes import pod_problems
 from mlp_hub.executors.kubernetes.attempt_claims import End
-from mlp_hub.executors.kubernetes.external.views import BroughtView
+from mlp_hub.executors.kubernetes.external.views import ExternalView
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.verdict import LEFT_S, AttemptVerdict
 from mlp_hub.executors.kubernetes.views import PodView
@@ -24,7 +24,7 @@ def alive(pods: Sequence[PodView], now: float) -> list[PodView]:
 
 
 def judge(
-    view: BroughtView,
+    view: ExternalView,
     attempt: str,
     pods: Sequence[PodView],
     now: float,
@@ -70,7 +70,7 @@ def judge(
     return AttemptVerdict(seen, proposed)
 
 
-def ranks_of(view: BroughtView, pods: Sequence[PodView]) -> tuple[RankStatus, ...]:
+def ranks_of(view: ExternalView, pods: Sequence[PodView]) -> tuple[RankStatus, ...]:
     """Return the state of its ranks: of each the newest pod; without numbers, the newest of all pods."""
     newest = sorted(pods, key=lambda pod: pod.made_at, reverse=True)
     numbered: dict[int, PodView] = {}
@@ -103,7 +103,7 @@ def _state(pod: PodView) -> str:
 
 
 def _ends(
-    view: BroughtView,
+    view: ExternalView,
     pods: Sequence[PodView],
     now: float,
     lost_nodes: AbstractSet[str],
@@ -123,7 +123,7 @@ def _ends(
     return None
 
 
-def _failure(view: BroughtView, pods: Sequence[PodView]) -> Failure:
+def _failure(view: ExternalView, pods: Sequence[PodView]) -> Failure:
     if view.reason == "DeadlineExceeded":
         return pod_problems.failure(Cause.TIME_LIMIT, msg("it ran longer than its time limit allows"))
     failed = sorted((p for p in pods if p.phase == "Failed"), key=lambda pod: pod.finished_at or 0.0)

@@ -6,9 +6,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from mlp_hub.domain.jobs.job import Brought
+from mlp_hub.domain.jobs.job import ExternalJob
 from mlp_hub.executors.kubernetes.external.forms import FORMS
-from mlp_hub.executors.kubernetes.external.views import BroughtView, maker
+from mlp_hub.executors.kubernetes.external.views import ExternalView, maker
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.views import PodView, pod_view
 from mlp_hub.kubernetes import names
@@ -17,7 +17,7 @@ from mlp_hub.kubernetes.kinds import PODS, Kind, Object
 from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
 
 
-class BroughtObjects:
+class ExternalObjects:
     """News of watches: `changed` is called with an object's uid, `ran` with an attempt that has news."""
 
     def __init__(
@@ -25,11 +25,11 @@ class BroughtObjects:
         client: KubernetesClient,
         at: Installation,
         served: Iterable[Kind],
-        changed: Callable[[str, BroughtView | None, BroughtView | None], None],
+        changed: Callable[[str, ExternalView | None, ExternalView | None], None],
         ran: Callable[[str], None],
     ) -> None:
         self._client, self._at, self._changed, self._ran = client, at, changed, ran
-        self._by_uid: dict[str, BroughtView] = {}
+        self._by_uid: dict[str, ExternalView] = {}
         self._of_attempt: dict[str, str] = {}
         self._pods: defaultdict[str, dict[Key, PodView]] = defaultdict(dict)
         self._copies = {
@@ -47,7 +47,7 @@ class BroughtObjects:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def _watched(self) -> Sequence[Reflector[PodView] | Reflector[BroughtView]]:
+    def _watched(self) -> Sequence[Reflector[PodView] | Reflector[ExternalView]]:
         return (self._pod_copy, *self._copies.values())
 
     def begin(self) -> None:
@@ -69,15 +69,15 @@ class BroughtObjects:
         for copy in self._watched:
             copy.unsync()
 
-    def all(self) -> Sequence[BroughtView]:
+    def all(self) -> Sequence[ExternalView]:
         """Return all objects."""
         return tuple(self._by_uid.values())
 
-    def find(self, uid: str) -> BroughtView | None:
+    def find(self, uid: str) -> ExternalView | None:
         """Return the object of a uid."""
         return self._by_uid.get(uid)
 
-    def of_attempt(self, attempt: str) -> BroughtView | None:
+    def of_attempt(self, attempt: str) -> ExternalView | None:
         """Return the object that is let run as this attempt."""
         uid = self._of_attempt.get(names.label_value(attempt))
         return None if uid is None else self._by_uid.get(uid)
@@ -86,12 +86,12 @@ class BroughtObjects:
         """Return the pods of an attempt."""
         return tuple(self._pods.get(names.label_value(attempt), {}).values())
 
-    async def get(self, what: Brought) -> Object | None:
+    async def get(self, what: ExternalJob) -> Object | None:
         """Return the object as it is now; None where another has its name."""
         found = await self._client.get(FORMS[what.kind].kind, what.name, what.namespace)
         return found if found is not None and found["metadata"]["uid"] == what.uid else None
 
-    async def patch(self, what: Brought, patch: Object) -> None:
+    async def patch(self, what: ExternalJob, patch: Object) -> None:
         """Change an object, and know of it at once."""
         about = {**patch.get("metadata", {}), "uid": what.uid}  # of another of its name it is a conflict
         made = await self._client.patch(
@@ -99,7 +99,7 @@ class BroughtObjects:
         )
         self._copies[what.kind].learn(made)
 
-    def _on_object(self, _key: Key, before: BroughtView | None, now: BroughtView | None) -> None:
+    def _on_object(self, _key: Key, before: ExternalView | None, now: ExternalView | None) -> None:
         if before is not None and (now is None or now.what.uid != before.what.uid):
             self._by_uid.pop(before.what.uid, None)
             if before.attempt is not None:

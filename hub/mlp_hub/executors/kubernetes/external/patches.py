@@ -7,7 +7,7 @@ from typing import Any
 
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.kubernetes.attempt_claims import END, End
-from mlp_hub.executors.kubernetes.external.views import JOB_UID, NODES, REFUSED, BroughtView
+from mlp_hub.executors.kubernetes.external.views import JOB_UID, NODES, REFUSED, ExternalView
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.affinity import on_nodes
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
@@ -32,7 +32,7 @@ def labels(at: Installation, spec: LaunchSpec) -> dict[str, str]:
     }
 
 
-def lets_run(at: Installation, view: BroughtView, spec: LaunchSpec, version: str, end: End | None) -> Object:
+def lets_run(at: Installation, view: ExternalView, spec: LaunchSpec, version: str, end: End | None) -> Object:
     """Return the patch by which an attempt begins; with an `end` it has ended before it began, and is held."""
     own = labels(at, spec)
     meta = {
@@ -63,7 +63,7 @@ def lets_run(at: Installation, view: BroughtView, spec: LaunchSpec, version: str
     return {"metadata": meta, "spec": view.form.holds(False) | view.form.patch(templates)}
 
 
-def holds(view: BroughtView, end: End | None = None) -> Object:
+def holds(view: ExternalView, end: End | None = None) -> Object:
     """Return the patch by which an object is held, and how its attempt ends so."""
     found: Object = {"spec": view.form.holds(True)}
     if end is not None:
@@ -71,7 +71,7 @@ def holds(view: BroughtView, end: End | None = None) -> Object:
     return found
 
 
-def forgets(view: BroughtView) -> Object:
+def forgets(view: ExternalView) -> Object:
     """Return the patch after which an object is of no attempt; pods that somebody else lets it make are refused."""
     meta = {
         "uid": view.what.uid,
@@ -97,7 +97,7 @@ def refuses(why: str) -> Object:
     return {"metadata": {"annotations": {REFUSED: why}}}
 
 
-def _first_ranks(view: BroughtView) -> Mapping[str, int]:
+def _first_ranks(view: ExternalView) -> Mapping[str, int]:
     """Return by which rank the pods of a role begin to count; a plain Job's are not numbered."""
     if view.form.replicas is None:
         return {}

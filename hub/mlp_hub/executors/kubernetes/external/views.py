@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from mlp_hub.domain.jobs.job import Brought
+from mlp_hub.domain.jobs.job import ExternalJob
 from mlp_hub.domain.resources import MILLI, Resources
-from mlp_hub.executors.external import BroughtJob
+from mlp_hub.executors.external import ObservedExternalJob
 from mlp_hub.executors.kubernetes.attempt_claims import END, End
-from mlp_hub.executors.kubernetes.external.forms import BroughtForm, BroughtPart
+from mlp_hub.executors.kubernetes.external.forms import ExternalForm, ExternalPart
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.amounts import MIB, NONE, NodeAmount
 from mlp_hub.executors.kubernetes.nodes.requests import requests_of
@@ -40,11 +40,11 @@ _OVER: Mapping[str, str] = {"Complete": "Succeeded", "Succeeded": "Succeeded", "
 
 
 @dataclass(frozen=True, slots=True)
-class BroughtView:
+class ExternalView:
     """An object that somebody brought, as a watch tells it. `attempt` is the one that it was let run for last."""
 
-    form: BroughtForm
-    what: Brought
+    form: ExternalForm
+    what: ExternalJob
     user: str
     parts: tuple[tuple[str, int], ...]
     per_pod: Resources
@@ -78,10 +78,10 @@ class BroughtView:
         """How many pods it has at a time."""
         return sum(count for _, count in self.parts)
 
-    def job_of(self, tenant: str) -> BroughtJob:
+    def job_of(self, tenant: str) -> ObservedExternalJob:
         """Return it as the service has it."""
         ps = dict(self.parts).get(_PS, 0)
-        return BroughtJob(
+        return ObservedExternalJob(
             self.what,
             self.user,
             tenant,
@@ -96,7 +96,7 @@ class BroughtView:
         )
 
 
-def view_of(form: BroughtForm, at: Installation, found: Object) -> BroughtView | None:
+def view_of(form: ExternalForm, at: Installation, found: Object) -> ExternalView | None:
     """Return the relevant data of an object; None for one that is being deleted.
 
     An object that another hub let run is not an attempt here.
@@ -111,9 +111,9 @@ def view_of(form: BroughtForm, at: Installation, found: Object) -> BroughtView |
     ours = labels_of(found).get(names.INSTANCE) == at.name
     over, reason, said, ended = _over(status)
     limit = (spec if form.replicas is None else spec.get("runPolicy") or {}).get("activeDeadlineSeconds")
-    return BroughtView(
+    return ExternalView(
         form,
-        Brought(form.kind.kind, namespace_of(found), name_of(found), meta["uid"]),
+        ExternalJob(form.kind.kind, namespace_of(found), name_of(found), meta["uid"]),
         notes.get(USER, ""),
         tuple((part.role, part.count) for part in parts),
         per_pod,
@@ -134,7 +134,7 @@ def view_of(form: BroughtForm, at: Installation, found: Object) -> BroughtView |
     )
 
 
-def maker(form: BroughtForm, at: Installation) -> partial[BroughtView | None]:
+def maker(form: ExternalForm, at: Installation) -> partial[ExternalView | None]:
     """Return what reads objects of a kind."""
     return partial(view_of, form, at)
 
@@ -155,7 +155,7 @@ def _over(status: Mapping[str, Any]) -> tuple[str, str, str, float | None]:
     return "", "", "", None
 
 
-def _largest(parts: Sequence[BroughtPart], overcommit: float) -> tuple[Resources, Message | None]:
+def _largest(parts: Sequence[ExternalPart], overcommit: float) -> tuple[Resources, Message | None]:
     """Return the amount that each pod counts as, and the fault in the pods' requests."""
     most = NONE
     if any((part.template.get("spec") or {}).get("resources") for part in parts):
@@ -177,7 +177,7 @@ def _largest(parts: Sequence[BroughtPart], overcommit: float) -> tuple[Resources
     return _resources(most, overcommit), fault
 
 
-def _not_so_many(form: BroughtForm, parts: Sequence[BroughtPart]) -> Message | None:
+def _not_so_many(form: ExternalForm, parts: Sequence[ExternalPart]) -> Message | None:
     """Say what is wrong with how many pods it asks for: none less than 0, by which others would not count."""
     if any(part.count < 0 for part in parts):
         return msg("it asks for less than 0 pods; ask for one or more")
