@@ -12,7 +12,7 @@ from wsgidav.dav_error import HTTP_FORBIDDEN, HTTP_METHOD_NOT_ALLOWED, DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
 from mlp_hub.dav.copying import Copy
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.dav.tree import Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error, entry_room
 from mlp_hub.safe_path import DIGEST_ATTRIBUTE as DIGEST
@@ -43,7 +43,7 @@ def reference(tree: Tree, parts: Parts) -> str:
 class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
     """Provider of one share: paths are `/{user}/{dataset}/...`, and the request's tree is that dataset's."""
 
-    def __init__(self, service: ServiceDoor) -> None:
+    def __init__(self, service: AccessClient) -> None:
         super().__init__()
         self.service = service
 

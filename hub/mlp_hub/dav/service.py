@@ -85,7 +85,7 @@ class StorageRoom(Protocol):
         ...
 
 
-class ServiceDoor:
+class AccessClient:
     """Requests and reports to the service; `token` is the platform's own."""
 
     def __init__(self, path: Path, token: str) -> None:

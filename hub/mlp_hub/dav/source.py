@@ -23,7 +23,7 @@ from xml.etree.ElementTree import XMLPullParser
 from defusedxml.ElementTree import DefusedXMLParser
 from wsgidav.dav_error import HTTP_CONFLICT, DAVError
 
-from mlp_hub.dav.service import Access, ServiceDoor
+from mlp_hub.dav.service import Access, AccessClient
 from mlp_hub.dav.slow import LOWEST, SPARE_S
 from mlp_hub.dav.tree import MOST_NAMES, Parts, Tree
 from mlp_hub.dav.upload import refusal
@@ -71,7 +71,7 @@ class SourceAnswer:
 class SourceClient:
     """Sends what the service signed, to addresses that may be spoken to alone."""
 
-    def __init__(self, service: ServiceDoor, allowed: Sequence[str]) -> None:
+    def __init__(self, service: AccessClient, allowed: Sequence[str]) -> None:
         self._service, self._allowed = service, tuple(allowed)
         self._pool: Any = None
 

@@ -16,7 +16,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.unix_sockets import listen_at
 
 log = logging.getLogger("mlp_hub.dav")
@@ -42,7 +42,7 @@ class FirstClients:
     begun: bool = False
 
 
-def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClients:
+def until_asked(where: Path, sandboxes: Path, service: AccessClient) -> FirstClients:
     """Listen on both sockets; return once a client asks for files.
 
     SIGTERM ends the process, because nothing is in progress.
@@ -79,13 +79,13 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClie
                 )
 
 
-def _begin(service: ServiceDoor, told: threading.Event) -> None:
+def _begin(service: AccessClient, told: threading.Event) -> None:
     while not service.begun():
         told.wait(AGAIN_S)
     told.set()
 
 
-def _asks_for_files(client: socket.socket, service: ServiceDoor, *, ready: bool) -> bool:
+def _asks_for_files(client: socket.socket, service: AccessClient, *, ready: bool) -> bool:
     """Whether who has sent something asks for more than whether this lives, which is answered; nothing is taken of a request for files."""
     with contextlib.suppress(OSError):
         start = client.recv(len(HEALTH), socket.MSG_PEEK)
